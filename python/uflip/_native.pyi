@@ -88,9 +88,10 @@ class Trace:
         """Names for `column`, in order.
 
         stream (uint16), submit_ns (uint64), response_time_ns (uint64), offset_bytes (uint64),
-        io_size_bytes (uint32), mode (uint8: 0 read, 1 write), component (uint8: 0 first, 1 second
-        pattern of a mix), ignored (uint8: 1 = inside io_ignore), then on simulated devices one
-        uint64 column per cause, named in `causes`; their sum is response_time_ns.
+        io_size_bytes (uint32), mode (uint8: 0 read, 1 write, as `uflip.data.asked.MODES`),
+        component (uint8: 0 first, 1 second pattern of a mix), ignored (uint8: 1 = inside
+        io_ignore), then on simulated devices one uint64 column per cause, named in `causes`;
+        their sum is response_time_ns.
         """
     @property
     def causes(self) -> list[str]: ...
@@ -241,6 +242,13 @@ class Device:
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
         """The range, whole sectors, holds nothing any more: a discard of a block device, a hole of
         a file, a trim over NBD; of a simulated device flash pages that are covered whole."""
+    def zones_json(self) -> str | None:
+        """All zones as they are now, see `uflip.data.zones`; None where there are none."""
+    def zone_command(self, command: str, offset_bytes: int, size_bytes: int) -> int:
+        """One I/O of any mode, here and now: its response time [ns]."""
+    def prepare_zones(self, spec_json: str) -> Handle[None]:
+        """Zones that the pattern writes are reset, those that it only reads are filled, and no
+        other is left open or closed."""
     def start(
         self,
         spec_json: str,

@@ -4,8 +4,9 @@ A module of its own that imports nothing: the options of the command line name t
 that must not be written to is refused before plans and numbers are loaded.
 """
 
-SUITES = ("uflip", "today")
-"""`uflip`: the micro-benchmarks of the papers; `today`: questions that came later."""
+SUITES = ("uflip", "today", "zones")
+"""`uflip`: the micro-benchmarks of the papers; `today`: questions that came later; `zones`: those
+of zoned devices."""
 
 SUITE = "uflip"
 

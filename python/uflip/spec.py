@@ -76,6 +76,7 @@ def basic(mode: str, location: str, **parameters: Given) -> Basic:
     ----------
     mode : str
         "read", "write", or "trim": what is there is not needed any more (deallocate, discard).
+        On a device with zones also "append", "reset", "finish", "open" and "close".
     location : str
         "sequential", "random", "ordered", "partitioned", "zipf" or "hotcold".
     **parameters : str, int or None

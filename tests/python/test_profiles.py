@@ -12,7 +12,12 @@ from command_line import uflip
 from uflip import _native
 from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
-from uflip.profiles import profile_names, profile_sources, read_profile
+from uflip.profiles import (
+    profile_names,
+    profile_sources,
+    random_access_names,
+    read_profile,
+)
 from uflip.reproduce import fits, ofc
 from uflip.spec import baseline
 
@@ -32,7 +37,7 @@ def test_the_parser_of_profiles_and_plans_reads_what_that_of_python_reads(name: 
     assert json.loads(_native.toml_to_json(text + odd)) == tomllib.loads(text + odd)
 
 
-@pytest.mark.parametrize("name", profile_names("block"))
+@pytest.mark.parametrize("name", random_access_names())
 def test_every_profile_makes_a_device_that_reads_and_writes(name: str) -> None:
     with open_device(f"sim:{name}") as device:
         for pattern in ("SW", "RW", "SR", "RR"):

@@ -98,7 +98,7 @@ def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
         (["queue_depth"], "sectors", "uflip", "--suite today"),
         (["queue_deep"], "sectors", "today", "queue_depth"),
         (None, "physical", "today", "nothing for this kind of device"),
-        (None, "sectors", "tomorrow", "uflip, today"),
+        (None, "sectors", "tomorrow", "uflip, today, zones"),
     ],
 )
 def test_a_plan_is_of_one_suite(only: Any, addresses: Any, suite: str, said: str) -> None:

@@ -1,6 +1,6 @@
 //! What a device promises, whether it is real or simulated.
 
-use crate::{Bytes, Nanos, Result};
+use crate::{Bytes, Nanos, Result, ZoneReport};
 
 /// Names one submitted request until its completion is handed out.
 #[derive(
@@ -252,6 +252,14 @@ pub trait Device: Sized {
 
     /// What the device counted; `None` where unknowable.
     fn counters(&self) -> Option<Counters>;
+
+    /// The zones of the device as they are now; `None` where it has none.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn zones(&self) -> Result<Option<ZoneReport>> {
+        Ok(None)
+    }
 
     /// One handle per submitter, for devices whose submitters are threads; `None` for a device
     /// that serves all submitters itself, in virtual time.

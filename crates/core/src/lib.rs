@@ -14,6 +14,7 @@ mod quantity;
 pub mod random;
 mod state;
 mod units;
+mod zone;
 
 pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
 pub use durability::Durability;
@@ -25,3 +26,4 @@ pub use memory::available_bytes;
 pub use quantity::Quantity;
 pub use state::{StateOptions, StateWrites};
 pub use units::{Bytes, Nanos, SECTOR_BYTES_MIN, format_bytes, format_nanos};
+pub use zone::{Zone, ZoneLimits, ZoneReport, ZoneState, ZoneStatus};

@@ -23,6 +23,7 @@ mod state;
 mod threads;
 mod trace;
 mod turns;
+pub mod zones;
 
 pub use arrivals::Rule;
 pub use drive::{AHEAD, Control, Record, Requests};

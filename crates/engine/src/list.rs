@@ -72,6 +72,9 @@ impl IoList {
                     "I/O {number} is of {size} bytes, where 1 to {IO_SIZE_MAX} can be"
                 ));
             }
+            if io.mode.is_of_zones() {
+                return Err(format!("I/O {number} is of zones: {}", io.mode.name()));
+            }
             if offset > LARGEST {
                 return Err(format!("I/O {number} begins at byte {offset}"));
             }
@@ -162,6 +165,7 @@ fn digested(packed: u32) -> u32 {
         Mode::Read => 0,
         Mode::Write => 1 << 31,
         Mode::Trim => 1 << 30,
+        _ => unreachable!("a list has no commands of zones"),
     };
     size as u32 | mark
 }
@@ -184,6 +188,7 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
             Mode::Read => bytes_read += bytes,
             Mode::Write => bytes_written += bytes,
             Mode::Trim => bytes_trimmed += bytes,
+            _ => unreachable!("a list has no commands of zones"),
         }
         end = end.max(offset + bytes);
         io_size_max = io_size_max.max(bytes);

@@ -6,7 +6,7 @@
 //! **Simplified**: nothing.
 //! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
 //! ([`crate::list`]); queue_depth; write streams, as NVMe's streams directive and its placement handles name
-//! them; the mode trim.
+//! them; the modes trim, append, reset, finish, open and close, the last five of zoned devices.
 //! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
 //! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
 //! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
@@ -225,12 +225,13 @@ impl StreamSpec {
 }
 
 impl StreamSpec {
-    /// Whether any of its I/Os is a trim.
+    /// Whether any of its I/Os moves no data, and is a call that returns when it is over: a trim, or a
+    /// command to a zone.
     fn trims(&self) -> bool {
         match &self.source {
-            Source::Basic(basic) => basic.mode == Mode::Trim,
+            Source::Basic(basic) => !basic.mode.moves_data(),
             Source::Mix { first, second, .. } => {
-                first.mode == Mode::Trim || second.mode == Mode::Trim
+                !first.mode.moves_data() || !second.mode.moves_data()
             }
             Source::List(list) => list.as_ref().is_some_and(|list| list.extent().bytes_trimmed > 0),
         }
@@ -353,7 +354,7 @@ impl Resolved {
         self.streams.iter().map(highest).max().unwrap_or(0)
     }
 
-    /// Whether any I/O is a trim.
+    /// Whether any I/O is a trim or a command to a zone.
     #[must_use]
     pub fn trims(&self) -> bool {
         self.streams.iter().any(StreamSpec::trims)
@@ -368,7 +369,7 @@ impl Resolved {
     /// The longest I/O that moves data [bytes].
     #[must_use]
     pub fn io_size_max(&self) -> u64 {
-        let of = |basic: &Basic| if basic.mode == Mode::Trim { 0 } else { basic.io_size.0 };
+        let of = |basic: &Basic| if basic.mode.moves_data() { basic.io_size.0 } else { 0 };
         let longest = |stream: &StreamSpec| match &stream.source {
             Source::Basic(basic) => of(basic),
             Source::Mix { first, second, .. } => of(first).max(of(second)),

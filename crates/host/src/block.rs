@@ -20,6 +20,7 @@ use crate::guard::mark::Kept;
 use crate::guard::named::{Named, forget};
 use crate::guard::token::Identity;
 use crate::guard::{Roots, attribute, lock};
+use crate::zoned;
 
 /// `_IO(0x12, 94)`: whether a block device is read-only.
 const BLKROGET: u32 = 0x125E;
@@ -202,6 +203,9 @@ fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
     details.insert("backing_file".into(), disk.attribute("loop/backing_file").into());
     // Together they name a medium until the next start of the machine.
     details.insert("diskseq".into(), disk.attribute("diskseq").into());
+    if let Some(limits) = zoned::limits_of(disk) {
+        details.insert("zones".into(), limits.into());
+    }
     let boot = attribute(&machine.roots.proc.join("sys/kernel/random/boot_id"));
     details.insert("boot_id".into(), boot.into());
     details.retain(|_, value| value.as_str() != Some(""));

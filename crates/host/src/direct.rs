@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, Finished, Io,
-    Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+    Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
 };
 
 use crate::buffer::{Data, Pool};
@@ -20,6 +20,7 @@ use crate::clock;
 use crate::guard::mark::Kept;
 use crate::standing::{Others, Standing, standing};
 use crate::watch::{Watch, Watched};
+use crate::zoned;
 
 /// What a pool holds before the first longer I/O asks for more.
 const POOL_BYTES: usize = 1 << 20;
@@ -145,11 +146,15 @@ impl DirectDevice {
         done == 0
     }
 
-    /// A trim as an I/O: when it began, how many bytes it deallocated, and when it was over.
+    /// A trim, or a command to a zone, as an I/O: when it began, how many bytes it was about, and when it
+    /// was over.
     #[inline]
-    pub(crate) fn timed_trim(&self, request: &Io) -> (Nanos, isize, Nanos) {
+    pub(crate) fn timed_call(&self, request: &Io) -> (Nanos, isize, Nanos) {
         let submitted = clock::now();
-        let done = self.deallocate(request.offset, request.size);
+        let done = match request.mode {
+            Mode::Trim => self.deallocate(request.offset, request.size),
+            mode => zoned::manage(&self.file, mode, request.offset, request.size),
+        };
         let completed = clock::now();
         (submitted, if done { request.size.0 as isize } else { -1 }, completed)
     }
@@ -229,6 +234,7 @@ impl DirectDevice {
         }
         let action = match error.raw_os_error() {
             _ if request.mode == Mode::Trim => not_deallocated(error),
+            _ if request.mode.is_of_zones() => zoned::refused(error),
             Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
             Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
             Some(libc::EOPNOTSUPP) => "this file system has no durable writes: see --durability",
@@ -270,8 +276,7 @@ impl Device for DirectDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.finished.is_empty(), "a direct device is synchronous");
         let size = request.size.0 as usize;
-        // A trim moves nothing.
-        if size > self.pool.longest() && request.mode != Mode::Trim {
+        if size > self.pool.longest() && request.mode.moves_data() {
             self.pool = Pool::new(size, 1, self.data, self.kept.brand());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
@@ -292,9 +297,7 @@ impl Device for DirectDevice {
                 moved = self.write(data, size, offset);
                 completed = clock::now();
             }
-            Mode::Trim => {
-                (submitted, moved, completed) = self.timed_trim(request);
-            }
+            _ => (submitted, moved, completed) = self.timed_call(request),
         }
         self.watched.ends();
         if moved != size as isize {
@@ -315,6 +318,10 @@ impl Device for DirectDevice {
 
     fn counters(&self) -> Option<Counters> {
         None
+    }
+
+    fn zones(&self) -> Result<Option<ZoneReport>> {
+        zoned::report(&self.file, &self.info)
     }
 
     fn split(&self, submitters: usize) -> Result<Option<Vec<DirectDevice>>> {

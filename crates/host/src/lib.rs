@@ -18,6 +18,7 @@ mod queued;
 mod standing;
 mod watch;
 mod wear;
+mod zoned;
 
 pub use block::{BlockOptions, check_block, inspect_block, open_block, report_block};
 pub use brand::Brand;

@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use io_uring::{IoUring, opcode, squeue, types};
 use uflip_core::{
     Completion, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Nanos,
-    Result, Ticket,
+    Result, Ticket, ZoneReport,
 };
 
 use crate::buffer::Pool;
@@ -184,13 +184,13 @@ impl QueuedDevice {
         }
     }
 
-    /// A trim is a call that only returns when it is over: nothing else is under way in a process that
-    /// trims (`Resolved::check_on`).
+    /// A trim, or a command to a zone, is a call that only returns when it is over: nothing else is under
+    /// way in a process that makes such (`Resolved::check_on`).
     #[cold]
-    fn trim(&mut self, io: &Io) -> Result<Ticket> {
-        debug_assert!(self.under_way == 0, "nothing waits for a trim");
+    fn call(&mut self, io: &Io) -> Result<Ticket> {
+        debug_assert!(self.under_way == 0, "nothing waits for a call");
         self.direct.watch_queue(Some(io));
-        let (submitted, moved, completed) = self.direct.timed_trim(io);
+        let (submitted, moved, completed) = self.direct.timed_call(io);
         self.direct.watch_queue(None);
         if moved < 0 {
             return Err(self.direct.failed(io, moved));
@@ -225,7 +225,7 @@ impl QueuedDevice {
                 let write = opcode::Write::new(file, self.pool.next_data(), size);
                 write.offset(offset).rw_flags(flags).build()
             }
-            (Mode::Trim, _) => unreachable!("a trim is no entry of the queue"),
+            _ => unreachable!("it is no entry of the queue"),
         };
         entry.user_data(u64::from(place))
     }
@@ -258,8 +258,8 @@ impl Device for QueuedDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        if request.mode == Mode::Trim {
-            return self.trim(request);
+        if !request.mode.moves_data() || request.mode == Mode::Append {
+            return self.call(request);
         }
         let place = self.free.pop().expect("the engine keeps to the depth");
         let entry = self.entry(request, place);
@@ -308,6 +308,10 @@ impl Device for QueuedDevice {
             Ok(completion) => Ok(completion),
             Err((io, result)) => Err(self.direct.failed_in_queue(&io, result)),
         }
+    }
+
+    fn zones(&self) -> Result<Option<ZoneReport>> {
+        self.direct.zones()
     }
 
     fn counters(&self) -> Option<Counters> {

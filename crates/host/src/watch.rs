@@ -17,7 +17,7 @@ pub(crate) struct Watched {
     /// Odd while an I/O is under way; another number for each I/O.
     turn: AtomicU64,
     offset: AtomicU64,
-    /// Bytes, and the number of the mode, in the two lowest bits.
+    /// Bytes, and the number of the mode, in the three lowest bits.
     size_mode: AtomicU64,
 }
 
@@ -25,7 +25,7 @@ impl Watched {
     #[inline]
     pub(crate) fn begins(&self, io: &Io) {
         self.offset.store(io.offset.0, Ordering::Relaxed);
-        self.size_mode.store(io.size.0 << 2 | u64::from(io.mode.number()), Ordering::Relaxed);
+        self.size_mode.store(io.size.0 << 3 | u64::from(io.mode.number()), Ordering::Relaxed);
         self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
@@ -44,8 +44,8 @@ impl Watched {
 
     fn io(&self) -> Io {
         let size_mode = self.size_mode.load(Ordering::Relaxed);
-        let mode = Mode::of(size_mode & 3).unwrap_or(Mode::Read);
-        let (offset, size) = (Bytes(self.offset.load(Ordering::Relaxed)), Bytes(size_mode >> 2));
+        let mode = Mode::of(size_mode & 7).unwrap_or(Mode::Read);
+        let (offset, size) = (Bytes(self.offset.load(Ordering::Relaxed)), Bytes(size_mode >> 3));
         Io { offset, size, mode, stream: 0 }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use uflip_core::{
     Bytes, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result,
+    ZoneReport,
 };
 use uflip_engine::{Control, Part, Resolved};
 use uflip_host::{DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
@@ -37,6 +38,22 @@ fn run<D: Device<Request = Io> + Send>(
     let mut spool = Spool::new(spool, uflip_engine::causes_of::<D>(&pattern));
     let outcome = uflip_engine::run_into(device, pattern, control, &mut spool)?;
     spool.finish(outcome)
+}
+
+/// The error of whoever asks about zones where there are none.
+pub(crate) fn no_zones(url: &str) -> Error {
+    Error::usage("The device has no zones")
+        .at(url)
+        .allowed("a simulated one that has, like sim:zns, or a zoned block device")
+        .action("see `uflip info DEVICE`")
+}
+
+fn no_state(url: &str) -> Error {
+    Error::usage("A device with zones has no state to be enforced: its zones are reset")
+        .at(url)
+        .action(
+            "leave the state out: `--state none`; every run of a plan begins with zones of its own",
+        )
 }
 
 fn interrupted() -> Error {
@@ -138,10 +155,58 @@ impl AnyDevice {
             AnyDevice::Null(_) => Ok(()),
             AnyDevice::Direct(device) => device.trim(offset, size),
             AnyDevice::Nbd(device) => device.trim(offset, size),
+            AnyDevice::Sim(device) if device.has_zones() => {
+                Err(Error::usage("A device with zones is not deallocated in part")
+                    .at(&device.info().url)
+                    .action("reset a zone: `uflip zones DEVICE --reset N`"))
+            }
             AnyDevice::Sim(device) => {
                 device.trim(offset, size);
                 Ok(())
             }
+        }
+    }
+
+    /// The zones, where it has any.
+    pub(crate) fn zones(&self) -> Result<Option<ZoneReport>> {
+        match self {
+            AnyDevice::Null(device) => device.zones(),
+            AnyDevice::Direct(device) => device.zones(),
+            AnyDevice::Nbd(device) => device.zones(),
+            AnyDevice::Sim(device) => device.zones(),
+        }
+    }
+
+    /// One I/O, here and now: its response time.
+    pub(crate) fn once(&mut self, io: &Io) -> Result<Nanos> {
+        each!(self, device => {
+            device.submit(io)?;
+            let done = device.complete()?;
+            Ok(done.completed - done.submitted)
+        })
+    }
+
+    /// Bring the zones that `pattern` uses into the state that it needs: those that it writes are empty, those
+    /// that it only reads are filled, and no other is active. Whatever they held is lost.
+    pub(crate) fn prepare_zones(&mut self, pattern: &Resolved, control: &Control) -> Result<()> {
+        let report = self.zones()?.ok_or_else(|| no_zones(&self.info().url))?;
+        for step in uflip_engine::zones::preparation(pattern, &report) {
+            if control.is_cancelled() {
+                return Err(interrupted());
+            }
+            match (step, &mut *self) {
+                // Without time: what is prepared is not measured.
+                (step, AnyDevice::Sim(device)) => device.apply(step.ios())?,
+                (step, AnyDevice::Direct(device)) => {
+                    device.set_durability(Durability::Cached);
+                    uflip_engine::enforce(device, step.ios(), control)?;
+                }
+                _ => unreachable!("it has zones"),
+            }
+        }
+        match self {
+            AnyDevice::Direct(device) => device.sync(),
+            _ => Ok(()),
         }
     }
 
@@ -186,6 +251,10 @@ impl AnyDevice {
         control: &Control,
     ) -> Result<()> {
         match self {
+            AnyDevice::Sim(device) if device.has_zones() => Err(no_state(&device.info().url)),
+            AnyDevice::Direct(device) if device.zones()?.is_some() => {
+                Err(no_state(&device.info().url))
+            }
             AnyDevice::Sim(device) => {
                 let wanted = writes.take_while(|_| !control.is_cancelled());
                 device.apply(wanted.inspect(|_| control.one_more(0)))?;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use serde_json::Value;
-use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Nanos, Result};
+use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Io, Mode, Nanos, Result};
 use uflip_engine::{PatternSpec, Resolved, StateSpec};
 use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
 use uflip_serve::NbdDevice;
@@ -52,6 +52,22 @@ impl Device {
     fn taken_if_simulated(&self, verb: &str) -> PyResult<AnyDevice> {
         let simulated = self.slot.with(|device| device.simulated(verb).map(|_| ()));
         simulated.and_then(|()| self.slot.take()).map_err(|error| raise(&error))
+    }
+
+    /// Refuse what is no range of sectors.
+    fn check_range(&self, offset_bytes: u64, size_bytes: u64) -> Result<()> {
+        let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
+        let end = offset_bytes.checked_add(size_bytes);
+        let inside = end.is_some_and(|end| end <= capacity_bytes.0);
+        let whole = [offset_bytes, size_bytes].iter().all(|it| it.is_multiple_of(sector_bytes.0));
+        if inside && whole {
+            return Ok(());
+        }
+        Err(Error::usage("That is no range of the device")
+            .at(&self.info.url)
+            .got(format!("{size_bytes} bytes at {offset_bytes}"))
+            .allowed(format!("multiples of {sector_bytes}, up to byte {}", capacity_bytes.0))
+            .action("name whole sectors that the device has"))
     }
 
     /// The pattern that `spec_json` asks of this device.
@@ -213,24 +229,45 @@ impl Device {
     }
 
     fn trim(&self, py: Python<'_>, offset_bytes: u64, size_bytes: u64) -> PyResult<()> {
-        let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
-        let end = offset_bytes.checked_add(size_bytes);
-        let inside = end.is_some_and(|end| end <= capacity_bytes.0);
-        let whole = [offset_bytes, size_bytes].iter().all(|it| it.is_multiple_of(sector_bytes.0));
-        if !inside || !whole {
-            let error = Error::usage("That is no range of the device")
-                .at(&self.info.url)
-                .got(format!("{size_bytes} bytes at {offset_bytes}"))
-                .allowed(format!("multiples of {sector_bytes}, up to byte {}", capacity_bytes.0))
-                .action("deallocate whole sectors that the device has");
-            return Err(raise(&error));
-        }
+        self.check_range(offset_bytes, size_bytes).map_err(|error| raise(&error))?;
         if size_bytes == 0 {
             return Ok(());
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
         py.detach(|| self.slot.with(|device| device.trim(offset, size)))
             .map_err(|error| raise(&error))
+    }
+
+    /// All zones as they are now; `None` where there are none.
+    fn zones_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let zones = py.detach(|| self.slot.with(|device| device.zones()));
+        let zones = zones.map_err(|error| raise(&error))?;
+        Ok(zones.map(|zones| serde_json::to_string(&zones).expect("plain numbers")))
+    }
+
+    /// One write, append, reset, finish, open or close, here and now: its response time [ns].
+    fn zone_command(
+        &self,
+        py: Python<'_>,
+        command: &str,
+        offset_bytes: u64,
+        size_bytes: u64,
+    ) -> PyResult<u64> {
+        let done = py.detach(|| {
+            let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+            let mode = Mode::ALL.into_iter().find(|mode| mode.name() == command);
+            let mode = mode.ok_or_else(|| Error::unknown("command", command, &known))?;
+            self.check_range(offset_bytes, size_bytes)?;
+            let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
+            self.slot.with(|device| device.once(&Io { offset, size, mode, stream: 0 }))
+        });
+        done.map(|response| response.0).map_err(|error| raise(&error))
+    }
+
+    /// Bring the zones that a pattern uses into the state that it needs.
+    fn prepare_zones(&self, spec_json: &str) -> PyResult<Handle> {
+        let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
+        Ok(work::prepare_zones(self.taken()?, self.slot.clone(), pattern))
     }
 
     /// Run a pattern; that of a replay with the I/Os of the list that it names. A simulated device is

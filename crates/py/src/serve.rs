@@ -99,6 +99,13 @@ pub fn serve(
 type Prepared = (AnySlot, Export, Data);
 
 fn prepared(device: &Device, name: &str, data: Option<&Path>, read_only: bool) -> Result<Prepared> {
+    let info = device.described();
+    if info.details.contains_key("zones") {
+        return Err(Error::usage("A device with zones cannot be served: NBD knows none")
+            .at(&info.url)
+            .allowed("a simulated device without zones")
+            .action("serve another one"));
+    }
     let export = Export::of(name, device.described(), read_only);
     let data = match data {
         None => Data::in_memory(export.size),

@@ -155,3 +155,13 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
     let job = Job::make(Control::new(1), total, work);
     job.handle(|py, device| Device::new(device).into_py_any(py))
 }
+
+/// Bring the zones that `pattern` uses into the state that it needs; as [`run`].
+pub(crate) fn prepare_zones(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
+    let work = move |device: &mut AnyDevice, control: &Control| {
+        let prepared = device.prepare_zones(&pattern, control);
+        device.rest();
+        prepared
+    };
+    Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
+}

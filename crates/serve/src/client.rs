@@ -212,6 +212,9 @@ impl NbdDevice {
         if io.mode == Mode::Trim {
             return self.deallocate(io.offset, io.size);
         }
+        if io.mode.is_of_zones() {
+            return Err(std::io::Error::other("NBD knows no zones"));
+        }
         let length = u32::try_from(io.size.0).ok().filter(|length| *length <= LONGEST_DATA);
         let length = length.ok_or_else(|| std::io::Error::other("more than 32 MiB at once"))?;
         if io.mode == Mode::Read {
@@ -340,7 +343,7 @@ impl Device for NbdDevice {
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.finished.is_empty(), "one request at a time");
-        if request.mode != Mode::Trim {
+        if request.mode.moves_data() {
             self.make_room(request.size.0 as usize);
         }
         let submitted = uflip_host::now();

@@ -42,7 +42,7 @@ pub use device::{Outage, PowerCut, Recovery, SimDevice, snapshot};
 pub use examine::profile_faults;
 pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
-pub use ftl::FTLS;
+pub use ftl::{FTLS, ZoneDies, ZonesPart};
 pub use open_channel::{BlockState, FlashBreakdown, OpenChannelDevice, OpenChannelProfile};
 pub use pool::alloc::ALLOCATORS;
 pub use pool::victim::VICTIM_POLICIES;

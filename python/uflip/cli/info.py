@@ -52,6 +52,10 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     document["micro_benchmarks"] = [*suited(info.addresses)]
     if of_today := suited(info.addresses, "today"):
         document["micro_benchmarks_of_today"] = [*of_today]
+    if info.zoned:
+        # Others write at random, or over what was written.
+        document["micro_benchmarks"] = [*suited(info.addresses, "zones")]
+        del document["micro_benchmarks_of_today"]
     if as_json:
         echo_json(document)
     else:

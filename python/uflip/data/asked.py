@@ -7,10 +7,12 @@ from msgspec import Meta, Struct
 
 from uflip.errors import UsageError
 
-Mode = Literal["read", "write", "trim"]
+Mode = Literal["read", "write", "trim", "append", "reset", "finish", "open", "close"]
 Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
 Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
+DATA_MODES = ("read", "write", "append")
+"""Those that move data."""
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
 DRAWN = ("random", "zipf", "hotcold")
@@ -84,13 +86,18 @@ class Part(Asked, frozen=True):
 
     @property
     def is_write(self) -> bool:
-        """Whether its I/Os are writes."""
-        return self.mode == "write"
+        """Whether its I/Os are writes, or appends to zones."""
+        return self.mode in ("write", "append")
 
     @property
     def is_trim(self) -> bool:
         """Whether they say that what is there is not needed any more."""
         return self.mode == "trim"
+
+    @property
+    def moves_data(self) -> bool:
+        """Whether they read or write: no trims, nor commands to zones."""
+        return self.mode in DATA_MODES
 
     @property
     def is_sequential_write(self) -> bool:

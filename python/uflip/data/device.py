@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from uflip.data.document import Count, Name, Positive, Table, Text
+from uflip.data.zones import ZoneLimits
 
 OPEN_CHANNEL = "open_channel"
 """Interface of a device whose host places data itself."""
@@ -168,6 +169,7 @@ class Details(Struct, frozen=True, omit_defaults=True):
     write_cache: Text | None = None
     to_be_written_bytes: Count | None = None
     wear: Wear | None = None
+    zones: ZoneLimits | None = None
 
 
 class DeviceInfo(Struct, frozen=True, kw_only=True):
@@ -244,6 +246,11 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     def addresses(self) -> Literal["sectors", "physical"]:
         """Sectors; or physical ones, where the host places data."""
         return "physical" if self.details.interface == OPEN_CHANNEL else "sectors"
+
+    @property
+    def zoned(self) -> bool:
+        """Whether it is written in zones, each in order and reset as a whole."""
+        return self.details.zones is not None
 
     @property
     def buffered(self) -> bool:

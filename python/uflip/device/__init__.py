@@ -7,6 +7,7 @@
 `catalogue`     which devices there are, and what is known of one before use
 `opening`       from a name to an open device
 `opened`        an open device: runs, states, snapshots
+`managing`      trims, and commands to zones
 `resolving`     patterns and states as a device would take them
 `simulated`     simulated devices: made or restored
 `cache`         those that were made before, kept on disk

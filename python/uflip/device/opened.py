@@ -15,7 +15,7 @@ from uflip.data.device import DeviceInfo, read_info
 from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
-from uflip.device.powercut import LosesPower
+from uflip.device.managing import Managed
 from uflip.device.resolving import resolve_state
 from uflip.device.url import check_snapshot_name
 from uflip.errors import InterruptedRun, UsageError, native_errors
@@ -24,7 +24,7 @@ from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 T = TypeVar("T")
 
 
-class Device(LosesPower):
+class Device(Managed):
     """An open device. Runs follow each other on it, and its state stays between them.
 
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
@@ -311,25 +311,6 @@ class Device(LosesPower):
         text = finished(lambda: self._opened().apply(text_of(spec)))
         counted: dict[str, int] = json.loads(text)
         return counted
-
-    def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """Tell the device that a range is not needed any more: what was there is lost.
-
-        A discard, a hole of a file, a trim over NBD; simulated flash pages as far as whole.
-
-        Parameters
-        ----------
-        offset_bytes, size_bytes : int
-            The range [bytes], whole sectors.
-
-        Raises
-        ------
-        UflipError
-            If the range is none of the device, or it cannot, or is not open for writing.
-        """
-        self._state_name = None
-        with native_errors():
-            self._opened().trim(offset_bytes, size_bytes)
 
     def __enter__(self) -> Self:
         return self

@@ -25,6 +25,7 @@ QUICK_PAUSE_NS = 100_000_000
 REPETITIONS = 3
 QUICK_REPETITIONS = 1
 MOST_REPETITIONS = 100
+ZONES, AS_IS = "zones", "as-is"
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,28 @@ def check_target(info: DeviceInfo, target_size: int | None) -> int:
         f"({format_size(capacity)})",
         action="choose another --target-size, or leave it out",
     )
+
+
+def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
+    """Refuse to write at random, or over what was written, where a device is written in zones."""
+    if not info.zoned:
+        return
+    if suite != ZONES:
+        raise UsageError(
+            "The device is written in zones, each in order: these micro-benchmarks write otherwise",
+            where="--suite",
+            got=suite,
+            allowed=ZONES,
+            action="give --suite zones, or name another device",
+        )
+    if state not in (None, AS_IS):
+        raise UsageError(
+            "A device with zones has no state to be enforced: its zones are reset",
+            where="--state",
+            got=str(state),
+            allowed=AS_IS,
+            action="leave --state out: every run begins with zones that are prepared for it",
+        )
 
 
 def check_io_size(context: Context) -> None:

@@ -95,7 +95,9 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEst
     ios, read, written = totals.total_ios, totals.bytes_read, totals.bytes_written
     # A trim moves nothing, and takes about what a write does.
     changed = written + totals.bytes_trimmed
-    written_ios = ios * changed / (read + changed)
+    moved = read + changed
+    # What moves nothing is a command, which takes about what a write does.
+    written_ios = ios * changed / moved if moved else ios
     read_ios = ios - written_ios
     pauses_ns = totals.pause_ns + plan.pause_ns
     again = refresh_bytes(plan, run, written)

@@ -4,6 +4,7 @@ For each run, or several that must follow each other at once (`groups`)::
 
     reset            if the plan says so: the state is enforced again
     or refresh       what the run before left is written over in part
+    zones            those that the run uses are prepared for it, where the device has any
     pause            the device is left alone
     run              one call of the engine, by what is known of the device by then (`found`)
     look             is the target still what it was; did others disturb it
@@ -160,6 +161,8 @@ def _make(
 ) -> list[_Made]:
     """Leave the device alone for a while, make a run, or several without a rest between them."""
     pause_ns = found.pause_before(runs[0])
+    if device.info.zoned:
+        device.prepare_zones(found.adapted(runs[0]))
     device.idle(pause_ns)
     stood = device.standing()
     if runs[0].micro_benchmark == interference.NAME:

@@ -34,6 +34,7 @@ from uflip.methodology.chosen import (
     Choices,
     check_io_size,
     check_target,
+    check_zones,
     method_for,
     overwrites_for,
     pause_for,
@@ -138,6 +139,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
     names = check_names(chosen.only, info.addresses, chosen.suite)
+    check_zones(info, chosen.suite, chosen.state)
     used = check_target(info, chosen.target_size)
     method = method_for(scale, chosen.method, chosen_lengths=chosen.io_counts is not None)
     context = Context(
@@ -198,7 +200,7 @@ def _timed(run: PlannedRun, method: str) -> PlannedRun:
 
 def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
     """Whether the pause is measured: where writes of a run may linger in the next one."""
-    if chosen.pause_ns is not None:
+    if chosen.pause_ns is not None or context.info.zoned:
         return False
     whole = any(run.micro_benchmark == BASELINE for run in runs)
     return whole or (not context.info.null and any(run.spec.writes for run in runs))

@@ -200,6 +200,8 @@ def default_state(info: DeviceInfo) -> str:
     A simulated device is made in the state of its profile, and one that was saved stays in the
     state in which it was; the null device has none.
     """
+    if info.zoned:
+        return "as-is"
     if info.outlives_process:
         return "random"
     if info.simulated and info.details.snapshot is None:

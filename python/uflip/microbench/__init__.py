@@ -4,7 +4,8 @@ Each module says which part of Table 1 it implements, holds the ranges as data (
 and lays out its experiments for a device (`experiments`); its `MICRO_BENCHMARK` has the words and
 the finding of a report. Adding one is a file and a line here. Those of uFLIP-OC (`open_channel`)
 need a device with physical addresses, all others one with sectors: each says so. Those of the
-papers are one suite, those of today (`today`) another, and a plan is of one of them.
+papers are one suite, those of today (`today`) another, those of zones (`zones`) a third, and a plan
+is of one of them.
 
 =====================  =======================================================================
 `layout`               what they share: target spaces, an experiment value by value
@@ -12,6 +13,7 @@ papers are one suite, those of today (`today`) another, and a plan is of one of 
 `finding`              rules that say in a sentence what was measured
 `open_channel`         those of uFLIP-OC: jobs over physical addresses
 `today`                extensions: queues, caches, reads under writes
+`zones`                those of zoned devices: appends, resets, zones side by side
 `words`                names of patterns and parameters, values as people write them
 =====================  =======================================================================
 """
@@ -46,6 +48,11 @@ from uflip.microbench.today import (
     steady_state,
     write_rate,
 )
+from uflip.microbench.zones import append as zone_append
+from uflip.microbench.zones import distance as zone_distance
+from uflip.microbench.zones import finish as zone_finish
+from uflip.microbench.zones import parallelism as zone_parallelism
+from uflip.microbench.zones import reset as zone_reset
 
 BASELINE = baseline.MICRO_BENCHMARK.name
 
@@ -75,11 +82,16 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         mixed_sizes,
         steady_state,
         deallocate,
+        zone_parallelism,
+        zone_append,
+        zone_distance,
+        zone_reset,
+        zone_finish,
     )
 }
-"""By name, in the order of the papers, then those of today. `baseline` comes first and varies
-nothing: it holds the long runs of the four baseline patterns that every other number is compared
-with."""
+"""By name, in the order of the papers, then those of today and of zones. `baseline` comes first
+and varies nothing: it holds the long runs of the four baseline patterns that every other number is
+compared with."""
 
 
 def suited(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:

@@ -9,7 +9,7 @@ from uflip.microbench.finding import Rule, largest_effect
 from uflip.microbench.open_channel.jobs import Place
 
 Addresses = Literal["sectors", "physical"]
-Suite = Literal["uflip", "today"]
+Suite = Literal["uflip", "today", "zones"]
 
 
 def no_experiments(_context: Context) -> list[Experiment]:

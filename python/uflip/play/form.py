@@ -17,7 +17,7 @@ from uflip.device.url import DeviceUrl
 from uflip.microbench import varied
 from uflip.microbench.words import PATTERN_NAMES
 from uflip.play.wanted import LIMITS, OPTIONS, PATTERN, device_of
-from uflip.profiles import profile_names
+from uflip.profiles import random_access_names
 from uflip.profiles.keys import Key, known_keys
 from uflip.units import format_size
 
@@ -106,7 +106,7 @@ def form(device: str, changes: Mapping[str, str]) -> Form:
         "device": device,
         "url": target.text,
         "devices": [
-            {"name": name, "description": _description(name)} for name in profile_names("block")
+            {"name": name, "description": _description(name)} for name in random_access_names()
         ],
         "facts": _facts(info),
         "tables": _tables(info, plain),

@@ -15,7 +15,7 @@ from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UsageError, unknown_name
 from uflip.microbench import varied
-from uflip.profiles import profile_names
+from uflip.profiles import random_access_names
 from uflip.spec import BASELINES, Spec, baseline
 from uflip.units import format_count, format_size
 
@@ -72,8 +72,8 @@ def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
     UsageError
         If there is no such profile.
     """
-    if device not in profile_names("block"):
-        raise unknown_name("device", device, profile_names("block"), where="device")
+    if device not in random_access_names():
+        raise unknown_name("device", device, random_access_names(), where="device")
     return parse_url(with_overrides(f"sim:{device}", changes))
 
 

@@ -1,6 +1,7 @@
 """Simulated devices, one TOML file each, and where every number in it comes from."""
 
 import json
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,6 +46,13 @@ def profile_names(interface: str | None = None) -> list[str]:
     if interface is None:
         return names
     return [name for name in names if profile_interface(name) == interface]
+
+
+@cache
+def random_access_names() -> tuple[str, ...]:
+    """Return the names of block devices that can be written anywhere: of all without zones."""
+    tables = {name: tomllib.loads(read_profile(name)[1]) for name in profile_names("block")}
+    return tuple(name for name, table in tables.items() if "zones" not in table)
 
 
 def profile_interface(name: str) -> str:

@@ -83,7 +83,7 @@ def question(spec: Spec, ios: int) -> Question | None:
         return None
     if any(getattr(spec, name) not in (None, 1) for name in ONE):
         return None
-    if spec.is_trim:
+    if (spec.mode, "sequential") not in LABELS:
         return None
     if spec.location == "random":
         return (LABELS[spec.mode, spec.location], spec.io_bytes, spec.target_bytes)

@@ -24,6 +24,7 @@ from uflip.results.store import Results, StoredRun
 TARGET = "${UFLIP_TARGET}"
 NAMED_LATER = "target"
 """What a log calls its file; the job sends it to `TARGET`."""
+FIO_MODES = ("read", "write", "trim")
 _NS_A_US = 1000
 _WHOLE = 100  # per cent
 _NS_A_S = 1_000_000_000
@@ -88,6 +89,8 @@ def _is_random_mix(spec: Mix) -> bool:
 
 
 def _sections(spec: Pattern, name: str, durability: str) -> Lines:
+    if alien := [part.mode for part in spec.parts if part.mode not in FIO_MODES]:
+        return ["", f"; {name}: fio has no I/Os of the mode {alien[0]}"]
     if not _has_options(spec):
         return _from_log(spec, name, durability)
     if isinstance(spec, Parallel):

@@ -64,7 +64,7 @@ def pace_of(
     """Return the pace of a run of consecutive I/Os, over its second half; None of other runs."""
     if not isinstance(spec, Basic) or spec.processes != 1 or len(submit_ns) < FEWEST_IOS:
         return None
-    if spec.is_trim or spec.time not in (None, "consecutive"):
+    if not spec.moves_data or spec.time not in (None, "consecutive"):
         return None
     half = len(submit_ns) // 2
     ended = submit_ns.astype(np.int64) + response_time_ns.astype(np.int64)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from uflip.device.catalogue import inspect_device
 from uflip.profiles import profile_names
 from uflip.session import OnEvent, Request, begin, ignore
 from uflip.site.accounts import new_token
@@ -98,7 +99,8 @@ def _account(site: "Site") -> Account:
 def _request(device: str, scratch: Path) -> Request:
     if device == FILE:
         return Request(device=f"file:{scratch / 'file.bin'}", size=FILE_BYTES)
-    return Request(device=device)
+    zoned = inspect_device(device, any_interface=True).zoned
+    return Request(device=device, suite="zones" if zoned else None)
 
 
 def _published(site: "Site", account: Account, folder: Path, copy: Path) -> tuple[str, bool]:

@@ -6,7 +6,7 @@
 //! **Ambiguous**: a rule stands beside the patterns, and never in one of them: see `stop`.
 
 use serde_json::json;
-use uflip_core::{Error, Mode, Result};
+use uflip_core::{Error, Result};
 
 use super::resolve::{
     Length, PARALLEL_DEGREE_MAX, SEED, Space, finish, out_of_range, written_a_count,
@@ -98,7 +98,7 @@ fn processes_of(pattern: &PatternSpec) -> u64 {
 
 /// Bytes that a part writes with every I/O that is counted, of all its processes.
 fn written_at_most(part: &Resolved) -> u64 {
-    let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
+    let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     let of_stream = |stream: &StreamSpec| match &stream.source {
         Source::Basic(basic) => bytes(basic),
         Source::Mix { first, second, order } => written_a_count(first, second, *order),

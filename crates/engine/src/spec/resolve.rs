@@ -33,6 +33,8 @@ const HOT_SPACE_PERCENT: u64 = 20;
 const HOT_IO_PERCENT: u64 = 80;
 /// What a write names in a byte.
 const WRITE_STREAM_MAX: u64 = 255;
+/// A command to a zone is as long as the zone; sizes of I/Os are kept in 32 bits.
+const ZONE_SIZE_MAX: u64 = u32::MAX as u64;
 /// A thousand I/Os a second.
 const INTERVAL_NS: u64 = 1_000_000;
 
@@ -102,7 +104,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
     }
     let queue_depth = queue_depth(spec.queue_depth)?;
     let (basic, mut canonical) = resolve_one(spec, space, 1, 0)?;
-    let written = if basic.mode == Mode::Write { basic.io_size.0 * degree } else { 0 };
+    let written = if basic.mode.is_write() { basic.io_size.0 * degree } else { 0 };
     let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), degree, written)?;
     let (io_count, io_ignore) = length.counts();
     let seed = seed.or(spec.seed).unwrap_or(SEED);
@@ -229,7 +231,7 @@ fn tell_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Option
 
 /// Bytes that a mix writes with every I/O that its `io_count` counts, at most.
 pub(super) fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u64 {
-    let bytes = |basic: &Basic| if basic.mode == Mode::Write { basic.io_size.0 } else { 0 };
+    let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     match order {
         Order::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
         Order::Drawn { .. } => bytes(first).max(bytes(second)),
@@ -266,8 +268,9 @@ fn resolve_one(
     process: u64,
 ) -> Result<(Basic, Value)> {
     let io_size = whole_sectors("io_size", spec.io_size.unwrap_or(IO_SIZE), space, 1)?;
-    if io_size > IO_SIZE_MAX {
-        return Err(out_of_range("io_size", io_size, &format!("at most {IO_SIZE_MAX}")));
+    let longest = if spec.mode.manages_zones() { ZONE_SIZE_MAX } else { IO_SIZE_MAX };
+    if io_size > longest {
+        return Err(out_of_range("io_size", io_size, &format!("at most {longest}")));
     }
     let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
     let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
@@ -548,8 +551,13 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
             let bytes = ios.saturating_mul(basic.io_size.0);
             match basic.mode {
                 Mode::Read => totals.bytes_read = totals.bytes_read.saturating_add(bytes),
-                Mode::Write => totals.bytes_written = totals.bytes_written.saturating_add(bytes),
-                Mode::Trim => totals.bytes_trimmed = totals.bytes_trimmed.saturating_add(bytes),
+                Mode::Write | Mode::Append => {
+                    totals.bytes_written = totals.bytes_written.saturating_add(bytes);
+                }
+                Mode::Trim | Mode::Reset => {
+                    totals.bytes_trimmed = totals.bytes_trimmed.saturating_add(bytes);
+                }
+                Mode::Finish | Mode::Open | Mode::Close => {}
             }
             let pauses = basic.burst.map_or(0, |burst| ios.saturating_sub(1) / burst);
             pause_ns = pauses.saturating_mul(basic.pause.0).saturating_add(pause_ns);

@@ -5,6 +5,7 @@ use uflip_core::{Error, Result};
 use super::{GcPart, Profile, Relocation};
 use crate::flash::geometry::{Geometry, Shape};
 use crate::flash::nand::PageOrder;
+use crate::ftl::zoned::Layout;
 use crate::ftl::{MERGING_FTLS, PageMapOptions, RelocationLoad};
 use crate::pool::alloc::Allocator;
 use crate::pool::free::FreeOrder;
@@ -27,7 +28,7 @@ impl Profile {
         let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
         let logical_bytes = logical_bytes as u64 / unit * unit;
-        let geometry = Geometry::from(Shape {
+        let shape = Shape {
             channels: part.channels,
             dies,
             blocks_per_die,
@@ -35,9 +36,16 @@ impl Profile {
             metadata_pages: part.metadata_pages * units,
             page_bytes,
             logical_pages: (logical_bytes / page) as u32,
-        });
+        };
         let in_step = if part.independent_planes { 1 } else { part.planes_per_die };
-        geometry.with_planes_in_step(in_step).with_units(units)
+        let geometry = Geometry::from(shape).with_planes_in_step(in_step).with_units(units);
+        match self.zones {
+            None => geometry,
+            Some(part) => {
+                let logical_pages = Layout::new(geometry, part).logical_pages() as u32;
+                geometry.with_shape(Shape { logical_pages, ..shape })
+            }
+        }
     }
 
     /// The device as its FTL knows it: without the blocks that are kept to replace others.

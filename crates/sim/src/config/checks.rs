@@ -39,12 +39,16 @@ impl Profile {
             return Err(Error::unknown("FTL", &self.ftl.ftl, crate::ftl::FTLS).at(source));
         }
         self.check_tables(source)?;
+        self.check_zones(source)?;
         self.check_room(source, pages)?;
         self.check_memory(source)?;
         self.check_times(source, pages)?;
         if self.merges() {
             self.check_recovery(source)?;
             return self.check_merging(source);
+        }
+        if self.is_zoned() {
+            return Ok(());
         }
         let gc = self.gc().map_err(|error| error.at(source))?;
         self.check_mapping(source)?;
@@ -111,13 +115,16 @@ impl Profile {
         found.extend(self.misfits_of_power_loss());
         found.extend(self.misfits_of_suspend());
         found.extend(self.misfits_of_history());
+        found.extend(self.misfits_of_zones());
         found
     }
 
     /// What no FTL would look at is refused.
     fn check_tables(&self, source: &str) -> Result<()> {
         let name = self.ftl.ftl.as_str();
-        let of_page_maps = !self.merges();
+        let zoned = self.is_zoned();
+        let of_page_maps = !self.merges() && !zoned;
+        let has_units = zoned || name == "page_map";
         let unused = [
             ("[gc]", self.gc.is_some() && !of_page_maps),
             ("allocator", self.ftl.allocator.is_some() && !of_page_maps),
@@ -129,7 +136,11 @@ impl Profile {
             ("[slc_cache]", self.slc_cache.is_some() && name != "page_map"),
             ("[hot_cold]", self.hot_cold.is_some() && name != "page_map"),
             ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
-            ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && name != "page_map"),
+            ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && !has_units),
+            ("[zones]", self.zones.is_some() && !zoned),
+            ("[reliability]", self.reliability.is_some() && zoned),
+            ("[recovery]", self.recovery.is_some() && zoned),
+            ("[power_loss]", self.power_loss.is_some() && zoned),
             ("[rings]", self.rings.is_some() && !of_page_maps),
             ("relocate_latency_ns", self.timing.relocate_latency_ns.is_some() && !of_page_maps),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),

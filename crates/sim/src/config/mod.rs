@@ -19,6 +19,7 @@ mod suspend;
 pub(crate) mod text;
 pub(crate) mod tree;
 mod units;
+mod zones;
 
 pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS, clock_ran_out};
 pub use power_loss::PowerLossPart;
@@ -31,7 +32,9 @@ use uflip_core::{Error, Result};
 use crate::config::overrides::{LeftOut, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
-use crate::ftl::{HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
+use crate::ftl::{
+    HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart, ZonesPart,
+};
 use crate::timeline::DieQueue;
 
 /// Keys that a profile may leave out, by table.
@@ -49,6 +52,7 @@ const LEFT_OUT: &LeftOut = &[
     ("recovery", recovery::RECOVERY),
     ("block_history", history::BLOCK_HISTORY),
     ("power_loss", power_loss::POWER_LOSS),
+    ("zones", zones::ZONES),
 ];
 
 /// Everything that a simulated device is made of.
@@ -86,6 +90,9 @@ pub struct Profile {
     /// A page map that programs one bit a cell first has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<slc::SlcPart>,
+    /// A device with zones has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZonesPart>,
     /// Flash that wears out has both; other flash has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<ReliabilityPart>,

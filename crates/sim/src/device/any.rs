@@ -1,24 +1,34 @@
-//! A device has one of two kinds of backends.
+//! A device has one of three kinds of backends.
 
 use crate::device::backend::Backend as _;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
+use crate::device::zoned::Zoned;
 
-/// One of the two kinds of FTLs. Which one it is never changes, so the branch is always foreseen.
+/// One of the two kinds of FTLs, or zones. Which one it is never changes, so the branch is always foreseen.
 // In place: a device has one of them, and goes through it with every page.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AnyBackend {
     Paged(Paged),
     Merged(Merged),
+    Zoned(Zoned),
 }
 
 impl AnyBackend {
+    /// Whether a write may take the link ahead of time, and before one that came before it: zones, and plans
+    /// of whole writes, want them in order.
+    #[inline]
+    pub(crate) fn takes_ahead(&self) -> bool {
+        matches!(self, AnyBackend::Paged(_))
+    }
+
     #[inline]
     pub(crate) fn plans_whole_writes(&self) -> bool {
         match self {
             AnyBackend::Paged(_) => Paged::PLANS_WHOLE_WRITES,
             AnyBackend::Merged(_) => Merged::PLANS_WHOLE_WRITES,
+            AnyBackend::Zoned(_) => Zoned::PLANS_WHOLE_WRITES,
         }
     }
 }
@@ -29,6 +39,7 @@ macro_rules! either {
         match $backend {
             $crate::device::any::AnyBackend::Paged($name) => $what,
             $crate::device::any::AnyBackend::Merged($name) => $what,
+            $crate::device::any::AnyBackend::Zoned($name) => $what,
         }
     };
 }

@@ -1,10 +1,11 @@
 //! What stands between the host interface and the flash: an FTL, and when it does its work.
 //!
-//! There are two kinds. A page map collects blocks beside the host, on a clock of its own
+//! There are three kinds. A page map collects blocks beside the host, on a clock of its own
 //! (`paged.rs`); a merging FTL merges in the path of the write that needs room, and in steps while
-//! the host leaves the device alone (`merging.rs`). The device is written once, for both.
+//! the host leaves the device alone (`merging.rs`); and zones are no FTL at all: the host decides
+//! (`zoned.rs`). The device is written once, for all of them.
 
-use uflip_core::{Counters, Error, Mode};
+use uflip_core::{Counters, Error, Io, Mode, Result};
 
 use crate::device::token::{Target, Token, Told};
 use crate::flash::geometry::Lpn;
@@ -89,6 +90,18 @@ pub(crate) trait Backend {
     /// What is under way ends now; the untimed gear follows.
     fn end_untimed(&mut self, flash: &mut Flash);
 
+    /// Whether an I/O in the untimed gear can be done; an append becomes a write.
+    ///
+    /// # Errors
+    /// It is for a zone that does not take it, or that is not there.
+    #[inline]
+    fn admit_untimed(&mut self, io: &Io, _page_bytes: u64) -> Result<Io> {
+        if io.mode.is_of_zones() { Err(no_zones()) } else { Ok(*io) }
+    }
+
+    /// Do what an I/O asks of a zone in the untimed gear.
+    fn manage_untimed(&mut self, _io: &Io, _flash: &mut Flash) {}
+
     /// [`Backend::write`] in the untimed gear.
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash);
 
@@ -100,8 +113,8 @@ pub(crate) trait Backend {
         for Piece { mode, page, extent } in pieces {
             match mode {
                 Mode::Write => self.write_untimed(*page, extent, flash),
-                Mode::Trim => self.trim(*page),
                 Mode::Read => self.read_untimed(*page, flash),
+                _ => self.trim(*page),
             }
         }
     }
@@ -119,4 +132,12 @@ pub(crate) trait Backend {
 
     /// Add what only the backend knows.
     fn count(&self, counters: &mut Counters);
+}
+
+/// The error of a command to a zone on a device without any.
+#[cold]
+pub(crate) fn no_zones() -> Error {
+    Error::usage("The device has no zones")
+        .allowed("read, write, trim")
+        .action("name a device with zones, like sim:zns")
 }

@@ -9,6 +9,7 @@ use crate::device::collector::Pace;
 use crate::device::gather::Gather;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
+use crate::device::zoned::Zoned;
 use crate::ftl::{Merging, PageMap};
 
 impl GcPart {
@@ -39,6 +40,9 @@ impl Profile {
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
         let geometry = self.geometry();
         let dies = geometry.shape().dies;
+        if let Some(part) = self.zones {
+            return Ok(AnyBackend::Zoned(Zoned::new(geometry, part)));
+        }
         if self.merges() {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);

@@ -1,7 +1,7 @@
 //! What a simulated device promises: the `Device` trait.
 
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket,
+    Bytes, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket, ZoneReport,
 };
 
 use super::any::either;
@@ -50,7 +50,7 @@ impl Device for SimDevice {
     fn prefetch(&mut self, request: &Io) {
         let shape = self.flash.geometry.shape();
         let pages = Extent::of(request, u64::from(shape.page_bytes)).touched();
-        if pages.end > shape.logical_pages || request.mode == Mode::Trim {
+        if pages.end > shape.logical_pages || !request.mode.moves_data() {
             return;
         }
         let place = &mut self.announced[self.announcements % ANNOUNCED];
@@ -73,13 +73,19 @@ impl Device for SimDevice {
         if now >= self.refuses_from {
             return Err(self.why_refused());
         }
+        let admitted;
+        let mut request = request;
+        if request.mode.is_of_zones() || self.has_zones() {
+            admitted = self.admit(request)?;
+            request = &admitted;
+        }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let extent = Extent::of(request, page_bytes);
         let promise = match request.mode {
             Mode::Read => Promise::Taken,
             Mode::Write => self.durable.promise(),
             // It has no page of its own: see `begin`.
-            Mode::Trim => return Ok(self.let_in(request, NO_PAGES, Promise::Taken)),
+            _ => return Ok(self.let_in(request, NO_PAGES, Promise::Taken)),
         };
         Ok(self.let_in(request, extent, promise))
     }
@@ -106,6 +112,10 @@ impl Device for SimDevice {
         let mut counters = Counters { pages_absorbed: absorbed, ..self.flash.counters };
         either!(&self.backend, backend => backend.count(&mut counters));
         Some(counters)
+    }
+
+    fn zones(&self) -> Result<Option<ZoneReport>> {
+        Ok(self.zone_report())
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {

@@ -43,6 +43,18 @@ pub(crate) fn describe(name: &str, profile: &Profile) -> DeviceInfo {
         "flash_bytes".into(),
         Value::from(u64::from(geometry.pages()) * u64::from(geometry.shape().page_bytes)),
     );
+    if let Some(part) = profile.zones {
+        let size = part.zone_bytes / u64::from(geometry.shape().page_bytes);
+        let zones = json!({
+            "zone_bytes": part.zone_bytes,
+            "zone_capacity_bytes": profile.zone_capacity_bytes(),
+            "zone_count": u64::from(geometry.shape().logical_pages) / size,
+            "max_open_zones": part.max_open_zones,
+            "max_active_zones": part.max_active_zones,
+        });
+        details.insert("zones".into(), zones);
+        details.insert("deallocates".into(), false.into());
+    }
     DeviceInfo {
         url: format!("sim:{name}"),
         model: name.into(),

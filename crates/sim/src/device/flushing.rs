@@ -21,10 +21,10 @@ use crate::timeline::Timing;
 use crate::timeline::breakdown::Cause;
 
 impl SimDevice {
-    /// A flush or a trim is let in at `at`.
+    /// A flush, a trim or a command to a zone is let in at `at`.
     #[cold]
     pub(super) fn begin_without_data(&mut self, index: IoIdx, io: &Io, at: u64) {
-        if io.mode != Mode::Trim {
+        if io.mode == Mode::Write {
             return self.begin_flush(index, at);
         }
         let Timing { command_write_ns: length, command_write_latency_ns: latency, .. } =
@@ -33,13 +33,22 @@ impl SimDevice {
         if taken_in > at {
             self.events.remind(taken_in, Told::TakenIn(index).into());
         } else {
-            self.trim_taken_in(index, io, taken_in);
+            self.taken_in_without_data(index, io, taken_in);
+        }
+    }
+
+    /// The controller has taken in a trim, or a command to a zone.
+    #[cold]
+    pub(super) fn taken_in_without_data(&mut self, index: IoIdx, io: &Io, at: u64) {
+        match io.mode {
+            Mode::Trim => self.trim_taken_in(index, io, at),
+            _ => self.zone_taken_in(index, io, at),
         }
     }
 
     /// The controller has taken in a trim: what it covers is gone.
     #[cold]
-    pub(super) fn trim_taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
+    fn trim_taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
         self.events.reach(at);
         self.host.taken_in(index, at);
         self.trim(io.offset, io.size);

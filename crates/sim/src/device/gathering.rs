@@ -30,7 +30,6 @@ impl SimDevice {
     /// Read the units of an I/O; neighbours that lie in one flash page as one.
     pub(super) fn read_units(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
-        let AnyBackend::Paged(paged) = backend else { unreachable!("merging FTLs map pages") };
         let hardware = &mut Hardware { flash, events };
         let unit_bytes = u64::from(hardware.flash.geometry.shape().page_bytes);
         let mut together: Option<Together> = None;
@@ -39,8 +38,7 @@ impl SimDevice {
             let in_cache = cache.as_ref().is_some_and(|cache| {
                 cache.holds(page, sectors_of(io, page, unit_bytes, *sector_bytes))
             });
-            let from =
-                paged.ftl.lookup(page).filter(|from| !in_cache && !paged.ftl.is_gathered(*from));
+            let from = backend.unit_on_flash(page).filter(|_| !in_cache);
             let flash_page = |place: Place| hardware.flash.geometry.flash_page(place.page);
             if let (Some(from), Some(group)) = (from, &mut together)
                 && flash_page(from) == flash_page(group.from)
@@ -62,6 +60,20 @@ impl SimDevice {
         }
         if let Some(group) = together {
             group.read(at, hardware);
+        }
+    }
+}
+
+impl AnyBackend {
+    /// Where a unit is on flash; `None` where it was never written, or waits in a buffer.
+    #[inline]
+    fn unit_on_flash(&self, page: Lpn) -> Option<Place> {
+        match self {
+            AnyBackend::Paged(Paged { ftl, .. }) => {
+                ftl.lookup(page).filter(|from| !ftl.is_gathered(*from))
+            }
+            AnyBackend::Zoned(zoned) => zoned.find(page),
+            AnyBackend::Merged(_) => unreachable!("merging FTLs map pages"),
         }
     }
 }

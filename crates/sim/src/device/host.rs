@@ -194,6 +194,11 @@ impl Host {
         (io.promise == Promise::Flushed && io.pages_left == 1).then(|| io.end.max(end))
     }
 
+    /// The I/O, which touches no page of its own, ends with so many operations, or at once.
+    pub(crate) fn has_pages(&mut self, index: IoIdx, operations: usize) {
+        self.ios[index.0 as usize].pages_left = operations.max(1) as u32;
+    }
+
     /// A page of the I/O goes with one before it, and has no end of its own.
     pub(crate) fn goes_along(&mut self, index: IoIdx) {
         self.ios[index.0 as usize].pages_left -= 1;

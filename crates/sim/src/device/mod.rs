@@ -34,6 +34,8 @@ mod token;
 mod untimed;
 mod waiting;
 mod work;
+mod zone_commands;
+mod zoned;
 
 use std::ops::Range;
 
@@ -151,6 +153,7 @@ impl SimDevice {
             && self.sector_bytes == u64::from(profile.geometry.sector_bytes)
             && self.cache.is_some() == profile.write_cache().is_some()
             && paged == profile.gc.is_some()
+            && self.has_zones() == profile.zones.is_some()
     }
 
     /// The same device with a description.
@@ -207,9 +210,6 @@ impl SimDevice {
     fn failure(&self, io: &Io) -> Error {
         let at = format!("{}, byte {}", self.info.url, io.offset.0);
         match io.mode {
-            Mode::Write | Mode::Trim => {
-                either!(&self.backend, backend => backend.why_read_only()).at(at)
-            }
             Mode::Read => Error::new(
                 ErrorKind::Device,
                 "The simulated flash cannot be read: too many bit errors",
@@ -217,6 +217,7 @@ impl SimDevice {
             .at(at)
             .got("more wrong bits than the ECC corrects, after all retries")
             .action("set fail_uncorrectable = false to count such reads, or wear the device less"),
+            _ => either!(&self.backend, backend => backend.why_read_only()).at(at),
         }
     }
 

@@ -325,7 +325,7 @@ impl Backend for Paged {
                 Mode::Read => {
                     run.iter().for_each(|piece| self.read_untimed(piece.page, flash));
                 }
-                Mode::Trim => run.iter().for_each(|piece| self.trim(piece.page)),
+                _ => run.iter().for_each(|piece| self.trim(piece.page)),
             }
         }
     }

@@ -2,7 +2,7 @@
 //! the untimed gear. The writes themselves are [`uflip_core::StateWrites`], which real devices get
 //! as well; see there for source and readings.
 
-use uflip_core::{Bytes, Io, StateOptions};
+use uflip_core::{Bytes, Io, Mode, StateOptions};
 
 use crate::config::{Profile, State};
 
@@ -32,5 +32,24 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
         random_bytes: Bytes(random),
         seed: profile.state.seed,
     };
-    options.writes()
+    let of_zones = profile.zones.map(|part| zone_writes(profile, part.zone_bytes));
+    let of_all = of_zones.is_none().then(|| options.writes());
+    of_zones.into_iter().flatten().chain(of_all.into_iter().flatten())
+}
+
+/// The writes that fill every zone, one after the other.
+fn zone_writes(profile: &Profile, zone_bytes: u64) -> impl Iterator<Item = Io> + use<> {
+    let shape = *profile.geometry().shape();
+    let end = match profile.state.state {
+        State::Empty => 0,
+        _ => u64::from(shape.logical_pages) * u64::from(shape.page_bytes),
+    };
+    let capacity = profile.zone_capacity_bytes().expect("it was checked");
+    let longest = LARGEST_BYTES.next_multiple_of(u64::from(shape.page_bytes));
+    (0..end).step_by(zone_bytes as usize).flat_map(move |zone| {
+        (0..capacity).step_by(longest as usize).map(move |at| {
+            let size = Bytes(longest.min(capacity - at));
+            Io { offset: Bytes(zone + at), size, mode: Mode::Write, stream: 0 }
+        })
+    })
 }

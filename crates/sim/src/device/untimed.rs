@@ -2,7 +2,7 @@
 //!
 //! I/Os are cut into pages 64 at a time, so that what is known of a page is on its way to the cache
 //! when it is its turn: first its entry of the map, then what is known of where it was. A trim, which may
-//! have any number of pages, is done by itself.
+//! have any number of pages, is done by itself, and so is a command to a zone.
 
 use uflip_core::{Io, Mode, Result};
 
@@ -17,7 +17,8 @@ const BATCH: usize = 64;
 /// Do what `ios` ask for.
 ///
 /// # Errors
-/// The device is, or becomes, read-only, and something is to be written.
+/// The device is, or becomes, read-only, and something is to be written; a zone does not take an I/O, and
+/// those before it are done.
 pub(crate) fn apply<B: Backend>(
     backend: &mut B,
     flash: &mut Flash,
@@ -26,19 +27,27 @@ pub(crate) fn apply<B: Backend>(
     let page_bytes = u64::from(flash.geometry.shape().page_bytes);
     let mut batch = Vec::with_capacity(BATCH);
     let mut ios = ios.fuse();
+    let mut refused = None;
     loop {
         batch.clear();
-        let mut trimmed = None;
+        let mut alone = None;
         for io in ios.by_ref().take(BATCH) {
-            let (mode, extent) = (io.mode, Extent::of(&io, page_bytes));
-            if mode == Mode::Trim {
-                trimmed = Some(extent);
+            if !io.mode.moves_data() {
+                alone = Some(io);
                 break;
             }
+            let io = match backend.admit_untimed(&io, page_bytes) {
+                Ok(io) => io,
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            };
+            let (mode, extent) = (io.mode, Extent::of(&io, page_bytes));
             let pages = extent.touched().map(Lpn);
             batch.extend(pages.map(|page| Piece { mode, page, extent }));
         }
-        if batch.is_empty() && trimmed.is_none() {
+        if batch.is_empty() && alone.is_none() && refused.is_none() {
             return Ok(());
         }
         batch.iter().for_each(|piece| backend.prefetch(piece.page));
@@ -47,6 +56,16 @@ pub(crate) fn apply<B: Backend>(
         if batch.iter().any(|piece| piece.mode == Mode::Write) && backend.is_read_only() {
             return Err(backend.why_read_only());
         }
-        trimmed.iter().flat_map(Extent::covered).for_each(|page| backend.trim(page));
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        if let Some(io) = alone {
+            let io = backend.admit_untimed(&io, page_bytes)?;
+            if io.mode == Mode::Trim {
+                Extent::of(&io, page_bytes).covered().for_each(|page| backend.trim(page));
+            } else {
+                backend.manage_untimed(&io, flash);
+            }
+        }
     }
 }

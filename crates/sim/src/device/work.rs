@@ -24,7 +24,7 @@ impl SimDevice {
     #[inline(always)]
     fn is_next_on_the_link(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.writes_in_order;
-        let alone = !self.host.has_open_reads() && !self.backend.plans_whole_writes();
+        let alone = !self.host.has_open_reads() && self.backend.takes_ahead();
         let past_a_cache = self.cache.is_some() && self.host.is_write_through(index);
         request.mode == Mode::Write && in_order && alone && !past_a_cache
     }
@@ -171,8 +171,8 @@ impl SimDevice {
         self.host.taken_in(index, at);
         match io.mode {
             Mode::Read => return self.read(index, io, extent, at),
-            Mode::Trim => return self.trim_taken_in(index, io, at),
             Mode::Write => {}
+            _ => return self.taken_in_without_data(index, io, at),
         }
         let write_through = self.host.is_write_through(index);
         if write_through {

@@ -1,7 +1,8 @@
 //! Flash translation layers: they decide where every page lives and own the map.
 //!
 //! The page map collects beside the host (`device/collector.rs`); the others merge in the path of the write
-//! that needs room. One file each; names, checks and conformance tests follow from the list below.
+//! that needs room. One file each; names, checks and conformance tests follow from the list below. Zones have
+//! no FTL: the host decides where its data goes (`zoned`).
 
 mod data_blocks;
 pub(crate) mod extent;
@@ -11,6 +12,7 @@ mod page_map;
 mod run;
 #[cfg(test)]
 mod tests;
+pub(crate) mod zoned;
 
 use uflip_core::{Error, Result};
 
@@ -32,6 +34,8 @@ pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOption
 pub(crate) use page_map::{SlcOptions, mapping_pages, read_only};
 pub use stream_hybrid::StreamsPart;
 pub use stripe_map::StripesPart;
+pub(crate) use zoned::ZONED;
+pub use zoned::{ZoneDies, ZonesPart};
 
 /// What a merging FTL is made of: the device, and the tables of its profile.
 #[derive(Clone, Copy, Debug)]
@@ -90,11 +94,11 @@ pub(crate) trait MergingFtl: Sized {
 
 /// Makes one enum of all merging FTLs, so that a call costs a jump and no more.
 macro_rules! ftls {
-    (paged: $($paged:literal),+; merging: $($name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
+    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
         $(mod $module;)+
 
         /// The names of all FTLs.
-        pub const FTLS: &[&str] = &[$($paged,)+ $($name),+];
+        pub const FTLS: &[&str] = &[$($paged,)+ $($name,)+ $hosted];
 
         /// Those that merge in the host's path.
         pub(crate) const MERGING_FTLS: &[&str] = &[$($name),+];
@@ -160,6 +164,7 @@ macro_rules! ftls {
 }
 
 ftls! {
+    hosted: ZONED;
     paged: "page_map", "dftl";
     merging:
     "bast" => bast::Bast,

@@ -53,8 +53,8 @@ impl Driver<'_> {
         self.next = if in_order { offset + size } else { 0 };
         let mode = if uniform(self.rng, 3) == 0 { Mode::Read } else { Mode::Write };
         let stream = match (mode, self.streams) {
-            (Mode::Read | Mode::Trim, _) | (_, 1) => 0,
-            (Mode::Write, streams) => uniform(self.rng, streams) as u8,
+            (Mode::Write, streams) if streams > 1 => uniform(self.rng, streams) as u8,
+            _ => 0,
         };
         Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode, stream }
     }

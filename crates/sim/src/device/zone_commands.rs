@@ -1,0 +1,58 @@
+//! Requests to zones as they come in at the interface, and what the host asks about zones.
+
+use uflip_core::{Io, Result, ZoneReport};
+
+use super::SimDevice;
+use super::any::AnyBackend;
+use super::backend::no_zones;
+use super::token::{IoIdx, Target};
+use super::zoned::told;
+use crate::flash::geometry::Lpn;
+
+impl SimDevice {
+    /// Whether the host sees zones.
+    #[must_use]
+    pub fn has_zones(&self) -> bool {
+        matches!(self.backend, AnyBackend::Zoned(_))
+    }
+
+    /// The zones as they are now.
+    pub(super) fn zone_report(&self) -> Option<ZoneReport> {
+        let AnyBackend::Zoned(zoned) = &self.backend else { return None };
+        Some(zoned.report(u64::from(self.flash.geometry.shape().page_bytes)))
+    }
+
+    /// Take a request in that is for a zone.
+    ///
+    /// # Errors
+    /// The device has no zones, or the zone does not take it.
+    #[inline(never)]
+    pub(super) fn admit(&mut self, io: &Io) -> Result<Io> {
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let AnyBackend::Zoned(zoned) = &mut self.backend else {
+            return Err(no_zones().at(&self.info.url).got(io.mode.name()));
+        };
+        zoned.admit(io, page_bytes)
+    }
+
+    /// The controller has taken in a command to a zone: the flash does what follows from it, and the I/O
+    /// ends with the last of that.
+    #[cold]
+    pub(super) fn zone_taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
+        self.events.reach(at);
+        self.host.taken_in(index, at);
+        let SimDevice { backend, flash, events, host, .. } = self;
+        let AnyBackend::Zoned(zoned) = backend else { unreachable!("it was admitted") };
+        let work = zoned.manage(io, flash, &events.timing);
+        host.has_pages(index, work.len());
+        if work.is_empty() {
+            let page = host.page(index, Lpn(0), at, &mut events.accounts);
+            return self.ended(page, at);
+        }
+        for op in work {
+            let page = host.page(index, Lpn(0), at, &mut events.accounts);
+            events.works_for(page.account(), || host.number_of(index));
+            events.issue(at, told(op, Target::host(page)));
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! A device with zones as a backend: what a host may do to them is told at once, the flash follows.
+//!
+//! ```text
+//! submitted      the zone's state and write pointer change, or the command is refused
+//! data arrives   a unit waits in the zone's buffer for its flash page; the last one sends that to its die
+//! reset          every block of the zone that holds anything is erased, all dies at a time
+//! finish         what is left of a flash page, or of the zone, is programmed with nothing
+//! ```
+//!
+//! **Source**: as the states' (`ftl/zoned/book.rs`); that a reset costs erases and a finish the programs of
+//! what is left: Doekemeijer et al., Performance Characterization of NVMe Flash Devices with Zoned
+//! Namespaces (IEEE CLUSTER 2023), for a drive of which no more is published.
+//! **Faithful**: nothing is moved: what is programmed is what the host wrote, and what a finish pads.
+//! **Simplified**: a zone's buffer keeps its data without power; writes take effect in the order in which
+//! they are submitted; an append costs what a write costs.
+//! **Ambiguous**: a command to a zone whose writes have not ended: it is refused, since a host that wants a
+//! certain outcome waits for them.
+
+use uflip_core::{Bytes, Error, Io, Mode, Result, Zone, ZoneLimits, ZoneReport, ZoneState};
+
+use crate::device::backend::{Backend, Hardware, Write};
+use crate::device::issued::Issued;
+use crate::device::token::{Target, Token, Told};
+use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::media::{CollectMedia as _, Flash, Media as _};
+use crate::ftl::extent::Extent;
+use crate::ftl::read_only;
+use crate::ftl::zoned::{Book, Layout, ZonesPart};
+use crate::timeline::{Op, Purpose, Timing};
+
+/// What has become of a zone's data.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+struct Content {
+    /// Pages that were taken in, and those of them whose data is not there yet.
+    taken: u32,
+    coming: u32,
+    /// Pages on flash: the others that are there wait in the buffer.
+    programmed: u32,
+    /// What a finish that was taken has still to pad: from this page to that.
+    padding: (u32, u32),
+    resets: u64,
+}
+
+/// The zones, and what is in them.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Zoned {
+    layout: Layout,
+    book: Book,
+    contents: Vec<Content>,
+}
+
+/// What a command to a zone has the flash do; the page that ends it is told to whoever asks.
+pub(crate) type Work = Vec<Op<Token>>;
+
+impl Zoned {
+    pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Zoned {
+        let layout = Layout::new(geometry, part);
+        let (zones, capacity) = (layout.zones(), layout.capacity());
+        Zoned {
+            book: Book::new(zones, capacity, part.max_open_zones, part.max_active_zones),
+            contents: vec![Content::default(); zones as usize],
+            layout,
+        }
+    }
+
+    /// What holds for all zones.
+    fn limits(&self) -> ZoneLimits {
+        let ZonesPart { zone_bytes, max_open_zones, max_active_zones, .. } = *self.layout.part();
+        ZoneLimits { zone_bytes, max_open_zones, max_active_zones }
+    }
+
+    /// Every zone as it is now.
+    pub(crate) fn report(&self, page_bytes: u64) -> ZoneReport {
+        let bytes = |pages: u32| Bytes(u64::from(pages) * page_bytes);
+        let zone = |number| {
+            let start = bytes(number * self.layout.size());
+            Zone {
+                start_bytes: start,
+                capacity_bytes: bytes(self.layout.capacity()),
+                write_pointer_bytes: Bytes(start.0 + bytes(self.book.pointer(number)).0),
+                state: self.book.state(number),
+                resets: Some(self.contents[number as usize].resets),
+            }
+        };
+        ZoneReport { limits: self.limits(), zones: (0..self.layout.zones()).map(zone).collect() }
+    }
+
+    /// Take `io` in if its zone takes it: an append becomes a write to where it goes.
+    ///
+    /// # Errors
+    /// What the standard answers otherwise.
+    pub(crate) fn admit(&mut self, io: &Io, page_bytes: u64) -> Result<Io> {
+        let first = Lpn((io.offset.0 / page_bytes) as u32);
+        let (zone, page) = self.layout.zone_of(first);
+        let place = format!("zone {zone}, byte {} of it", u64::from(page) * page_bytes);
+        let refused = |error: Error| error.at(&place);
+        match io.mode {
+            Mode::Read => {
+                let last = Lpn(((io.offset.0 + io.size.0 - 1) / page_bytes) as u32);
+                let offline = |zone| self.book.state(zone) == ZoneState::Offline;
+                if (zone..=self.layout.zone_of(last).0).any(offline) {
+                    return Err(refused(uflip_core::ZoneStatus::Offline.error("read")));
+                }
+                Ok(*io)
+            }
+            Mode::Write | Mode::Append => {
+                let pages = (io.size.0 / page_bytes) as u32;
+                let at = (io.mode == Mode::Write).then_some(page);
+                let told = self.book.write(zone, at, pages);
+                let at = told.map_err(|status| refused(status.error(io.mode.name())))?;
+                let content = &mut self.contents[zone as usize];
+                content.taken += pages;
+                content.coming += pages;
+                let offset = u64::from(zone * self.layout.size() + at) * page_bytes;
+                Ok(Io { offset: Bytes(offset), mode: Mode::Write, ..*io })
+            }
+            Mode::Trim => Err(refused(
+                Error::usage("A zone cannot be deallocated in part")
+                    .got(format!("a trim of {}", io.size))
+                    .action("reset the zone"),
+            )),
+            mode => {
+                let whole = u64::from(self.layout.size()) * page_bytes;
+                if page != 0 || io.size.0 != whole {
+                    return Err(refused(
+                        Error::usage(format!("A {} is of one whole zone", mode.name()))
+                            .got(format!("{} bytes at byte {}", io.size.0, io.offset.0))
+                            .allowed(format!("{whole} bytes at a multiple of them"))
+                            .action("name where a zone begins, and its size"),
+                    ));
+                }
+                if self.contents[zone as usize].coming > 0 {
+                    return Err(refused(
+                        Error::usage(format!("A {} while the zone is written to", mode.name()))
+                            .got("writes to it that have not ended")
+                            .action("wait for them"),
+                    ));
+                }
+                let told = self.book.manage(zone, mode);
+                told.map_err(|status| refused(status.error(mode.name())))?;
+                self.note(zone, mode);
+                Ok(*io)
+            }
+        }
+    }
+
+    /// A command was taken: from now on the zone holds what it will when that is over.
+    fn note(&mut self, zone: u32, mode: Mode) {
+        let content = &mut self.contents[zone as usize];
+        match mode {
+            Mode::Reset => {
+                let was_used = content.taken > 0 || content.programmed > 0;
+                let (padding, resets) = (content.padding, content.resets + u64::from(was_used));
+                *content = Content { padding, resets, ..Content::default() };
+            }
+            Mode::Finish => {
+                let begun = content.taken.next_multiple_of(self.layout.units());
+                let all = self.layout.part().finish_pads;
+                let end = if all { self.layout.capacity() } else { begun };
+                content.padding = (content.taken.max(content.programmed), end);
+                content.programmed = end;
+            }
+            _ => {}
+        }
+    }
+
+    /// Do what `io` asks of its zone, which was admitted: what the flash has to do for that.
+    pub(crate) fn manage(&mut self, io: &Io, flash: &mut Flash, timing: &Timing) -> Work {
+        let page_bytes = u64::from(flash.geometry.shape().page_bytes);
+        let (zone, _) = self.layout.zone_of(Lpn((io.offset.0 / page_bytes) as u32));
+        match io.mode {
+            Mode::Reset => self.erase(zone, flash, timing),
+            Mode::Finish => self.pad(zone, flash, timing),
+            _ => Work::new(),
+        }
+    }
+
+    /// Erase what holds anything.
+    fn erase(&self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
+        let mut work = Work::new();
+        for block in self.layout.blocks(zone) {
+            if !flash.nand.is_erased(block) {
+                flash.erase(block);
+                let die = flash.geometry.die_of(block);
+                work.push(Op::inside(die, timing.erase_ns, Purpose::Erase, Told::Freed.into()));
+            }
+        }
+        work
+    }
+
+    /// Fill up what was begun: a flash page, or all of the zone.
+    fn pad(&mut self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
+        let (from, end) = std::mem::take(&mut self.contents[zone as usize].padding);
+        let mut work = Work::new();
+        for page in from..end {
+            let place = self.layout.place(zone, page);
+            flash.pad(place);
+            if flash.geometry.ends_flash_page(place.page) {
+                work.push(program_op(place, &flash.geometry, timing));
+            }
+        }
+        work
+    }
+
+    /// Where `page` is on flash; `None` where it was never written, or waits in the buffer of its zone.
+    #[inline]
+    pub(crate) fn find(&self, page: Lpn) -> Option<Place> {
+        let (zone, page) = self.layout.zone_of(page);
+        let Content { taken, programmed, .. } = self.contents[zone as usize];
+        (page < programmed.min(taken)).then(|| self.layout.place(zone, page))
+    }
+
+    /// `page` is there: it goes to the buffer, and where it fills a flash page up, that is to be programmed.
+    #[inline]
+    fn take(&mut self, page: Lpn, flash: &mut Flash) -> Option<Place> {
+        let (zone, page) = self.layout.zone_of(page);
+        let place = self.layout.place(zone, page);
+        flash.program(place, None);
+        let content = &mut self.contents[zone as usize];
+        content.coming -= 1;
+        let full = flash.geometry.ends_flash_page(place.page);
+        if full {
+            content.programmed = page + 1;
+        }
+        full.then_some(place)
+    }
+}
+
+/// A program of the flash page that ends with `place`.
+#[inline]
+fn program_op(place: Place, geometry: &Geometry, timing: &Timing) -> Op<Token> {
+    let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
+    let transfers = timing.program_transfers;
+    let token = Told::Freed.into();
+    Op { transfers, ..Op::program(place.die, cell_ns, Purpose::HostWrite, token) }
+}
+
+/// `op` with somebody who is told of its end.
+#[inline]
+pub(crate) fn told(op: Op<Token>, target: Target) -> Op<Token> {
+    let Target { token, report, account } = target;
+    Op { token, report, account, ..op }
+}
+
+impl Backend for Zoned {
+    const PLANS_WHOLE_WRITES: bool = false;
+
+    #[inline]
+    fn read(
+        &mut self,
+        page: Lpn,
+        bytes: u64,
+        at: u64,
+        target: Target,
+        hardware: &mut Hardware<'_>,
+    ) {
+        let place = self.find(page);
+        let mut media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        match place {
+            Some(from) => media.read(from),
+            None => media.answer(),
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        match self.take(write.page, hardware.flash) {
+            None => hardware.events.end(at, at, write.target.op()),
+            Some(place) => {
+                let op = program_op(place, &hardware.flash.geometry, &hardware.events.timing);
+                hardware.events.issue(at, told(op, write.target));
+            }
+        }
+    }
+
+    fn happened(&mut self, told: Told, _at: u64, _hardware: &mut Hardware<'_>) {
+        unreachable!("{told:?} is about no zone")
+    }
+
+    fn begin_idle(&mut self, _now: u64, _until: u64, _hardware: &mut Hardware<'_>) {}
+
+    fn stuck(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {
+        unreachable!("what a zone takes ends")
+    }
+
+    fn why_read_only(&self) -> Error {
+        read_only()
+    }
+
+    fn end_untimed(&mut self, _flash: &mut Flash) {}
+
+    fn admit_untimed(&mut self, io: &Io, page_bytes: u64) -> Result<Io> {
+        self.admit(io, page_bytes)
+    }
+
+    fn manage_untimed(&mut self, io: &Io, flash: &mut Flash) {
+        self.manage(io, flash, &Timing::default());
+    }
+
+    #[inline]
+    fn write_untimed(&mut self, page: Lpn, _extent: &Extent, flash: &mut Flash) {
+        self.take(page, flash);
+    }
+
+    #[inline]
+    fn read_untimed(&mut self, page: Lpn, flash: &mut Flash) {
+        if let Some(from) = self.find(page) {
+            flash.read(from);
+        }
+    }
+
+    fn trim(&mut self, _page: Lpn) {
+        unreachable!("a trim is refused")
+    }
+
+    fn count(&self, _counters: &mut uflip_core::Counters) {}
+}

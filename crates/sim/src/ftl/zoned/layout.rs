@@ -1,0 +1,255 @@
+//! Which dies and blocks a zone is made of, and where each of its pages is.
+//!
+//! ```text
+//! dies_per_zone = 2, stripe_pages = 2      flash pages of the zone:  0 1 | 4 5 | …   on its first die
+//!                                                                    2 3 | 6 7 | …   on its second
+//!
+//! 4 channels of 2 dies, 2 dies a zone      across_channels: zone 0 on channels 0 1, zone 1 on 2 3, …
+//!                                          within_channel:  zone 0 on both dies of channel 0, zone 1 of 1, …
+//! ```
+//!
+//! Zones that follow each other are on different dies until all dies have one; then the next blocks of
+//! the dies follow. So the map is arithmetic, and a zone keeps its blocks for life: it wears as often as it
+//! is reset.
+//!
+//! **Source**: zones as stripes of blocks over dies: Bjørling et al., ZNS: Avoiding the Block Interface Tax
+//! (USENIX ATC 2021) §2; what differs between drives, large zones over all dies and small ones on few:
+//! Bae et al., What You Can't Forget: Exploiting Parallelism for Zoned Namespaces (HotStorage 2022).
+//! **Faithful**: pages of blocks in order, blocks of a zone erased together.
+//! **Simplified**: no block is exchanged, neither for wear nor for a failure.
+//! **Ambiguous**: how drives lay zones over dies is not published: it is what the parameters say.
+
+use serde::{Deserialize, Serialize};
+
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
+
+/// The table `[zones]`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct ZonesPart {
+    /// From the beginning of a zone to that of the next.
+    pub zone_bytes: u64,
+    pub dies_per_zone: u32,
+    /// Erase blocks of each of these dies.
+    pub zone_blocks_per_die: u32,
+    pub zone_dies: ZoneDies,
+    /// Flash pages that follow each other on a die before the next die has its turn.
+    pub stripe_pages: u32,
+    /// 0: as many as there are.
+    pub max_open_zones: u32,
+    pub max_active_zones: u32,
+    /// A zone that is finished has the rest of its flash programmed with nothing.
+    pub finish_pads: bool,
+}
+
+/// Which dies make a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum ZoneDies {
+    /// Of as many channels as can be.
+    AcrossChannels,
+    /// Of as few.
+    WithinChannel,
+}
+
+/// Where zones are, in pages as the map counts them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Layout {
+    geometry: Geometry,
+    part: ZonesPart,
+    /// Pages from zone to zone, and those of each that hold data.
+    size: u32,
+    capacity: u32,
+    zones: u32,
+    /// Zones side by side, which share no die.
+    groups: u32,
+    /// Flash pages of a block.
+    flash_pages: u32,
+}
+
+impl Layout {
+    /// For a geometry and a table that were checked. Logical pages of the geometry are not looked at.
+    pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Layout {
+        let shape = geometry.shape();
+        let groups = shape.dies / part.dies_per_zone;
+        let blocks = part.dies_per_zone * part.zone_blocks_per_die;
+        Layout {
+            geometry,
+            part,
+            size: (part.zone_bytes / u64::from(shape.page_bytes)) as u32,
+            capacity: blocks * shape.pages_per_block,
+            zones: groups * (shape.blocks_per_die / part.zone_blocks_per_die),
+            groups,
+            flash_pages: shape.pages_per_block / geometry.units(),
+        }
+    }
+
+    pub(crate) fn part(&self) -> &ZonesPart {
+        &self.part
+    }
+
+    pub(crate) fn zones(&self) -> u32 {
+        self.zones
+    }
+
+    /// Pages that the host can address: those between zones, which hold nothing, as well.
+    pub(crate) fn logical_pages(&self) -> u64 {
+        u64::from(self.zones) * u64::from(self.size)
+    }
+
+    /// Pages from the beginning of a zone to that of the next.
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Pages that a zone can hold.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Pages that make a flash page.
+    pub(crate) fn units(&self) -> u32 {
+        self.geometry.units()
+    }
+
+    /// The zone of a page, and its number there.
+    #[inline]
+    pub(crate) fn zone_of(&self, page: Lpn) -> (u32, u32) {
+        (page.0 / self.size, page.0 % self.size)
+    }
+
+    /// The `number`-th die of the zone.
+    fn die(&self, zone: u32, number: u32) -> DieIdx {
+        let place = zone % self.groups * self.part.dies_per_zone + number;
+        let shape = self.geometry.shape();
+        match self.part.zone_dies {
+            // Dies are counted channels first.
+            ZoneDies::AcrossChannels => DieIdx(place),
+            ZoneDies::WithinChannel => {
+                let of_channel = shape.dies / shape.channels;
+                DieIdx(place % of_channel * shape.channels + place / of_channel)
+            }
+        }
+    }
+
+    /// The `number`-th block that the zone has on one of its dies.
+    fn block(&self, zone: u32, die: u32, number: u32) -> BlockIdx {
+        let row = zone / self.groups * self.part.zone_blocks_per_die + number;
+        BlockIdx(self.die(zone, die).0 * self.geometry.shape().blocks_per_die + row)
+    }
+
+    /// Every block of the zone.
+    pub(crate) fn blocks(&self, zone: u32) -> impl Iterator<Item = BlockIdx> + use<'_> {
+        (0..self.part.dies_per_zone).flat_map(move |die| {
+            (0..self.part.zone_blocks_per_die).map(move |number| self.block(zone, die, number))
+        })
+    }
+
+    /// Where the page `page` of a zone is.
+    #[inline]
+    pub(crate) fn place(&self, zone: u32, page: u32) -> Place {
+        let units = self.geometry.units();
+        let (flash_page, unit) = (page / units, page % units);
+        let (stripe, within) =
+            (flash_page / self.part.stripe_pages, flash_page % self.part.stripe_pages);
+        let (turn, die) = (stripe / self.part.dies_per_zone, stripe % self.part.dies_per_zone);
+        let on_die = turn * self.part.stripe_pages + within;
+        let block = self.block(zone, die, on_die / self.flash_pages);
+        self.geometry.place(block, on_die % self.flash_pages * units + unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::flash::geometry::Shape;
+
+    fn layout(part: ZonesPart, units: u32) -> Layout {
+        let geometry = Geometry::from(Shape {
+            channels: 4,
+            dies: 8,
+            blocks_per_die: 6,
+            pages_per_block: 4 * units,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 0,
+        });
+        Layout::new(geometry.with_units(units), part)
+    }
+
+    const PART: ZonesPart = ZonesPart {
+        zone_bytes: 1 << 20,
+        dies_per_zone: 2,
+        zone_blocks_per_die: 2,
+        zone_dies: ZoneDies::AcrossChannels,
+        stripe_pages: 1,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        finish_pads: true,
+    };
+
+    #[test]
+    fn every_page_has_a_place_of_its_own_and_blocks_fill_in_order() {
+        for (dies_per_zone, blocks) in [(1, 1), (2, 2), (4, 3), (8, 6), (8, 1)] {
+            for stripe_pages in [1, 2, 4] {
+                for units in [1, 4] {
+                    for zone_dies in [ZoneDies::AcrossChannels, ZoneDies::WithinChannel] {
+                        let zone_blocks_per_die = blocks;
+                        let part = ZonesPart {
+                            dies_per_zone,
+                            zone_blocks_per_die,
+                            zone_dies,
+                            stripe_pages,
+                            ..PART
+                        };
+                        all_of(&layout(part, units));
+                    }
+                }
+            }
+        }
+    }
+
+    fn all_of(layout: &Layout) {
+        let mut seen = BTreeSet::new();
+        for zone in 0..layout.zones() {
+            let own: BTreeSet<u32> = layout.blocks(zone).map(|block| block.0).collect();
+            let mut next = std::collections::BTreeMap::new();
+            for page in 0..layout.capacity() {
+                let place = layout.place(zone, page);
+                assert!(seen.insert(place.page), "{place:?} twice");
+                assert!(own.contains(&place.block.0));
+                let expected = next.entry(place.block).or_insert(0);
+                assert_eq!(layout.geometry.page_in_block(place), *expected, "in order");
+                *expected += 1;
+            }
+        }
+        assert_eq!(seen.len() as u32, layout.geometry.pages(), "nothing is left over");
+    }
+
+    #[test]
+    fn dies_of_a_zone_are_across_channels_or_within_one() {
+        let channels = |zone_dies, zone| {
+            let layout = layout(ZonesPart { zone_dies, ..PART }, 1);
+            let channel = |page| layout.geometry.channel_of(layout.place(zone, page).die);
+            (channel(0), channel(1))
+        };
+        assert_eq!(channels(ZoneDies::AcrossChannels, 0), (0, 1));
+        assert_eq!(channels(ZoneDies::AcrossChannels, 1), (2, 3));
+        assert_eq!(channels(ZoneDies::AcrossChannels, 2), (0, 1), "the other dies of these");
+        assert_eq!(channels(ZoneDies::WithinChannel, 0), (0, 0));
+        assert_eq!(channels(ZoneDies::WithinChannel, 3), (3, 3));
+        assert_eq!(channels(ZoneDies::WithinChannel, 4), (0, 0), "their next blocks");
+    }
+
+    #[test]
+    fn so_many_pages_follow_each_other_on_a_die() {
+        let layout = layout(ZonesPart { stripe_pages: 2, ..PART }, 4);
+        let dies: Vec<u32> = (0..8).map(|page| layout.place(0, 4 * page).die.0).collect();
+        assert_eq!(dies, [0, 0, 1, 1, 0, 0, 1, 1]);
+        assert_eq!(layout.place(0, 0).die, layout.place(0, 3).die, "units of a flash page");
+    }
+}

@@ -1,0 +1,294 @@
+//! A device with zones: what its commands take, worked out by hand, and what zones side by side bring.
+
+use std::collections::BTreeMap;
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode, Nanos, ZoneState};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+
+/// Pages of a block, as the profile has them.
+const BLOCK: u64 = 16;
+
+/// A device whose zones are on `dies_per_zone` dies, with room for as many pages again behind each.
+fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice {
+    let zone_bytes = 2 * u64::from(dies_per_zone) * BLOCK * 4096;
+    let text = profile(channels, dies, "empty")
+        .replace(
+            r#"ftl = "page_map", spare_factor = 0.2, allocator = "round_robin""#,
+            r#"ftl = "zoned", spare_factor = 0.0"#,
+        )
+        .replace("sector_bytes = 512", "sector_bytes = 4096")
+        .replace("random_overwrites = 2.0", "random_overwrites = 0.0");
+    let begin = text.find("gc = {").expect("a page map has it");
+    let end = begin + text[begin..].find('\n').expect("a line");
+    let zones = format!(
+        r#"zones = {{ zone_bytes = {zone_bytes}, dies_per_zone = {dies_per_zone}, zone_blocks_per_die = 1, zone_dies = "across_channels", stripe_pages = 1, max_open_zones = 0, max_active_zones = 0, finish_pads = true }}"#
+    );
+    let text = format!("{}{zones}{}", &text[..begin], &text[end..]);
+    SimDevice::new("test", Profile::parse(&text, "test", keys).unwrap()).unwrap()
+}
+
+/// A command to a whole zone.
+fn zone(device: &SimDevice, mode: Mode, number: u64) -> Io {
+    let size = device.zones().unwrap().unwrap().limits.zone_bytes;
+    Io { offset: Bytes(number * size), size: Bytes(size), mode, stream: 0 }
+}
+
+fn write(device: &SimDevice, number: u64, page: u64, pages: u64) -> Io {
+    let size = device.zones().unwrap().unwrap().limits.zone_bytes;
+    io(Mode::Write, number * size / 4096 + page, pages)
+}
+
+#[test]
+fn a_page_takes_the_sum_of_its_steps() {
+    let mut device = device(1, 1, 1, "{}");
+    let (took, parts) = alone(&mut device, io(Mode::Write, 0, 1));
+    assert_eq!(took, COMMAND + LINK + TRANSFER + PROGRAM);
+    assert_eq!(part(&parts, "cell_program_ns"), PROGRAM);
+    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
+    let unwritten = [1, BLOCK, 2 * BLOCK];
+    for page in unwritten {
+        assert_eq!(alone(&mut device, io(Mode::Read, page, 1)).0, COMMAND + LINK, "page {page}");
+    }
+    let append = Io { mode: Mode::Append, ..io(Mode::Write, 0, 1) };
+    assert_eq!(alone(&mut device, append).0, COMMAND + LINK + TRANSFER + PROGRAM);
+    assert_eq!(device.zones().unwrap().unwrap().zones[0].write_pointer_bytes, Bytes(2 * 4096));
+}
+
+/// I/Os a second of so many zones, each of which is written page after page.
+fn rate(device: &mut SimDevice, zones: &[u64]) -> f64 {
+    let mut next: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let submit = |device: &mut SimDevice, zone: u64, page: u64| {
+        let request = write(device, zone, page, 1);
+        device.submit(&request).unwrap().0
+    };
+    for zone in zones {
+        let ticket = submit(device, *zone, 0);
+        next.insert(ticket, (*zone, 1));
+    }
+    // The first round fills the pipeline, and of the last nothing is submitted.
+    let mut ends = Vec::new();
+    while !next.is_empty() {
+        let done = device.complete().unwrap();
+        ends.push(done.completed.0);
+        let (zone, page) = next.remove(&done.ticket.0).unwrap();
+        if page < BLOCK {
+            next.insert(submit(device, zone, page), (zone, page + 1));
+        }
+    }
+    let (first, last) = (zones.len() * 2, ends.len() - zones.len());
+    (last - first) as f64 * 1e9 / (ends[last - 1] - ends[first - 1]) as f64
+}
+
+#[test]
+fn zones_on_dies_of_their_own_add_up_until_the_channel_is_full() {
+    const ALONE: u64 = COMMAND + LINK + TRANSFER + PROGRAM;
+    for zones in [1, 2, 4, 8, 16] {
+        let mut device = device(1, 16, 1, "{}");
+        let found = rate(&mut device, &(0..zones).collect::<Vec<_>>());
+        let expected = (zones as f64 / ALONE as f64).min(1.0 / TRANSFER as f64) * 1e9;
+        assert!((found / expected - 1.0).abs() < 1e-9, "{zones} zones: {found} for {expected}");
+    }
+    // The seventeenth zone is on the die of the first.
+    let mut device = device(1, 16, 1, "{}");
+    let two = rate(&mut device, &[0, 16]);
+    let expected = 1e9 / (TRANSFER + PROGRAM) as f64;
+    assert!((two / expected - 1.0).abs() < 1e-9, "{two} for {expected}: one die does one thing");
+}
+
+#[test]
+fn a_reset_erases_what_holds_anything_on_all_dies_at_a_time() {
+    let mut device = device(2, 2, 4, "{}");
+    let reset = zone(&device, Mode::Reset, 0);
+    assert_eq!(alone(&mut device, reset).0, COMMAND, "nothing to erase");
+    for (pages, erases) in [(1, 1), (3, 3), (4, 4), (4 * BLOCK, 4)] {
+        alone(&mut device, io(Mode::Write, 0, pages));
+        let before = device.counters().unwrap();
+        let (took, parts) = alone(&mut device, reset);
+        assert_eq!(took, COMMAND + ERASE, "{pages} pages");
+        assert_eq!(part(&parts, "erase_ns"), ERASE);
+        assert_eq!(device.counters().unwrap().since(&before).blocks_erased, erases);
+    }
+    let first = device.zones().unwrap().unwrap().zones[0];
+    assert_eq!((first.state, first.resets), (ZoneState::Empty, Some(4)));
+    assert_eq!(device.erases().iter().max(), Some(&4), "a zone keeps its blocks");
+}
+
+#[test]
+fn a_finish_programs_what_is_left_or_nothing() {
+    let mut padded = device(1, 1, 1, "{}");
+    alone(&mut padded, io(Mode::Write, 0, 10));
+    let finish = zone(&padded, Mode::Finish, 0);
+    let left = BLOCK - 10;
+    assert_eq!(alone(&mut padded, finish).0, COMMAND + left * (TRANSFER + PROGRAM));
+    assert_eq!(padded.counters().unwrap().pages_padded, left);
+    assert_eq!(alone(&mut padded, finish).0, COMMAND, "it is full");
+    assert_eq!(alone(&mut padded, io(Mode::Read, 12, 1)).0, COMMAND + LINK, "never written");
+    let mut plain = device(1, 1, 1, r#"{"finish_pads": false}"#);
+    alone(&mut plain, io(Mode::Write, 0, 10));
+    assert_eq!(alone(&mut plain, finish).0, COMMAND);
+    assert_eq!(plain.counters().unwrap().pages_padded, 0);
+    let read = alone(&mut plain, io(Mode::Read, 9, 1)).0;
+    assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "what was written is there");
+}
+
+#[test]
+fn units_wait_in_the_buffer_of_their_zone_for_their_flash_page() {
+    let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "partial_transfer": true}"#;
+    let mut device = device(1, 1, 1, keys);
+    let unit =
+        |mode, page: u64| Io { offset: Bytes(page * 1024), size: Bytes(1024), mode, stream: 0 };
+    const PART: u64 = LINK / 4;
+    for page in 0..3 {
+        assert_eq!(alone(&mut device, unit(Mode::Write, page)).0, COMMAND + PART, "in the buffer");
+        assert_eq!(alone(&mut device, unit(Mode::Read, page)).0, COMMAND + PART, "read from it");
+    }
+    assert_eq!(device.counters().unwrap().pages_programmed, 3, "units are counted when they come");
+    let fourth = alone(&mut device, unit(Mode::Write, 3)).0;
+    assert_eq!(fourth, COMMAND + PART + TRANSFER + PROGRAM);
+    let read = alone(&mut device, unit(Mode::Read, 0)).0;
+    assert_eq!(read, COMMAND + READ + TRANSFER / 4 + PART);
+    let all = Io { size: Bytes(4096), ..unit(Mode::Read, 0) };
+    assert_eq!(
+        alone(&mut device, all).0,
+        COMMAND + READ + TRANSFER + LINK,
+        "one read of the cells"
+    );
+    // One unit more, and the rest of its flash page is padded when the zone is finished.
+    alone(&mut device, unit(Mode::Write, 4));
+    let finish = zone(&device, Mode::Finish, 0);
+    assert_eq!(alone(&mut device, finish).0, COMMAND + (BLOCK - 1) * (TRANSFER + PROGRAM));
+    let read = alone(&mut device, unit(Mode::Read, 4)).0;
+    assert_eq!(read, COMMAND + READ + TRANSFER / 4 + PART, "it has left the buffer");
+    assert_eq!(alone(&mut device, unit(Mode::Read, 5)).0, COMMAND + PART);
+}
+
+#[test]
+fn what_a_zone_does_not_take_is_told_as_the_standard_does() {
+    let mut device = device(1, 4, 1, r#"{"max_open_zones": 1, "max_active_zones": 2}"#);
+    let (size, none) = (2 * BLOCK, 1);
+    let refused = |device: &mut SimDevice, io: Io| device.submit(&io).unwrap_err().to_string();
+    assert!(refused(&mut device, io(Mode::Write, 3, none)).contains("Zone Invalid Write (0xbc)"));
+    assert!(refused(&mut device, io(Mode::Write, 0, size)).contains("Zoned Boundary Error (0xb8)"));
+    let close = zone(&device, Mode::Close, 0);
+    assert!(refused(&mut device, close).contains("Invalid Zone State Transition (0xbf)"));
+    alone(&mut device, io(Mode::Write, 0, BLOCK));
+    assert!(refused(&mut device, io(Mode::Write, BLOCK, 1)).contains("Zone Is Full (0xb9)"));
+    let open = zone(&device, Mode::Open, 1);
+    alone(&mut device, open);
+    assert!(
+        refused(&mut device, io(Mode::Write, 2 * size, 1)).contains("Too Many Open Zones (0xbe)")
+    );
+    let close = zone(&device, Mode::Close, 1);
+    alone(&mut device, close);
+    alone(&mut device, io(Mode::Write, 2 * size, 1));
+    assert!(
+        refused(&mut device, io(Mode::Write, 3 * size, 1)).contains("Too Many Active Zones (0xbd)")
+    );
+    assert!(refused(&mut device, io(Mode::Trim, 0, 1)).contains("deallocated in part"));
+    let half = Io { size: Bytes(4096), ..zone(&device, Mode::Reset, 0) };
+    assert!(refused(&mut device, half).contains("one whole zone"));
+    // A write is under way.
+    device.submit(&io(Mode::Write, 2 * size + 1, 1)).unwrap();
+    let reset = zone(&device, Mode::Reset, 2);
+    assert!(refused(&mut device, reset).contains("have not ended"));
+    device.complete().unwrap();
+    alone(&mut device, reset);
+    let plain = crate::device(1, 1, "empty").submit(&reset).unwrap_err().to_string();
+    assert!(plain.contains("has no zones"), "{plain}");
+}
+
+#[test]
+fn a_device_may_come_with_full_zones() {
+    let mut device = device(2, 2, 2, r#"{"state": "sequential"}"#);
+    let zones = device.zones().unwrap().unwrap().zones;
+    assert!(zones.iter().all(|zone| zone.state == ZoneState::Full) && zones.len() == 128);
+    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
+    let reset = zone(&device, Mode::Reset, 127);
+    assert_eq!(alone(&mut device, reset).0, COMMAND + ERASE);
+}
+
+/// Any commands to any zones, many at a time: all that are taken end once, parts sum up, nothing is
+/// programmed but what was written and padded, and a copy that was saved goes on in the same way.
+#[test]
+fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
+    let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "max_open_zones": 3,
+        "max_active_zones": 4, "write_cache_bytes": 8192, "flush": "eager"}"#;
+    for (seed, keys) in [(1, "{\"max_open_zones\": 3, \"max_active_zones\": 4}"), (2, keys)] {
+        let mut device = device(2, 2, 2, keys);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let report = device.zones().unwrap().unwrap();
+        let sector = device.info().sector_bytes.0;
+        let (mut under_way, mut taken, mut refused, mut written) = (0, 0, 0, 0);
+        for step in 0..6000 {
+            let number = uniform(&mut rng, 8) as usize;
+            let zones = device.zones().unwrap().unwrap().zones;
+            let mode = match uniform(&mut rng, 20) {
+                0..8 => Mode::Write,
+                8..12 => Mode::Append,
+                12..16 => Mode::Read,
+                16 => Mode::Reset,
+                17 => Mode::Finish,
+                18 => Mode::Open,
+                _ => Mode::Close,
+            };
+            let pages = 1 + uniform(&mut rng, 9);
+            let io = match mode {
+                Mode::Write => Io {
+                    offset: zones[number].write_pointer_bytes,
+                    size: Bytes(pages * sector),
+                    mode,
+                    stream: 0,
+                },
+                Mode::Read | Mode::Append => Io {
+                    offset: zones[number].start_bytes,
+                    size: Bytes(pages * sector),
+                    mode,
+                    stream: 0,
+                },
+                _ => Io {
+                    offset: zones[number].start_bytes,
+                    size: Bytes(report.limits.zone_bytes),
+                    mode,
+                    stream: 0,
+                },
+            };
+            match device.submit(&io) {
+                Ok(_) => {
+                    under_way += 1;
+                    taken += 1;
+                    written += if mode.is_write() { pages } else { 0 };
+                }
+                Err(_) => refused += 1,
+            }
+            while under_way > uniform(&mut rng, 6) {
+                let done = device.complete().unwrap();
+                let parts: u64 = uflip_core::Breakdown::parts(&done.breakdown).iter().sum();
+                assert_eq!(parts, (done.completed - done.submitted).0, "step {step}: {io:?}");
+                under_way -= 1;
+            }
+            if uniform(&mut rng, 50) == 0 {
+                device.wait_until(device.now() + Nanos(1_000_000));
+            }
+        }
+        for _ in 0..under_way {
+            device.complete().unwrap();
+        }
+        assert!(taken > 2000 && refused > 200, "{taken} taken, {refused} refused");
+        let counters = device.counters().unwrap();
+        assert_eq!(counters.host_pages_written, written);
+        assert_eq!(counters.pages_programmed, written + counters.pages_padded);
+        assert_eq!(counters.pages_relocated, 0);
+        let active = device
+            .zones()
+            .unwrap()
+            .unwrap()
+            .zones
+            .iter()
+            .filter(|zone| zone.state.is_active())
+            .count();
+        assert!(active <= 4);
+    }
+}

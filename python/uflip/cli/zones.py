@@ -1,0 +1,255 @@
+"""`uflip zones`: list the zones of a device, and reset, finish, open or close some."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uflip.cli.common import (
+    Decorator,
+    Function,
+    device_argument,
+    echo_table,
+    force_option,
+    json_option,
+    open_options,
+    quiet_option,
+    save_option,
+)
+from uflip.device.guard import check_before_all
+from uflip.device.options import check_options
+from uflip.device.url import parse_url
+from uflip.errors import UsageError
+
+if TYPE_CHECKING:
+    from uflip.data.device import DeviceInfo
+    from uflip.data.zones import Zone, ZoneReport
+    from uflip.device.opened import Device
+
+EPILOG = """\b
+Examples:
+  uflip zones sim:zns
+  uflip zones /dev/nvme1n2 --all
+  uflip zones /dev/nvme1n2 --reset 3 --destroy "TOKEN"
+  uflip zones /dev/nvme1n2 --reset 0-127 --destroy "TOKEN" --dry-run
+  uflip zones sim:zns --open 0 --finish 1,2 --save opened.snapshot
+
+\b
+What a zone holds is lost when it is reset. blkzone and nvme-cli do the same. What zones are, and
+what they cost: docs/explanation/zones.md
+"""
+COMMANDS = ("reset", "finish", "open", "close")
+"""In this order they are carried out."""
+
+
+def _of_zones(command: str, what: str) -> Decorator[Function]:
+    return click.option(
+        f"--{command}",
+        metavar="ZONES",
+        help=f"{what}: numbers and ranges, as in 0,4-7; or all.",
+    )
+
+
+@click.command("zones", epilog=EPILOG)
+@device_argument
+@_of_zones("reset", "Empty zones")
+@_of_zones("finish", "Have zones count as full")
+@_of_zones("open", "Keep zones open")
+@_of_zones("close", "Close zones")
+@click.option("--all", "everything", is_flag=True, help="List empty zones as well.")
+@save_option
+@force_option
+@open_options
+@click.option("--dry-run", is_flag=True, help="Say what would be done; touch nothing.")
+@quiet_option
+@json_option
+def command(
+    *,
+    device: str,
+    reset: str | None,
+    finish: str | None,
+    open: str | None,  # noqa: A002 - the name of the option
+    close: str | None,
+    everything: bool,
+    save: Path | None,
+    force: bool,
+    size: int | None,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    io_timeout: int,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """List the zones of DEVICE: where each is written next, and its state; and change their states.
+
+    Without a command nothing is changed. Commands come in the order reset, finish, open, close,
+    each to its zones in order, one at a time, and each is timed.
+    """
+    asked = dict(zip(COMMANDS, (reset, finish, open, close), strict=True))
+    changes = any(zones is not None for zones in asked.values())
+    if changes and not dry_run:
+        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
+    else:
+        check_options(parse_url(device), size, data, destroy, buffered=buffered)
+    from uflip.cli.common import check_saving, save_device
+    from uflip.cli.terminal import echo, echo_json
+    from uflip.device.catalogue import inspect_device
+    from uflip.device.opening import open_device
+
+    info = inspect_device(device, size=size, buffered=buffered)
+    wanted = _wanted(info, asked)
+    check_saving(info, save, force=force)
+    with open_device(
+        device,
+        size=size,
+        buffered=buffered,
+        data=data,
+        writable=changes and not dry_run,
+        destroy=destroy,
+        io_timeout_ns=io_timeout,
+    ) as opened:
+        done = [] if dry_run else _carry_out(opened, wanted)
+        report = opened.zones()
+        if save is not None:
+            save_device(opened, save, force=force)
+    if as_json:
+        echo_json(_document(device, report, wanted if dry_run else done))
+    elif not quiet:
+        for line in _told(wanted, done, dry_run=dry_run):
+            echo(line)
+        _echo_zones(report, everything=everything)
+
+
+def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[dict[str, Any]]:
+    """Return what is to be done, a command to a zone each."""
+    limits = info.details.zones
+    if limits is None:
+        raise UsageError(
+            "The device has no zones",
+            where="DEVICE",
+            got=info.url,
+            allowed="a simulated one that has, like sim:zns, or a zoned block device",
+            action="choose another device; `uflip info DEVICE` says what one has",
+        )
+    return [
+        {"command": command, "zone": zone}
+        for command, zones in asked.items()
+        if zones is not None
+        for zone in _numbers(zones, f"--{command}", limits.zone_count)
+    ]
+
+
+def _numbers(text: str, option: str, count: int) -> list[int]:
+    """Read numbers and ranges of zones, in order and each once."""
+    if text == "all":
+        return [*range(count)]
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        ends = [first, last] if dash else [first]
+        # Longer numbers are none of a zone, and take their time to be read.
+        if not all(end.isascii() and end.isdigit() and len(end) < 20 for end in ends):
+            raise _no_zones(text, option, count)
+        begin, end = int(ends[0]), int(ends[-1])
+        if begin > end or end >= count:
+            raise _no_zones(text, option, count)
+        found.update(range(begin, end + 1))
+    return sorted(found)
+
+
+def _no_zones(text: str, option: str, count: int) -> UsageError:
+    return UsageError(
+        "These are no zones of the device",
+        where=option,
+        got=text,
+        allowed=f"numbers from 0 to {count - 1}, ranges of them as in 4-7, or all",
+        action="name zones that the device has",
+    )
+
+
+def _carry_out(opened: "Device", wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Do what is wanted, and say how long each took."""
+    return [
+        one | {"response_time_ns": opened.manage_zone(one["command"], one["zone"])}
+        for one in wanted
+    ]
+
+
+def _document(device: str, report: "ZoneReport", done: list[dict[str, Any]]) -> dict[str, Any]:
+    from uflip.device.managing import zone_rows
+
+    return {
+        "device": device,
+        "zone_bytes": report.zone_bytes,
+        "max_open_zones": report.max_open_zones,
+        "max_active_zones": report.max_active_zones,
+        "commands": done,
+        "zones": zone_rows(report),
+    }
+
+
+def _told(wanted: list[dict[str, Any]], done: list[dict[str, Any]], *, dry_run: bool) -> list[str]:
+    """Say for each command how many zones it was for, and how long it took."""
+    from uflip.units import format_duration_ns
+
+    told = []
+    for command in dict.fromkeys(one["command"] for one in wanted):
+        count = sum(one["command"] == command for one in wanted)
+        zones = f"{count} zone{'s' * (count != 1)}"
+        if dry_run:
+            told.append(f"{command}: {zones}, which were not touched")
+            continue
+        took = [one["response_time_ns"] for one in done if one["command"] == command]
+        told.append(
+            f"{command}: {zones} in {format_duration_ns(sum(took))}, the longest "
+            f"{format_duration_ns(max(took))}"
+        )
+    return told
+
+
+def _limit(most: int) -> str:
+    return str(most) if most else "no limit"
+
+
+def _echo_zones(report: "ZoneReport", *, everything: bool) -> None:
+    """Print what holds for all zones, and a table of those that hold something, or are special."""
+    from uflip.cli.common import echo_pairs
+    from uflip.units import format_size
+
+    states = ", ".join(f"{count} {_in_words(state)}" for state, count in report.states.items())
+    resets = report.resets
+    echo_pairs(
+        [
+            ("zones", f"{len(report.zones)} of {format_size(report.zone_bytes)}: {states}"),
+            ("open at most", _limit(report.max_open_zones)),
+            ("active at most", _limit(report.max_active_zones)),
+            ("resets", "" if resets is None else str(resets)),
+        ]
+    )
+    shown = [
+        (number, zone)
+        for number, zone in enumerate(report.zones)
+        if everything or zone.state != "empty"
+    ]
+    if shown:
+        head = ("zone", "state", "begins at", "capacity", "written", "resets")
+        echo_table(head, [_row(number, zone) for number, zone in shown], left=2)
+
+
+def _row(number: int, zone: "Zone") -> tuple[str, ...]:
+    from uflip.units import format_size
+
+    return (
+        str(number),
+        _in_words(zone.state),
+        format_size(zone.start_bytes),
+        format_size(zone.capacity_bytes),
+        format_size(zone.written_bytes),
+        "" if zone.resets is None else str(zone.resets),
+    )
+
+
+def _in_words(state: str) -> str:
+    return state.replace("_", " ").replace("read only", "read-only")

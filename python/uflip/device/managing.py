@@ -1,0 +1,163 @@
+"""What a host tells a device beside reads and writes: what it does not need, and what zones do."""
+
+from uflip.data.document import plain
+from uflip.data.spec import Spec, text_of
+from uflip.data.zones import Zone, ZoneReport, read_zones
+from uflip.device.powercut import LosesPower
+from uflip.errors import UsageError, native_errors
+from uflip.waiting import finished
+
+COMMANDS = ("reset", "finish", "open", "close")
+"""What can be done to a zone that moves no data."""
+
+
+class Managed(LosesPower):
+    """The part of a `Device` that is about what it keeps, and in which state."""
+
+    url: str
+
+    def trim(self, offset_bytes: int, size_bytes: int) -> None:
+        """Tell the device that a range is not needed any more: what was there is lost.
+
+        A discard, a hole of a file, a trim over NBD; simulated flash pages as far as whole.
+
+        Parameters
+        ----------
+        offset_bytes, size_bytes : int
+            The range [bytes], whole sectors.
+
+        Raises
+        ------
+        UflipError
+            If the range is none of the device, or it cannot, or is not open for writing.
+        """
+        self._state_name = None
+        with native_errors():
+            self._opened().trim(offset_bytes, size_bytes)
+
+    def zones(self) -> ZoneReport:
+        """Report the zones of the device as they are now.
+
+        Returns
+        -------
+        ZoneReport
+
+        Raises
+        ------
+        UsageError
+            If the device has none.
+        DeviceError
+            If they cannot be read.
+
+        Examples
+        --------
+        >>> from uflip.device.opening import open_device
+        >>> with open_device("sim:zns") as device:
+        ...     device.append(3, 8192), device.append(3, 4096), device.zones().zones[3].state
+        ((301989888, 4060), (301998080, 2780), 'implicitly_open')
+        """
+        with native_errors():
+            text = self._opened().zones_json()
+        if text is None:
+            raise UsageError(
+                "The device has no zones",
+                where=self.url,
+                allowed="a simulated one that has, like sim:zns, or a zoned block device",
+                action="see `uflip info DEVICE`",
+            )
+        return read_zones(text)
+
+    def zone(self, number: int) -> Zone:
+        """Report one zone; see `zones`."""
+        zones = self.zones().zones
+        if not 0 <= number < len(zones):
+            raise UsageError(
+                "The device has no such zone",
+                where=self.url,
+                got=str(number),
+                allowed=f"0 to {len(zones) - 1}",
+                action="`uflip zones DEVICE` lists them",
+            )
+        return zones[number]
+
+    def append(self, number: int, size_bytes: int) -> tuple[int, int]:
+        """Append to a zone: the device decides where the data goes.
+
+        Parameters
+        ----------
+        number : int
+            Which zone.
+        size_bytes : int
+            How much [bytes], whole sectors.
+
+        Returns
+        -------
+        tuple of int
+            Where the data went on the device [bytes], and the response time [ns].
+
+        Raises
+        ------
+        UflipError
+            If the zone does not take it; Linux has no appends to block devices.
+        """
+        zone = self.zone(number)
+        response_ns = self._command("append", zone.start_bytes, size_bytes)
+        return zone.write_pointer_bytes, response_ns
+
+    def manage_zone(self, command: str, number: int) -> int:
+        """Reset, finish, open or close a zone.
+
+        Parameters
+        ----------
+        command : str
+            One of `COMMANDS`. What a zone holds is lost when it is reset.
+        number : int
+            Which zone.
+
+        Returns
+        -------
+        int
+            The response time [ns].
+
+        Raises
+        ------
+        UflipError
+            If there is no such zone or command, or the state of the zone does not allow it.
+        """
+        if command not in COMMANDS:
+            raise UsageError(
+                "There is no such command to a zone",
+                got=command,
+                allowed=", ".join(COMMANDS),
+                action="name one of these",
+            )
+        return self._command(command, self.zone(number).start_bytes, self.zones().zone_bytes)
+
+    def _command(self, command: str, offset_bytes: int, size_bytes: int) -> int:
+        self._state_name = None
+        with native_errors():
+            return self._opened().zone_command(command, offset_bytes, size_bytes)
+
+    def prepare_zones(self, spec: Spec) -> None:
+        """Bring the zones that a pattern uses into the state that it needs; what they hold is lost.
+
+        Those that it writes are reset, those that it only reads are filled, and no other is left
+        open or closed. On a simulated device that takes no time.
+
+        Parameters
+        ----------
+        spec : Spec
+            What `run` will be given.
+
+        Raises
+        ------
+        UflipError
+            If the device has no zones, or does not do it.
+        """
+        self._state_name = None
+        finished(lambda: self._opened().prepare_zones(text_of(spec)))
+
+
+def zone_rows(report: ZoneReport) -> list[dict[str, object]]:
+    """Return each zone with its number, as plain data."""
+    return [{"zone": number, **plain(zone)} for number, zone in enumerate(report.zones)]

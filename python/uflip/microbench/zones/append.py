@@ -1,0 +1,88 @@
+"""Zone append: more and more appends under way to one zone, against writes, one at a time.
+
+**Source**: uFLIP-OC (2017) §5.3, parallelism inside a LUN; the command Zone Append of NVMe's Zoned
+Namespace Command Set, which was made so that several writes to a zone can be under way; K.
+Doekemeijer et al. (IEEE CLUSTER 2023) call it intra-zone scalability.
+**Faithful**: a write must begin at the write pointer, so a host whose commands may overtake each
+other has one under way to a zone; an append begins wherever the pointer is, so it has any number.
+**Simplified**: appends follow each other in one zone and then in the next.
+**Ambiguous**: hosts that keep more writes in order by themselves; the reference is one at a time.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.today.queue_depth import knee, rate
+from uflip.microbench.zones.laid_out import capacity_of, counts_within, why_not, zones_of
+from uflip.spec import Spec
+from uflip.units import format_count, format_duration_ns
+
+VARYING = Varying("zone_append", "queue_depth", "")
+WRITES, APPENDS = "SW", "SA"
+STANDARD = tuple(2**k for k in range(7))
+QUICK = (1, 4, 16, 64)
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out writes one at a time, and appends with more and more under way."""
+    values = QUICK if context.quick else STANDARD
+    made = (WRITES, (1,)), (APPENDS, values)
+    return [
+        lay_out(context, VARYING, pattern, some, _describe, why_not=why_not(_why_not))
+        for pattern, some in made
+    ]
+
+
+def _describe(context: Context, pattern: str, depth: int) -> Spec:
+    return baseline_spec(
+        context,
+        WRITES,
+        counts=counts_within(context, WRITES, capacity_of(context)),
+        mode="append" if pattern == APPENDS else "write",
+        queue_depth=depth,
+        target_offset=0,
+        target_size=zones_of(context).zone_bytes,
+    )
+
+
+def _why_not(context: Context, spec: Spec) -> str | None:
+    if context.info.real and any(part.mode == "append" for part in spec.parts):
+        return "Linux has no appends to block devices: it writes at the write pointer"
+    return None
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """A write and an append alone, and what more appends under way bring."""
+    appends = list(measured.get(APPENDS, ()))
+    best = knee(appends)
+    if best is None:
+        return ""
+    most = max(appends, key=rate)
+    alone = f"An append takes {format_duration_ns(mean_ns(appends[0]))}"
+    for write in measured.get(WRITES, ()):
+        alone += f", a write {format_duration_ns(mean_ns(write))}"
+    factor = ratios.factor(rate(most) / rate(appends[0]), APPENDS)
+    return (
+        f"{alone}. One zone takes {format_count(round(rate(appends[0])))} appends a second one at "
+        f"a time, {format_count(round(rate(most)))} with {most['value']} under way ({factor}); the "
+        f"knee is at {best:.1f}."
+    )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Zone append",
+    experiments=experiments,
+    question="What do several appends under way to one zone bring?",
+    how_to_read=(
+        "SW is writes, one at a time, as a host makes them that needs their order. While SA is "
+        "flat appends overlap: the zone is on several dies, or has a buffer. Where it doubles "
+        "with the depth, they wait for each other."
+    ),
+    finding=finding,
+    levels=False,
+    suites=("zones",),
+    own_length=True,
+    in_turn=True,
+)

@@ -1,0 +1,105 @@
+"""Zone distance: a zone is written, and another is read which lies further and further away.
+
+::
+
+    1    |▓▓▓> written |  read  |        |        |        |        |        |        |
+    4    |▓▓▓> written |        |        |        |  read  |        |        |        |
+
+**Source**: uFLIP-OC (2017) §5.4, reads beside writes to the same LUN and to others; how zones lie
+on dies is not published of drives: H. Bae et al. (*What You Can't Forget: Exploiting Parallelism
+for Zoned Namespaces*, HotStorage 2022) find it by such interference.
+**Faithful**: a write, then a read, in turn; reads at random of a zone that is full.
+**Simplified**: powers of two: a device that lays zones out in another step shows it less clearly.
+**Ambiguous**: a read that is no slower may have met no write; a program lasts longer than a read,
+so that it meets one where both are on one die.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run
+from uflip.microbench.layout import Varying, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.zones.laid_out import (
+    capacity_of,
+    counts_within,
+    powers_up_to,
+    why_not,
+    zones_of,
+)
+from uflip.spec import Spec, baseline, mix
+from uflip.units import format_duration_ns
+
+VARYING = Varying("zone_distance", "zone_distance", "")
+PATTERN = "SW/RR"
+MOST_APART = 1024
+# Reads that take so much longer than the quickest wait for the writes.
+SLOW = 1.5
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out writes to the first zone, in turn with reads of another."""
+    values = powers_up_to(min(zones_of(context).zone_count - 1, MOST_APART))
+    if context.quick:
+        values = values[::2]
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_not())]
+
+
+def _describe(context: Context, pattern: str, distance: int) -> Spec:
+    writes, reads = pattern.split("/")
+    zone, room = zones_of(context).zone_bytes, capacity_of(context)
+    whole = max(room // context.io_size, 1) * context.io_size
+    counts = counts_within(context, writes, room)
+    return mix(
+        baseline(writes, io_size=context.io_size, target_offset=0, target_size=whole),
+        baseline(reads, io_size=context.io_size, target_offset=distance * zone, target_size=whole),
+        1,
+        io_count=counts.io_count,
+        io_ignore=counts.io_ignore,
+    )
+
+
+def read_ns(run: Run) -> float:
+    """Mean response time of the reads of a run [ns]."""
+    return float(run["components"]["second"]["statistics"]["mean_ns"])
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """The quickest reads, and at which distances they wait for the writes."""
+    runs = [
+        run
+        for run in measured.get(PATTERN, ())
+        if run["components"]["second"]["statistics"] is not None
+    ]
+    if len(runs) < 2:
+        return ""
+    quick, slow = min(runs, key=read_ns), max(runs, key=read_ns)
+    waiting = [str(run["value"]) for run in runs if read_ns(run) > SLOW * read_ns(quick)]
+    told = (
+        f"Reads take {format_duration_ns(read_ns(quick))} where they are quickest, "
+        f"{quick['value']} zones from the one that is written"
+    )
+    if not waiting:
+        return f"{told}; at no distance do they wait for the writes."
+    factor = ratios.factor(read_ns(slow) / read_ns(quick), "RR")
+    return (
+        f"{told}, and {format_duration_ns(read_ns(slow))} where they are slowest ({factor}): they "
+        f"wait for the writes at a distance of {', '.join(waiting)} zones."
+    )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Zone distance",
+    experiments=experiments,
+    question="Which zones share dies with each other?",
+    how_to_read=(
+        "The faint lines are writes and reads apart. Reads that are slow at some distances and not "
+        "at others wait for programs there: zones so far apart are on the same dies. Where all are "
+        "slow, every zone is on all dies."
+    ),
+    finding=finding,
+    figure="mix",
+    levels=False,
+    suites=("zones",),
+    own_length=True,
+    in_turn=True,
+)

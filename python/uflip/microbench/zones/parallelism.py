@@ -1,0 +1,103 @@
+"""Zone parallelism: more and more zones are written at once. How far do they add up?
+
+::
+
+    1 zone     |▓▓▓▓>      |           |           |           |
+    4 zones    |▓▓▓▓>      |▓▓▓▓>      |▓▓▓▓>      |▓▓▓▓>      |     one process each
+
+**Source**: uFLIP-OC (2017) §5.3 asks how far LUNs and channels add up; K. Doekemeijer et al.
+(*Performance Characterization of NVMe Flash Devices with Zoned Namespaces*, IEEE CLUSTER 2023) call
+it inter-zone scalability.
+**Faithful**: sequential writes, one under way to each zone, since a host that wants the order of
+its writes kept has no more; throughput = zones / response time (Little's law).
+**Simplified**: neighbouring zones, as a host takes them that knows nothing of the device.
+**Ambiguous**: how many. Up to what the device allows to be open.
+"""
+
+from collections.abc import Sequence
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.zones.laid_out import (
+    at_once,
+    capacity_of,
+    counts_within,
+    powers_up_to,
+    why_not,
+    zones_of,
+)
+from uflip.spec import Spec
+from uflip.units import format_size
+
+VARYING = Varying("zone_parallelism", "parallel_degree", "")
+PATTERN = "SW"
+# A throughput that is so close to a multiple adds up.
+ADDS_UP = 0.9
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out sequential writes to so many zones at once."""
+    values = powers_up_to(at_once(context))
+    if context.quick:
+        values = values[::2]
+    return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_not())]
+
+
+def _describe(context: Context, pattern: str, zones: int) -> Spec:
+    return baseline_spec(
+        context,
+        pattern,
+        counts=counts_within(context, pattern, capacity_of(context)),
+        parallel_degree=zones,
+        target_offset=0,
+        target_size=zones * zones_of(context).zone_bytes,
+    )
+
+
+def bytes_per_s(run: Run) -> float:
+    """Return how much is written to all zones [bytes per second], by Little's law."""
+    return float(run["value"]) * int(run["spec"]["io_size"]) / mean_ns(run) * 1e9
+
+
+def adding_up(runs: Sequence[Run]) -> Run:
+    """Return the run with the most zones of which each adds what the first one brings."""
+    one = bytes_per_s(runs[0])
+    enough = [run for run in runs if bytes_per_s(run) >= ADDS_UP * int(run["value"]) * one]
+    return max(enough, key=lambda run: int(run["value"]))
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """What one zone takes, how many add up, and the most that all of them take."""
+    runs = list(measured.get(PATTERN, ()))
+    if len(runs) < 2 or runs[0]["value"] != 1:
+        return ""
+    best, last = max(runs, key=bytes_per_s), adding_up(runs)
+    factor = ratios.factor(bytes_per_s(best) / bytes_per_s(runs[0]), PATTERN)
+    return (
+        f"One zone takes {_rate(runs[0])}; each further one adds as much up to {last['value']} "
+        f"zones ({_rate(last)}). The most is {_rate(best)}, with {best['value']} zones ({factor})."
+    )
+
+
+def _rate(run: Run) -> str:
+    return f"{format_size(round(bytes_per_s(run)))}/s"
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Zone parallelism",
+    experiments=experiments,
+    question="How far do writes to several zones at once add up?",
+    how_to_read=(
+        "While the response time is flat, zones are on dies of their own and each adds what one "
+        "takes. Where it doubles with the zones, they share something that is full: dies, "
+        "channels, or the link to the host."
+    ),
+    finding=finding,
+    levels=False,
+    suites=("zones",),
+    own_length=True,
+    in_turn=True,
+)

@@ -1,0 +1,88 @@
+"""Commands to zones after so much of them was written: what reset and finish share.
+
+::
+
+    25 %    SW   |▓▓>        |▓▓>        |▓▓>        |▓▓>        |     zones written in part
+            ZR   |reset      |reset      |reset      |reset      |     then each is reset
+
+Where it comes from is said in `reset` and `finish`.
+"""
+
+from collections.abc import Callable
+
+from uflip.experiment import Context, Counts, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Rule, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.zones.laid_out import at_once, capacity_of, why_not, zones_of
+from uflip.spec import Spec, basic
+from uflip.units import format_duration_ns
+
+WRITES = "SW"
+STANDARD = (1, 10, 25, 50, 75, 90, 100)
+QUICK = (1, 50, 100)
+WHOLE = 100
+# A mean of so many zones; no device lets fewer be active.
+ZONES, QUICK_ZONES = 8, 4
+
+
+def zones_used(context: Context) -> int:
+    """Return how many zones are written, and then reset or finished."""
+    return min(QUICK_ZONES if context.quick else ZONES, at_once(context))
+
+
+def writes_per_zone(context: Context, percent: int) -> int:
+    """Return how many writes fill a zone up to so much, at least one."""
+    return max(capacity_of(context) * percent // WHOLE // context.io_size, 1)
+
+
+def layout_of(command: str, label: str) -> Callable[[Context], list[Experiment]]:
+    """Lay out writes to some zones, and a command to each of these."""
+    varying = Varying(f"zone_{command}", "written_percent", "")
+
+    def describe(context: Context, pattern: str, percent: int) -> Spec:
+        zones, size = zones_used(context), zones_of(context).zone_bytes
+        if pattern == label:
+            return basic(
+                command,
+                "sequential",
+                io_size=size,
+                target_offset=0,
+                target_size=zones * size,
+                io_count=zones,
+                io_ignore=0,
+            )
+        return baseline_spec(
+            context,
+            WRITES,
+            counts=Counts(writes_per_zone(context, percent), 0),
+            parallel_degree=zones,
+            target_offset=0,
+            target_size=zones * size,
+        )
+
+    def experiments(context: Context) -> list[Experiment]:
+        values = QUICK if context.quick else STANDARD
+        return [
+            lay_out(context, varying, pattern, values, describe, why_not=why_not())
+            for pattern in (WRITES, label)
+        ]
+
+    return experiments
+
+
+def finding_of(label: str, what: str) -> Rule:
+    """Say what a command costs with the least and with the most written."""
+
+    def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+        """What it costs with the least and with the most written."""
+        runs = list(measured.get(label, ()))
+        if len(runs) < 2:
+            return ""
+        first, last = runs[0], runs[-1]
+        factor = ratios.factor(mean_ns(last) / mean_ns(first), label)
+        return (
+            f"A {what} takes {format_duration_ns(mean_ns(first))} with {first['value']} % of the "
+            f"zone written, {format_duration_ns(mean_ns(last))} with {last['value']} % ({factor})."
+        )
+
+    return finding

@@ -1,0 +1,288 @@
+"""Zones: what a device tells of them, the verb, the suite, and closed forms."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import uflip
+from numpy import asarray
+
+import uflip as package
+from uflip.benchmarks import summary
+from uflip.data.device import DeviceInfo
+from uflip.device.catalogue import inspect_device
+from uflip.device.opening import open_device
+from uflip.errors import DeviceError, UflipError, UsageError
+from uflip.experiment import Context
+from uflip.methodology.estimate import estimate
+from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied
+from uflip.microbench.words import by_pattern
+from uflip.report.findings import finding
+from uflip.results import Results
+from uflip.spec import basic, parallel
+
+KIB, MIB = 1 << 10, 1 << 20
+NAMES = list(varied("zones"))
+# Two channels of two dies, a zone of 64 pages of 4 KiB on one die; nothing but flash takes time.
+SMALL = (
+    "sim:zns?channels=2&dies_per_channel=2&blocks_per_die=4&pages_per_block=64&page_bytes=4096"
+    "&zone_bytes=512KiB&partial_transfer=false&cache_program=false&command_read_ns=0"
+    "&command_write_ns=0&command_read_latency_ns=0&link_bytes_per_s=1000000000000000"
+    "&channel_bytes_per_s=40960000&program_ns=300us&program_middle_ns=300us&program_high_ns=300us"
+    "&erase_ns=2ms&max_open_zones=8&max_active_zones=8"
+)
+TRANSFER, PROGRAM, ERASE = 100_000, 300_000, 2_000_000
+
+
+# The API
+
+
+def test_a_device_tells_its_zones_and_what_becomes_of_them() -> None:
+    with open_device(SMALL) as device:
+        limits = device.info.details.zones
+        assert limits is not None
+        assert device.info.zoned
+        assert (limits.zone_count, limits.zone_capacity_bytes) == (16, 256 * KIB)
+        assert device.info.capacity_bytes == 16 * 512 * KIB
+        assert device.append(3, 8192) == (3 * 512 * KIB, 2 * (TRANSFER + PROGRAM))
+        assert device.append(3, 4096)[0] == 3 * 512 * KIB + 8192
+        assert device.manage_zone("open", 5) == 0
+        assert device.manage_zone("finish", 6) == 64 * (TRANSFER + PROGRAM)
+        report = device.zones()
+        assert report.states == {
+            "empty": 13, "implicitly_open": 1, "explicitly_open": 1, "full": 1,
+        }  # fmt: skip
+        assert report.zones[3].written_bytes == 12 * KIB
+        assert device.manage_zone("reset", 3) == ERASE
+        assert (device.zone(3).state, device.zone(3).resets, device.zones().resets) == (
+            "empty", 1, 1,
+        )  # fmt: skip
+        counters = device.counters()
+        assert counters is not None
+        assert (counters["pages_padded"], counters["blocks_erased"]) == (64, 1)
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (lambda device: device.manage_zone("close", 0), "Invalid Zone State Transition (0xbf)"),
+        (lambda device: device.manage_zone("erase", 0), "reset, finish, open, close"),
+        (lambda device: device.manage_zone("reset", 16), "0 to 15"),
+        (lambda device: device.append(0, 100), "multiples of 4 KiB"),
+        (lambda device: device.append(0, 260 * KIB), "Zoned Boundary Error (0xb8)"),
+        (lambda device: device.trim(0, 4096), "reset a zone"),
+        (lambda device: device.enforce({"state": "sequential"}), "zones are reset"),
+        (lambda device: device.run(basic("write", "random")), "Zone Invalid Write (0xbc)"),
+    ],
+)
+def test_what_a_zone_does_not_take_is_said(refused: Callable[[Any], Any], said: str) -> None:
+    with open_device(SMALL) as device, pytest.raises(UflipError) as caught:
+        refused(device)
+    assert said in str(caught.value)
+
+
+def test_a_device_without_zones_says_so() -> None:
+    with open_device("sim:demo") as device:
+        for asked in (device.zones, lambda: device.run(basic("append", "sequential"))):
+            with pytest.raises(UsageError, match="no zones"):
+                asked()
+
+
+def test_a_run_begins_with_the_zones_that_it_wants() -> None:
+    reads = basic("read", "random", io_size=4096, target_size=256 * KIB, io_count=50)
+    writes = basic("write", "sequential", io_size=4096, target_offset=512 * KIB,
+                   target_size=256 * KIB, io_count=50)  # fmt: skip
+    with open_device(SMALL) as device:
+        device.append(1, 4096)
+        device.append(2, 4096)
+        both = parallel(reads, writes)
+        device.prepare_zones(both)
+        assert [device.zone(number).state for number in range(3)] == ["full", "empty", "empty"]
+        trace = device.run(both)
+        assert len(trace) == 100
+        assert device.zone(1).written_bytes == 50 * 4096
+        with pytest.raises(DeviceError, match="Zone Invalid Write"):
+            device.run(writes)
+        device.prepare_zones(writes)
+        assert len(device.run(writes)) == 50
+
+
+def test_zones_survive_a_snapshot_and_a_clone(tmp_path: Path) -> None:
+    with open_device(SMALL) as device:
+        device.append(1, 12288)
+        device.manage_zone("finish", 2)
+        device.manage_zone("reset", 2)
+        device.save(tmp_path / "it.snapshot")
+        copy = device.clone()
+        with open_device(f"sim:{tmp_path / 'it.snapshot'}") as restored:
+            for other in (restored, copy):
+                assert other.zones() == device.zones()
+                assert other.append(1, 4096) == (512 * KIB + 12288, TRANSFER + PROGRAM)
+
+
+def test_write_amplification_is_one() -> None:
+    with open_device(SMALL) as device:
+        for _ in range(3):
+            writes = basic("append", "sequential", io_size=4096, parallel_degree=8,
+                           target_size=8 * 512 * KIB, io_count=64)  # fmt: skip
+            device.prepare_zones(writes)
+            device.run(writes)
+        counters = device.counters()
+    assert counters is not None
+    assert counters["pages_programmed"] == counters["host_pages_written"] == 3 * 8 * 64
+    assert counters["pages_relocated"] == 0
+
+
+# The suite
+
+
+def laid_out(name: str, info: DeviceInfo, scale: str = "standard") -> list[Any]:
+    return MICRO_BENCHMARKS[name].experiments(Context(info, scale, seed=1))
+
+
+def test_the_suite_is_its_own() -> None:
+    assert NAMES == [
+        "zone_parallelism", "zone_append", "zone_distance", "zone_reset", "zone_finish",
+    ]  # fmt: skip
+    assert check_names(None, "sectors", "zones") == NAMES
+    assert suite_of(NAMES) == "zones"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_device_without_zones_skips_it_with_a_reason(name: str) -> None:
+    for experiment in laid_out(name, inspect_device("sim:demo")):
+        assert not experiment.runs
+        assert {skip.reason for skip in experiment.skipped} == {"the device has no zones"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({}, "--suite zones"), ({"suite": "today"}, "--suite zones"),
+     ({"suite": "zones", "state": "random"}, "as-is")],
+)  # fmt: skip
+def test_a_zoned_device_does_no_other_suite_and_has_no_state(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        package.plan("sim:zns", **options)
+    assert said in str(caught.value)
+
+
+def test_a_plan_says_what_it_costs() -> None:
+    plan = package.plan("sim:zns", suite="zones", scale="quick")
+    assert plan.state is None
+    assert not plan.resets
+    total = estimate(plan)
+    assert all(run.time_ns > 0 for run in total.each)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the suite finds on the small device."""
+    out = tmp_path_factory.mktemp("zones") / "r"
+    result = package.run(SMALL, out, suite="zones", scale="standard", io_size="4KiB", pause="0s")
+    return dict(summary(Results.load(result.path)))
+
+
+def means(found: dict[str, Any], name: str, pattern: str) -> dict[int, float]:
+    """Value of the parameter -> mean response time [ns]."""
+    runs = by_pattern(found["micro_benchmarks"][name])[pattern]
+    return {run["value"]: run["statistics"]["mean_ns"] for run in runs}
+
+
+def test_zones_on_dies_of_their_own_add_up(found: dict[str, Any]) -> None:
+    # Four dies on two channels: two zones are on each at most, and a channel is busy a quarter.
+    alone = TRANSFER + PROGRAM
+    measured = means(found, "zone_parallelism", "SW")
+    assert measured == pytest.approx({1: alone, 2: alone, 4: alone, 8: 2 * alone}, rel=0.01)
+    told = finding("zone_parallelism", found)
+    assert "as much up to 4 zones" in told
+    assert "(×4.0)" in told
+
+
+def test_appends_to_a_zone_on_one_die_only_wait(found: dict[str, Any]) -> None:
+    alone = TRANSFER + PROGRAM
+    assert means(found, "zone_append", "SW") == pytest.approx({1: alone})
+    appends = means(found, "zone_append", "SA")
+    # Of 64 the first 8 are ignored; each waits for those before it, as many as are under way.
+    waits = {depth: sum(min(n, depth) for n in range(9, 65)) / 56 for depth in appends}
+    assert appends == pytest.approx({depth: n * alone for depth, n in waits.items()})
+    assert "the knee is at 1.0" in finding("zone_append", found)
+
+
+def test_reads_wait_where_zones_share_a_die(found: dict[str, Any]) -> None:
+    # A write has ended when it is on flash: in turn with it no read meets it.
+    assert "at no distance" in finding("zone_distance", found)
+
+
+def test_the_distance_of_zones_that_share_a_die_is_found(tmp_path: Path) -> None:
+    # Here it has ended when its data is with the die, which then programs: 4 and 8 are on die 0.
+    result = package.run(
+        SMALL.replace("cache_program=false", "cache_program=true"), tmp_path / "r", suite="zones",
+        only=["zone_distance"], scale="standard", io_size="4KiB", pause="0s",
+    )  # fmt: skip
+    told = finding("zone_distance", summary(Results.load(result.path)))
+    assert "at a distance of 4, 8 zones" in told
+
+
+def test_resets_and_finishes_cost_what_there_is_to_do(found: dict[str, Any]) -> None:
+    resets = means(found, "zone_reset", "ZR")
+    assert resets == pytest.approx(dict.fromkeys((1, 10, 25, 50, 75, 90, 100), ERASE))
+    finishes = means(found, "zone_finish", "ZF")
+    written = {percent: max(64 * percent // 100, 1) for percent in finishes}
+    left = {percent: (64 - pages) * (TRANSFER + PROGRAM) for percent, pages in written.items()}
+    assert finishes == pytest.approx(left)
+
+
+# The verb
+
+
+def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
+    saved = tmp_path / "it.snapshot"
+    done = uflip("zones", SMALL, "--finish", "1,4-5", "--open", "0", "--save", str(saved))
+    assert done.code == 0, done.err
+    assert "finish: 3 zones in 76.8 ms, the longest 25.6 ms" in done.out
+    assert "16 of 512 KiB: 12 empty, 3 full, 1 explicitly open" in done.out.replace(
+        "1 explicitly open, 3 full, 12 empty", "12 empty, 3 full, 1 explicitly open"
+    )
+    told = json.loads(uflip("zones", f"sim:{saved}", "--json").out)
+    assert [zone["state"] for zone in told["zones"][:6]] == [
+        "explicitly_open", "full", "empty", "empty", "full", "full",
+    ]  # fmt: skip
+    assert told["commands"] == []
+    assert told["zone_bytes"] == 512 * KIB
+    dry = uflip("zones", f"sim:{saved}", "--reset", "all", "--dry-run")
+    assert dry.out.startswith("reset: 16 zones, which were not touched")
+    again = json.loads(uflip("zones", f"sim:{saved}", "--reset", "all", "--json").out)
+    assert {zone["state"] for zone in again["zones"]} == {"empty"}
+    assert sum(one["response_time_ns"] == ERASE for one in again["commands"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sim:demo",), "no zones"),
+        ((SMALL, "--reset", "16"), "numbers from 0 to 15"),
+        ((SMALL, "--reset", "3-1"), "numbers from 0 to 15"),
+        ((SMALL, "--close", "0"), "Invalid Zone State Transition"),
+    ],
+)
+def test_what_is_not_there_is_refused(arguments: tuple[str, ...], said: str) -> None:
+    done = uflip("zones", *arguments)
+    assert done.code != 0
+    assert said in done.err
+
+
+def test_traces_of_commands_are_stored_and_exported(tmp_path: Path) -> None:
+    with open_device(SMALL) as device:
+        trace = device.run(
+            basic("finish", "sequential", io_size=512 * KIB, target_size=4 * MIB, io_count=8)
+        )
+    assert set(asarray(trace.column("mode"))) == {5}
+    out = tmp_path / "it.csv"
+    done = uflip("pattern", SMALL, "--mode", "append", "--location", "sequential", "--io-size",
+                 "4KiB", "--queue-depth", "4", "--io-count", "60", "--trace", str(out))  # fmt: skip
+    assert done.code == 0, done.err
+    assert out.read_text().count(",append,") == 60
