@@ -64,7 +64,8 @@ impl ColumnData<'_> {
 }
 
 /// The words of the column `mode`, by the number that stands for each.
-pub const MODES: [&str; 3] = ["read", "write", "trim"];
+pub const MODES: [&str; 8] =
+    ["read", "write", "trim", "append", "reset", "finish", "open", "close"];
 
 const FIXED: [&str; 8] = [
     "stream",

@@ -1,7 +1,7 @@
 """`uflip zones`: list the zones of a device, and reset, finish, open or close some."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,7 +13,6 @@ from uflip.cli.common import (
     force_option,
     json_option,
     open_options,
-    quiet_option,
     save_option,
 )
 from uflip.device.guard import check_before_all
@@ -42,6 +41,13 @@ COMMANDS = ("reset", "finish", "open", "close")
 """In this order they are carried out."""
 
 
+class Asked(NamedTuple):
+    """A command to a zone."""
+
+    command: str
+    zone: int
+
+
 def _of_zones(command: str, what: str) -> Decorator[Function]:
     return click.option(
         f"--{command}",
@@ -61,7 +67,6 @@ def _of_zones(command: str, what: str) -> Decorator[Function]:
 @force_option
 @open_options
 @click.option("--dry-run", is_flag=True, help="Say what would be done; touch nothing.")
-@quiet_option
 @json_option
 def command(
     *,
@@ -79,7 +84,6 @@ def command(
     destroy: str | None,
     io_timeout: int,
     dry_run: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """List the zones of DEVICE: where each is written next, and its state; and change their states.
@@ -110,19 +114,19 @@ def command(
         destroy=destroy,
         io_timeout_ns=io_timeout,
     ) as opened:
-        done = [] if dry_run else _carry_out(opened, wanted)
+        took_ns = [] if dry_run else _carry_out(opened, wanted)
         report = opened.zones()
         if save is not None:
             save_device(opened, save, force=force)
     if as_json:
-        echo_json(_document(device, report, wanted if dry_run else done))
-    elif not quiet:
-        for line in _told(wanted, done, dry_run=dry_run):
+        echo_json(_document(device, report, wanted, took_ns))
+    else:
+        for line in _told(wanted, took_ns, dry_run=dry_run):
             echo(line)
         _echo_zones(report, everything=everything)
 
 
-def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[dict[str, Any]]:
+def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[Asked]:
     """Return what is to be done, a command to a zone each."""
     limits = info.details.zones
     if limits is None:
@@ -134,7 +138,7 @@ def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[dict[str, 
             action="choose another device; `uflip info DEVICE` says what one has",
         )
     return [
-        {"command": command, "zone": zone}
+        Asked(command, zone)
         for command, zones in asked.items()
         if zones is not None
         for zone in _numbers(zones, f"--{command}", limits.zone_count)
@@ -169,39 +173,41 @@ def _no_zones(text: str, option: str, count: int) -> UsageError:
     )
 
 
-def _carry_out(opened: "Device", wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Do what is wanted, and say how long each took."""
-    return [
-        one | {"response_time_ns": opened.manage_zone(one["command"], one["zone"])}
-        for one in wanted
-    ]
+def _carry_out(opened: "Device", wanted: list[Asked]) -> list[int]:
+    """Do what is wanted, and say how long each took [ns]."""
+    return [opened.manage_zone(command, zone) for command, zone in wanted]
 
 
-def _document(device: str, report: "ZoneReport", done: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(
+    device: str, report: "ZoneReport", wanted: list[Asked], took_ns: list[int]
+) -> dict[str, object]:
     from uflip.device.managing import zone_rows
 
+    commands: list[dict[str, object]] = [dict(one._asdict()) for one in wanted]
+    for one, response_ns in zip(commands, took_ns, strict=False):
+        one["response_time_ns"] = response_ns
     return {
         "device": device,
         "zone_bytes": report.zone_bytes,
         "max_open_zones": report.max_open_zones,
         "max_active_zones": report.max_active_zones,
-        "commands": done,
+        "commands": commands,
         "zones": zone_rows(report),
     }
 
 
-def _told(wanted: list[dict[str, Any]], done: list[dict[str, Any]], *, dry_run: bool) -> list[str]:
+def _told(wanted: list[Asked], took_ns: list[int], *, dry_run: bool) -> list[str]:
     """Say for each command how many zones it was for, and how long it took."""
     from uflip.units import format_duration_ns
 
     told = []
-    for command in dict.fromkeys(one["command"] for one in wanted):
-        count = sum(one["command"] == command for one in wanted)
+    for command in dict.fromkeys(one.command for one in wanted):
+        count = sum(one.command == command for one in wanted)
         zones = f"{count} zone{'s' * (count != 1)}"
         if dry_run:
             told.append(f"{command}: {zones}, which were not touched")
             continue
-        took = [one["response_time_ns"] for one in done if one["command"] == command]
+        took = [ns for one, ns in zip(wanted, took_ns, strict=True) if one.command == command]
         told.append(
             f"{command}: {zones} in {format_duration_ns(sum(took))}, the longest "
             f"{format_duration_ns(max(took))}"

@@ -49,10 +49,15 @@ def profile_names(interface: str | None = None) -> list[str]:
 
 
 @cache
-def random_access_names() -> tuple[str, ...]:
+def zoned_names() -> tuple[str, ...]:
+    """Return the names of those that are written in zones."""
+    tables = {name: tomllib.loads(read_profile(name)[1]) for name in profile_names()}
+    return tuple(name for name, table in tables.items() if "zones" in table)
+
+
+def random_access_names() -> list[str]:
     """Return the names of block devices that can be written anywhere: of all without zones."""
-    tables = {name: tomllib.loads(read_profile(name)[1]) for name in profile_names("block")}
-    return tuple(name for name, table in tables.items() if "zones" not in table)
+    return [name for name in profile_names("block") if name not in zoned_names()]
 
 
 def profile_interface(name: str) -> str:

@@ -9,11 +9,11 @@ other has one under way to a zone; an append begins wherever the pointer is, so 
 **Ambiguous**: hosts that keep more writes in order by themselves; the reference is one at a time.
 """
 
-from uflip.experiment import Context, Experiment
+from uflip.experiment import Context, Counts, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.today.queue_depth import knee, rate
+from uflip.microbench.today.queue_depth import ROUNDS, knee, rate
 from uflip.microbench.zones.laid_out import capacity_of, counts_within, why_not, zones_of
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns
@@ -38,7 +38,7 @@ def _describe(context: Context, pattern: str, depth: int) -> Spec:
     return baseline_spec(
         context,
         WRITES,
-        counts=counts_within(context, WRITES, capacity_of(context)),
+        counts=_counts(context, depth),
         mode="append" if pattern == APPENDS else "write",
         queue_depth=depth,
         target_offset=0,
@@ -46,7 +46,17 @@ def _describe(context: Context, pattern: str, depth: int) -> Spec:
     )
 
 
+def _counts(context: Context, depth: int) -> Counts:
+    """Return a length that leaves out the filling of the queue, and has its emptying be little."""
+    plain = counts_within(context, WRITES, capacity_of(context))
+    fits = max(capacity_of(context) // context.io_size, 1)
+    ios = min(max(plain.io_count, ROUNDS * depth), fits)
+    return Counts(ios, min(max(plain.io_ignore, depth), ios - 1))
+
+
 def _why_not(context: Context, spec: Spec) -> str | None:
+    if spec.depth > 1 and spec.ios < ROUNDS * spec.depth:
+        return f"a zone has room for {spec.ios} I/Os only: {ROUNDS} are needed for each under way"
     if context.info.real and any(part.mode == "append" for part in spec.parts):
         return "Linux has no appends to block devices: it writes at the write pointer"
     return None
