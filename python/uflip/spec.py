@@ -75,8 +75,7 @@ def basic(mode: str, location: str, **parameters: Given) -> Basic:
     Parameters
     ----------
     mode : str
-        "read", "write", or "trim": what is there is not needed any more (deallocate, discard).
-        On a device with zones also "append", "reset", "finish", "open" and "close".
+        "read", "write", "trim" (deallocate); of zones "append", "reset", "finish", "open", "close".
     location : str
         "sequential", "random", "ordered", "partitioned", "zipf" or "hotcold".
     **parameters : str, int or None

@@ -223,7 +223,7 @@ def test_the_distance_of_zones_that_share_a_die_is_found(tmp_path: Path) -> None
         only=["zone_distance"], scale="standard", io_size="4KiB", pause="0s",
     )  # fmt: skip
     told = finding("zone_distance", summary(Results.load(result.path)))
-    assert "at a distance of 4, 8 zones" in told
+    assert "at a distance of 4, 8 from" in told
 
 
 def test_resets_and_finishes_cost_what_there_is_to_do(found: dict[str, Any]) -> None:

@@ -75,14 +75,14 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     waiting = [str(run["value"]) for run in runs if read_ns(run) > SLOW * read_ns(quick)]
     told = (
         f"Reads take {format_duration_ns(read_ns(quick))} where they are quickest, "
-        f"{quick['value']} zones from the one that is written"
+        f"at a distance of {quick['value']}"
     )
     if not waiting:
         return f"{told}; at no distance do they wait for the writes."
     factor = ratios.factor(read_ns(slow) / read_ns(quick), "RR")
     return (
         f"{told}, and {format_duration_ns(read_ns(slow))} where they are slowest ({factor}): they "
-        f"wait for the writes at a distance of {', '.join(waiting)} zones."
+        f"wait for the writes at a distance of {', '.join(waiting)} from the zone that is written."
     )
 
 
