@@ -368,7 +368,8 @@ def test_one_that_needs_another_kind_of_device_is_told_from_one_that_is_none(
 
 
 def test_the_list_is_shared_out_among_the_kinds_of_devices() -> None:
-    every = {**suited("sectors"), **suited("physical"), **suited("sectors", "today")}
+    suites = [suited("sectors", suite) for suite in ("uflip", "today", "zones")]
+    every = {name: one for each in suites for name, one in each.items()} | suited("physical")
     assert every == MICRO_BENCHMARKS
     place = Place(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
     for name, one in suited("physical").items():
