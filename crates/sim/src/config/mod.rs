@@ -32,9 +32,7 @@ use uflip_core::{Error, Result};
 use crate::config::overrides::{LeftOut, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
-use crate::ftl::{
-    HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart, ZonesPart,
-};
+use crate::ftl::{HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
 use crate::timeline::DieQueue;
 
 /// Keys that a profile may leave out, by table.
@@ -90,9 +88,8 @@ pub struct Profile {
     /// A page map that programs one bit a cell first has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<slc::SlcPart>,
-    /// A device with zones has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zones: Option<ZonesPart>,
+    pub zones: Option<crate::ftl::ZonesPart>,
     /// Flash that wears out has both; other flash has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<ReliabilityPart>,
@@ -101,7 +98,6 @@ pub struct Profile {
     /// Flash that wears out may have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_history: Option<history::BlockHistoryPart>,
-    /// A device that can lose power has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_loss: Option<PowerLossPart>,
     pub wear: WearPart,
