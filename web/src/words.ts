@@ -91,5 +91,5 @@ export function tickOf(axis: "number" | "time", low: number, high: number): (val
 
 /** What an I/O does, by the number in the column `mode`. */
 export function modeName(code: number): string {
-  return ["read", "write", "trim"][code] ?? "";
+  return ["read", "write", "trim", "append", "reset", "finish", "open", "close"][code] ?? "";
 }
