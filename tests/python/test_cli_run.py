@@ -495,7 +495,7 @@ def test_every_verb_has_help(verb: str) -> None:
 def test_an_unknown_command_lists_the_known_ones() -> None:
     done = uflip("rum")
     assert done.code == EXIT_CODES["usage"][0]
-    assert "run, plan, prepare, deallocate, pattern" in done.err
+    assert "run, plan, prepare, deallocate, zones, pattern" in done.err
     assert "did you mean run?" in done.err
 
 

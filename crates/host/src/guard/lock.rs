@@ -18,6 +18,8 @@ use super::attribute;
 /// udev locks a disk for a moment after anything has happened to it.
 const TRIES: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(10);
+/// What a killed process held is free when its I/O under way has ended, which is after its parent hears of it.
+const TRIES_AFTER_A_DEATH: u32 = 200;
 
 /// Lock `file` until it is closed: alone, or shared with others that only read.
 ///
@@ -35,13 +37,14 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
         if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
             return Ok(());
         }
-        if attempt == TRIES {
+        let dies = || have_ended(&holders(Path::new("/proc"), file, None));
+        if attempt >= TRIES && !(attempt < TRIES_AFTER_A_DEATH && dies()) {
             break;
         }
         std::thread::sleep(BETWEEN);
     }
     let holders = holders(Path::new("/proc"), file, None);
-    let who = if holders.is_empty() { "another process".to_owned() } else { holders.join(", ") };
+    let who = if holders.is_empty() { "another process".to_owned() } else { named(&holders) };
     Err(Error::new(ErrorKind::Refused, "The target is in use by another benchmark")
         .at(place)
         .got(format!("locked by {who}"))
@@ -58,20 +61,46 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::Refused`], saying who.
 pub(crate) fn refuse_locked(file: &File, place: &str) -> Result<()> {
-    let holders = holders(Path::new("/proc"), file, Some(std::process::id()));
+    let look = || holders(Path::new("/proc"), file, Some(std::process::id()));
+    let mut holders = look();
+    for _ in 1..TRIES_AFTER_A_DEATH {
+        if !have_ended(&holders) {
+            break;
+        }
+        std::thread::sleep(BETWEEN);
+        holders = look();
+    }
     if holders.is_empty() {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Refused, "The target is in use by another process")
         .at(place)
-        .got(format!("locked by {}", holders.join(", ")))
+        .got(format!("locked by {}", named(&holders)))
         .allowed("a target that nobody has locked")
         .action("end that process, or choose another target"))
 }
 
+/// Whoever holds a lock.
+#[derive(PartialEq, Eq, Debug)]
+struct Holder {
+    who: String,
+    /// The process is there no more.
+    ended: bool,
+}
+
+/// Whether there is a lock, and nobody left of those who held it.
+fn have_ended(holders: &[Holder]) -> bool {
+    !holders.is_empty() && holders.iter().all(|holder| holder.ended)
+}
+
+fn named(holders: &[Holder]) -> String {
+    let all: Vec<&str> = holders.iter().map(|holder| holder.who.as_str()).collect();
+    all.join(", ")
+}
+
 /// Who holds a lock on `file`, but for the process `except`; from lines such as
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:131075 0 EOF`.
-fn holders(proc: &Path, file: &File, except: Option<u32>) -> Vec<String> {
+fn holders(proc: &Path, file: &File, except: Option<u32>) -> Vec<Holder> {
     let Ok(metadata) = file.metadata() else { return vec![] };
     let (device, inode) = (metadata.dev(), metadata.ino());
     let (major, minor) = (libc::major(device), libc::minor(device));
@@ -88,14 +117,15 @@ fn holders(proc: &Path, file: &File, except: Option<u32>) -> Vec<String> {
             continue;
         }
         let name = attribute(&proc.join(process).join("comm"));
-        let who = match (process, name.as_str()) {
+        let (who, ended) = match (process, name.as_str()) {
             // Locks of open file descriptions belong to no process.
-            ("-1" | "0", _) => "a process that is not told".to_owned(),
-            (_, "") => format!("process {process}"),
-            (_, name) => format!("process {process} ({name})"),
+            ("-1" | "0", _) => ("a process that is not told".to_owned(), false),
+            (_, "") => (format!("process {process}"), true),
+            (_, name) => (format!("process {process} ({name})"), false),
         };
-        if !found.contains(&who) {
-            found.push(who);
+        let holder = Holder { who, ended };
+        if !found.contains(&holder) {
+            found.push(holder);
         }
     }
     found
@@ -120,5 +150,29 @@ mod tests {
         hold(&second, false, "f").expect("free again");
         hold(&open(), false, "f").expect("readers share");
         hold(&open(), true, "f").expect_err("a reader is there");
+    }
+
+    #[test]
+    fn a_lock_of_a_process_that_has_ended_is_told_from_one_of_a_living() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f");
+        let file = File::create(&path).expect("made");
+        let metadata = file.metadata().expect("known");
+        let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+        let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+        let locks = |processes: &[u32]| {
+            let line =
+                |process: &u32| format!("1: FLOCK  ADVISORY  WRITE {process} {place} 0 EOF\n");
+            let lines: String = processes.iter().map(line).collect();
+            std::fs::write(folder.path().join("locks"), lines).expect("written");
+            holders(folder.path(), &file, None)
+        };
+        std::fs::create_dir(folder.path().join("7")).expect("made");
+        std::fs::write(folder.path().join("7/comm"), "fio\n").expect("written");
+        assert!(!have_ended(&locks(&[])));
+        assert!(have_ended(&locks(&[8])));
+        assert!(!have_ended(&locks(&[7])));
+        assert!(!have_ended(&locks(&[8, 7])), "the living one still has it");
+        assert_eq!(named(&locks(&[8, 7])), "process 8, process 7 (fio)");
     }
 }
