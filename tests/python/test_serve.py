@@ -245,6 +245,10 @@ def test_a_program_runs_against_a_device(here: Path) -> None:
     outcome = start("serve", "null", "--socket", "s", "--run", 'test -S s && echo "$UFLIP_URI"')
     out, err = outcome.communicate(timeout=60)
     assert (outcome.returncode, out) == (0, "nbd+unix:///?socket=s\n"), err
+    outcome = start("serve", "null", "--socket", "s", "--json", "--run", "echo said")
+    out, err = outcome.communicate(timeout=60)
+    assert len(json.loads(out)["exports"]) == 1, "and nothing else is there"
+    assert "said\n" in err
     failed = uflip("serve", "null", "--socket", "s", "--run", "exit 3", "-q")
     assert failed.code == 4
     assert "exit code 3" in failed.err

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -98,7 +99,8 @@ MOST_SLOWDOWN = 1000.0
     "--run",
     "program",
     metavar="COMMAND",
-    help="Serve while this command of the shell runs, which finds the first device at $UFLIP_URI.",
+    help="Serve while this command of the shell runs, which finds the first device at $UFLIP_URI."
+    " With --json what it prints goes to standard error.",
 )
 @no_cache_option
 @quiet_option
@@ -143,7 +145,9 @@ def command(
             for device, url in zip(opened, devices, strict=True)
         ]
         listening = partial(serve, listeners, exports, speed, statistics=statistics, record=into)
-        document = _serve(listening, listeners, exports, program, quiet=quiet or as_json)
+        document = _serve(
+            listening, listeners, exports, program, quiet=quiet or as_json, as_json=as_json
+        )
         if save is not None:
             save_device(opened[0], save, force=force)
     if as_json:
@@ -187,6 +191,7 @@ def _serve(
     program: str | None,
     *,
     quiet: bool,
+    as_json: bool,
 ) -> dict[str, Any]:
     """Serve until a signal comes, or a program has ended; return what was served."""
     # No signal may fall between the start of the work and the waiting for it.
@@ -202,7 +207,8 @@ def _serve(
             if program is None:
                 _wait_for_a_signal(handle, quiet=quiet)
             else:
-                _wait_for_program(program, _uri(listeners[0], exports[0], exports))
+                uri = _uri(listeners[0], exports[0], exports)
+                _wait_for_program(program, uri, to_stderr=as_json)
         finally:
             handle.cancel()
             handle.wait(CANCEL_PATIENCE_S)
@@ -216,9 +222,14 @@ def _wait_for_a_signal(handle: _native.Handle[str], *, quiet: bool) -> None:
         ends.check()
 
 
-def _wait_for_program(program: str, uri: str) -> None:
+def _wait_for_program(program: str, uri: str, *, to_stderr: bool) -> None:
     """Run a program that finds a device at `uri`; raise where it fails."""
-    process = subprocess.Popen(program, shell=True, env=os.environ | {"UFLIP_URI": uri})
+    process = subprocess.Popen(
+        program,
+        shell=True,
+        env=os.environ | {"UFLIP_URI": uri},
+        stdout=sys.__stderr__ if to_stderr else None,
+    )
     while True:
         try:
             code = process.wait(SLICE_S)
