@@ -1,7 +1,7 @@
 //! Which pages share cells, and how long each of them takes.
 
 use super::TimingPart;
-use super::checks::Misfit;
+use super::checks::Misfits;
 use crate::timeline::cells::{BITS_MAX, ByKind, Cells};
 
 /// The keys that a profile may leave out, where all pages are alike or in pairs.
@@ -44,18 +44,13 @@ impl TimingPart {
     }
 
     /// Times of pages that there are not.
-    pub(super) fn misfits_of_cells(&self) -> Vec<Misfit> {
+    pub(super) fn misfits_of_cells(&self, found: &mut Misfits) {
         let bits = self.bits();
-        let mut found = Vec::new();
-        if !(1..=BITS_MAX).contains(&bits) {
-            let allowed = format!("1 (SLC) to {BITS_MAX} (QLC)");
-            found.push(Misfit { key: "bits_per_cell", got: bits.to_string(), allowed });
-        }
+        let allowed = format!("1 (SLC) to {BITS_MAX} (QLC)");
+        found.refuse(!(1..=BITS_MAX).contains(&bits), "bits_per_cell", &bits, allowed);
         let mut none_such = |key, got: Option<u64>, allowed: &str| {
-            if let Some(got) = got {
-                let allowed = format!("{allowed}: there is no such page");
-                found.push(Misfit { key, got: got.to_string(), allowed });
-            }
+            let allowed = format!("{allowed}: there is no such page");
+            found.refuse(got.is_some(), key, &got.unwrap_or(0), allowed);
         };
         if bits < 3 {
             let allowed = format!("no such key with bits_per_cell = {bits}");
@@ -69,6 +64,5 @@ impl TimingPart {
             let allowed = format!("program_ns = {} with bits_per_cell = 1", self.program_ns);
             none_such("program_high_ns", other, &allowed);
         }
-        found
     }
 }

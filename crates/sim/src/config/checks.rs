@@ -19,6 +19,25 @@ pub(crate) struct Misfit {
     pub(crate) allowed: String,
 }
 
+/// The keys that are found wanting, in order.
+#[derive(Default)]
+pub(crate) struct Misfits(Vec<Misfit>);
+
+impl Misfits {
+    /// Keep a key whose value is `wrong`: what it is, and what would be allowed.
+    pub(super) fn refuse(
+        &mut self,
+        wrong: bool,
+        key: &'static str,
+        got: &dyn ToString,
+        allowed: impl Into<String>,
+    ) {
+        if wrong {
+            self.0.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
+        }
+    }
+}
+
 impl Misfit {
     fn error(self, source: &str) -> Error {
         Error::usage(format!("Profile key '{}' makes no device", self.key))
@@ -61,12 +80,7 @@ impl Profile {
     /// Keys whose value alone, or beside another key, makes no device.
     pub(crate) fn misfits(&self) -> Vec<Misfit> {
         let part = &self.geometry;
-        let mut found = Vec::new();
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
-            }
-        };
+        let mut found = Misfits::default();
         for (key, count) in [
             ("channels", part.channels),
             ("dies_per_channel", part.dies_per_channel),
@@ -74,49 +88,49 @@ impl Profile {
             ("blocks_per_die", part.blocks_per_die),
             ("pages_per_block", part.pages_per_block),
         ] {
-            bad(count == 0, key, &count, "1 or more");
+            found.refuse(count == 0, key, &count, "1 or more");
         }
         let planes = part.planes_per_die;
         let uneven = planes > 0 && !part.blocks_per_die.is_multiple_of(planes);
         let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
-        bad(uneven, "planes_per_die", &planes, &allowed);
+        found.refuse(uneven, "planes_per_die", &planes, allowed);
         let metadata = part.metadata_pages;
         let too_many = metadata > 1 || (metadata > 0 && metadata >= part.pages_per_block);
-        bad(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
+        found.refuse(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
         let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
         let too_many = part.pages_per_block > most;
         let allowed = format!("at most {most}");
-        bad(too_many, "pages_per_block", &part.pages_per_block, &allowed);
+        found.refuse(too_many, "pages_per_block", &part.pages_per_block, allowed);
         let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
         let odd = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
-        bad(odd, "sector_bytes", &sector, "a power of two from 512");
+        found.refuse(odd, "sector_bytes", &sector, "a power of two from 512");
         let unfit = page < sector || !page.is_multiple_of(sector.max(1)) || page > PAGE_BYTES_MAX;
         let allowed = format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
-        bad(!odd && unfit, "page_bytes", &page, &allowed);
+        found.refuse(!odd && unfit, "page_bytes", &page, allowed);
         let cache = self.cache.write_cache_bytes;
         let unfit = cache > 0 && (cache < page || page / sector.max(1) > CACHE_SECTORS_MAX);
         let allowed = format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
-        bad(!odd && unfit, "write_cache_bytes", &cache, &allowed);
+        found.refuse(!odd && unfit, "write_cache_bytes", &cache, allowed);
         for (key, rate) in [
             ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
             ("link_bytes_per_s", self.timing.link_bytes_per_s),
             ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
         ] {
-            bad(rate == 0, key, &rate, "1 or more");
+            found.refuse(rate == 0, key, &rate, "1 or more");
         }
         let overwrites = self.state.random_overwrites;
         let beyond = !(0.0..=100.0).contains(&overwrites);
-        bad(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
-        found.extend(self.timing.misfits_of_cells());
-        found.extend(self.misfits_of_units());
-        found.extend(self.misfits_of_streams());
-        found.extend(self.misfits_of_slc());
-        found.extend(self.misfits_of_controller());
-        found.extend(self.misfits_of_power_loss());
-        found.extend(self.misfits_of_suspend());
-        found.extend(self.misfits_of_history());
-        found.extend(self.misfits_of_zones());
-        found
+        found.refuse(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
+        self.timing.misfits_of_cells(&mut found);
+        self.misfits_of_units(&mut found);
+        self.misfits_of_streams(&mut found);
+        self.misfits_of_slc(&mut found);
+        self.misfits_of_controller(&mut found);
+        self.misfits_of_power_loss(&mut found);
+        self.misfits_of_suspend(&mut found);
+        self.misfits_of_history(&mut found);
+        self.misfits_of_zones(&mut found);
+        found.0
     }
 
     /// What no FTL would look at is refused.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::Misfit;
+use super::checks::Misfits;
 use super::{Profile, TimingPart};
 use crate::timeline::{Completion, Rings};
 
@@ -66,13 +66,7 @@ impl Profile {
         })
     }
 
-    pub(super) fn misfits_of_controller(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
-            }
-        };
+    pub(super) fn misfits_of_controller(&self, found: &mut Misfits) {
         let timing = &self.timing;
         let no_bus = "no such key where buses = 0";
         for (key, value) in [
@@ -80,23 +74,27 @@ impl Profile {
             ("bus_write_setup_ns", timing.bus_write_setup_ns),
             ("memory_bytes_per_s", timing.memory_bytes_per_s),
         ] {
-            bad(value.is_some() && timing.buses == 0, key, &value.unwrap_or(0), no_bus);
+            found.refuse(value.is_some() && timing.buses == 0, key, &value.unwrap_or(0), no_bus);
         }
-        bad(timing.memory_bytes_per_s == Some(0), "memory_bytes_per_s", &0, "1 or more");
+        found.refuse(timing.memory_bytes_per_s == Some(0), "memory_bytes_per_s", &0, "1 or more");
         if let Some(part) = self.rings {
-            bad(part.tx_entries == 0, "tx_entries", &0, "1 or more");
-            bad(part.rx_entries == 0, "rx_entries", &0, "1 or more");
+            found.refuse(part.tx_entries == 0, "tx_entries", &0, "1 or more");
+            found.refuse(part.rx_entries == 0, "rx_entries", &0, "1 or more");
             let never = part.completion == Completion::Polling && part.completion_ns == 0;
-            bad(never, "completion_ns", &0, "1 or more with completion = \"polling\"");
+            found.refuse(never, "completion_ns", &0, "1 or more with completion = \"polling\"");
         }
         if let Some(gc) = &self.gc {
-            bad(gc.collections_per_channel == Some(0), "collections_per_channel", &0, "1 or more");
+            found.refuse(
+                gc.collections_per_channel == Some(0),
+                "collections_per_channel",
+                &0,
+                "1 or more",
+            );
             let pages = gc.relocations_at_once.unwrap_or(1);
             let allowed = "1 or more; 1 with mapping units smaller than a flash page, whose neighbours are \
                            read together";
             let wrong = pages == 0 || pages > 1 && self.units() > 1;
-            bad(wrong, "relocations_at_once", &pages, allowed);
+            found.refuse(wrong, "relocations_at_once", &pages, allowed);
         }
-        found
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfit;
+use super::checks::Misfits;
 use crate::flash::wear_out::History;
 
 /// All keys of `[block_history]`.
@@ -28,18 +28,16 @@ impl Profile {
         Some(History::new(blocks, part.retention_by_block, part.read_disturb_doubling))
     }
 
-    pub(super) fn misfits_of_history(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
-        let Some(part) = self.block_history else { return found };
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
-            }
-        };
+    pub(super) fn misfits_of_history(&self, found: &mut Misfits) {
+        let Some(part) = self.block_history else { return };
         let nothing = self.reliability.is_none();
         let allowed = "[reliability] and [recovery] beside [block_history]";
-        bad(nothing, "retention_by_block", &part.retention_by_block, allowed);
-        bad(part.read_disturb_doubling == Some(0), "read_disturb_doubling", &0, "1 or more");
-        found
+        found.refuse(nothing, "retention_by_block", &part.retention_by_block, allowed);
+        found.refuse(
+            part.read_disturb_doubling == Some(0),
+            "read_disturb_doubling",
+            &0,
+            "1 or more",
+        );
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfit;
+use super::checks::Misfits;
 
 /// All keys of `[power_loss]`.
 pub(super) const POWER_LOSS: &[&str] = &["power_loss_protection", "spare_read_bytes"];
@@ -20,36 +20,29 @@ pub struct PowerLossPart {
 }
 
 impl Profile {
-    pub(super) fn misfits_of_power_loss(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
-        let Some(part) = self.power_loss else { return found };
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
-            }
-        };
+    pub(super) fn misfits_of_power_loss(&self, found: &mut Misfits) {
+        let Some(part) = self.power_loss else { return };
         let most = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
         let bytes = part.spare_read_bytes;
         let allowed = format!("1 to {most}, a page with its spare area");
-        bad(!(1..=most).contains(&bytes), "spare_read_bytes", &bytes, &allowed);
+        found.refuse(!(1..=most).contains(&bytes), "spare_read_bytes", &bytes, allowed);
         let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
         let got = exactly.unwrap_or(0);
         let allowed = "no such key with [power_loss]: it gives up data anyway";
-        bad(exactly.is_some(), "relocate_exactly", &got, allowed);
+        found.refuse(exactly.is_some(), "relocate_exactly", &got, allowed);
         let allowed = "\"page_map\" or \"dftl\" with [power_loss]: the maps of merging FTLs are not recovered";
-        bad(self.merges(), "ftl", &self.ftl.ftl, allowed);
+        found.refuse(self.merges(), "ftl", &self.ftl.ftl, allowed);
         let wears = self.reliability.is_some();
         let allowed = "no [power_loss] with [reliability]: tables of bad blocks are not recovered";
-        bad(wears, "spare_read_bytes", &bytes, allowed);
+        found.refuse(wears, "spare_read_bytes", &bytes, allowed);
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;
         let allowed =
             "false with [power_loss], unless power_loss_protection: nobody waits for the cells";
-        bad(register, "cache_program", &self.timing.cache_program, allowed);
+        found.refuse(register, "cache_program", &self.timing.cache_program, allowed);
         let units = self.ftl.mapping_unit_bytes.unwrap_or(0);
         let allowed = "a flash page with [power_loss], unless power_loss_protection: units that are moved \
                        wait in memory for their flash page";
-        bad(volatile && self.units() > 1, "mapping_unit_bytes", &units, allowed);
-        found
+        found.refuse(volatile && self.units() > 1, "mapping_unit_bytes", &units, allowed);
     }
 }

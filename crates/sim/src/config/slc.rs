@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfit;
+use super::checks::Misfits;
 use crate::ftl::SlcOptions;
 
 /// All keys of `[slc_cache]`.
@@ -44,34 +44,32 @@ impl Profile {
         flash_pages / self.timing.bits().max(1) * geometry.units()
     }
 
-    pub(super) fn misfits_of_slc(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
-        let Some(part) = self.slc_cache else { return found };
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: String| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed });
-            }
-        };
+    pub(super) fn misfits_of_slc(&self, found: &mut Misfits) {
+        let Some(part) = self.slc_cache else { return };
         let bits = self.timing.bits();
         let pages = self.geometry.pages_per_block - self.geometry.metadata_pages.min(1);
-        let allowed = "2 or more with [slc_cache], and as many pages in a block".to_owned();
-        bad(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
+        let allowed = "2 or more with [slc_cache], and as many pages in a block";
+        found.refuse(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
         let most = self.geometry.blocks_per_die;
         let range = part.slc_blocks.max(1)..=most;
         let allowed = format!("{} to {most}: at least slc_blocks, and 1", range.start());
-        bad(!range.contains(&part.slc_blocks_max), "slc_blocks_max", &part.slc_blocks_max, allowed);
+        found.refuse(
+            !range.contains(&part.slc_blocks_max),
+            "slc_blocks_max",
+            &part.slc_blocks_max,
+            allowed,
+        );
         let streams = self.ftl.write_streams.unwrap_or(1);
-        let allowed = "1 with [slc_cache], which does not keep them apart".to_owned();
-        bad(streams > 1, "write_streams", &streams, allowed);
+        let allowed = "1 with [slc_cache], which does not keep them apart";
+        found.refuse(streams > 1, "write_streams", &streams, allowed);
         let load = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
-        let allowed = "0 with [slc_cache], whose blocks hold fewer pages".to_owned();
-        bad(load > 0, "relocate_at_least", &load, allowed);
+        let allowed = "0 with [slc_cache], whose blocks hold fewer pages";
+        found.refuse(load > 0, "relocate_at_least", &load, allowed);
         let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
         let got = exactly.unwrap_or(0);
-        bad(exactly.is_some(), "relocate_exactly", &got, "no such key with [slc_cache]".into());
+        found.refuse(exactly.is_some(), "relocate_exactly", &got, "no such key with [slc_cache]");
         let wears = self.reliability.is_some();
-        let allowed = "no [slc_cache] with [reliability]: nothing is known of its wear".to_owned();
-        bad(wears, "slc_blocks", &part.slc_blocks, allowed);
-        found
+        let allowed = "no [slc_cache] with [reliability]: nothing is known of its wear";
+        found.refuse(wears, "slc_blocks", &part.slc_blocks, allowed);
     }
 }

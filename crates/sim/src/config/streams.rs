@@ -1,7 +1,7 @@
 //! Streams of writes that are kept apart, and what tells hot pages from cold ones.
 
 use super::Profile;
-use super::checks::Misfit;
+use super::checks::Misfits;
 use crate::pool::blocks::WRITE_STREAMS_MAX;
 
 /// All keys of `[hot_cold]`.
@@ -21,21 +21,18 @@ impl Profile {
         self.ftl.write_streams.unwrap_or(1)
     }
 
-    pub(super) fn misfits_of_streams(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
+    pub(super) fn misfits_of_streams(&self, found: &mut Misfits) {
         let mut within = |key, got: u32, least: u32, most: u32, why: &str| {
-            if !(least..=most).contains(&got) {
-                let allowed = match least == most {
-                    true => format!("{least}{why}"),
-                    false => format!("{least} to {most}{why}"),
-                };
-                found.push(Misfit { key, got: got.to_string(), allowed });
-            }
+            let allowed = match least == most {
+                true => format!("{least}{why}"),
+                false => format!("{least} to {most}{why}"),
+            };
+            found.refuse(!(least..=most).contains(&got), key, &got, allowed);
         };
         let streams = self.write_streams();
         let Some(part) = &self.hot_cold else {
             within("write_streams", streams, 1, WRITE_STREAMS_MAX, "");
-            return found;
+            return;
         };
         within("write_streams", streams, 2, 2, " with [hot_cold]: hot and cold");
         within("bloom_filters", part.bloom_filters, 1, FILTERS_MAX, "");
@@ -45,6 +42,5 @@ impl Profile {
         let filters = part.bloom_filters.min(FILTERS_MAX);
         let most = (filters * (filters + 1) / 2).max(1);
         within("hot_weight", part.hot_weight, 1, most, ", what all filters weigh together");
-        found
     }
 }

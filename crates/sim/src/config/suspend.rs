@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfit;
+use super::checks::Misfits;
 use crate::timeline::{DieQueue, Suspend};
 
 /// All keys of `[suspend]`.
@@ -40,28 +40,21 @@ impl Profile {
         (all(part.program_suspend_ns), all(part.erase_suspend_ns))
     }
 
-    pub(super) fn misfits_of_suspend(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
-        let Some(part) = self.suspend else { return found };
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: &str| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
-            }
-        };
+    pub(super) fn misfits_of_suspend(&self, found: &mut Misfits) {
+        let Some(part) = self.suspend else { return };
         let nothing = part.program_suspend_ns.is_none() && part.erase_suspend_ns.is_none();
         let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
-        bad(nothing, "suspensions_max", &part.suspensions_max, allowed);
-        bad(part.suspensions_max == 0, "suspensions_max", &0, "1 or more");
+        found.refuse(nothing, "suspensions_max", &part.suspensions_max, allowed);
+        found.refuse(part.suspensions_max == 0, "suspensions_max", &0, "1 or more");
         let queue = self.timing.die_queue;
         let allowed = "\"reads_first\" with [suspend]: whoever waits for his turn stops nobody";
-        bad(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
+        found.refuse(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with [suspend]: a read finds no register that is free";
-        bad(cached, "cache_program", &cached, allowed);
+        found.refuse(cached, "cache_program", &cached, allowed);
         let dies = self.power_loss.is_some();
         let allowed =
             "no [suspend] with [power_loss]: what a half-programmed page holds is not known";
-        bad(dies, "suspensions_max", &part.suspensions_max, allowed);
-        found
+        found.refuse(dies, "suspensions_max", &part.suspensions_max, allowed);
     }
 }

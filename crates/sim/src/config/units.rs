@@ -1,7 +1,7 @@
 //! Mapping units smaller than a flash page.
 
 use super::Profile;
-use super::checks::Misfit;
+use super::checks::Misfits;
 
 /// More units would not be told apart by a map, and no chip has larger pages for smaller ones.
 const UNITS_MAX: u32 = 64;
@@ -14,52 +14,30 @@ impl Profile {
     }
 
     /// Units that do not fit their flash pages, or what needs such units.
-    pub(super) fn misfits_of_units(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
+    pub(super) fn misfits_of_units(&self, found: &mut Misfits) {
         let (page, sector) = (self.geometry.page_bytes, self.geometry.sector_bytes);
         if let Some(unit) = self.ftl.mapping_unit_bytes {
             let fits = unit > 0 && page.is_multiple_of(unit) && unit.is_multiple_of(sector.max(1));
-            if !fits || page / unit > UNITS_MAX {
-                found.push(Misfit {
-                    key: "mapping_unit_bytes",
-                    got: unit.to_string(),
-                    allowed: format!(
-                        "whole sectors of {sector} bytes, up to {UNITS_MAX} of which make a page of \
-                         {page} bytes"
-                    ),
-                });
-            }
+            let allowed = format!(
+                "whole sectors of {sector} bytes, up to {UNITS_MAX} of which make a page of {page} bytes"
+            );
+            let wrong = !fits || page / unit > UNITS_MAX;
+            found.refuse(wrong, "mapping_unit_bytes", &unit, allowed);
         }
-        if self.timing.partial_transfer && self.units() == 1 {
-            found.push(Misfit {
-                key: "partial_transfer",
-                got: "true".into(),
-                allowed:
-                    "false, where the map counts in whole flash pages: nothing smaller is read"
-                        .into(),
-            });
-        }
+        let whole = self.timing.partial_transfer && self.units() == 1;
+        let allowed = "false, where the map counts in whole flash pages: nothing smaller is read";
+        found.refuse(whole, "partial_transfer", &true, allowed);
         let gc = self.gc.as_ref();
-        if self.units() > 1 && gc.is_some_and(|gc| gc.copy_back) {
-            found.push(Misfit {
-                key: "copy_back",
-                got: "true".into(),
-                allowed: "false with mapping units smaller than a flash page: a die copies whole \
-                          pages, and cannot pack units of several"
-                    .into(),
-            });
-        }
+        let copies = self.units() > 1 && gc.is_some_and(|gc| gc.copy_back);
+        let allowed = "false with mapping units smaller than a flash page: a die copies whole pages, and \
+                       cannot pack units of several";
+        found.refuse(copies, "copy_back", &true, allowed);
         let load = gc.is_some_and(|gc| gc.relocate_at_least > 0 || gc.relocate_exactly.is_some());
-        if self.units() > 1 && load {
-            found.push(Misfit {
-                key: "mapping_unit_bytes",
-                got: self.ftl.mapping_unit_bytes.unwrap_or(page).to_string(),
-                allowed: format!(
-                    "{page} with relocate_at_least and relocate_exactly: they count flash pages, \
-                     which are moved whatever they hold"
-                ),
-            });
-        }
-        found
+        let got = self.ftl.mapping_unit_bytes.unwrap_or(page);
+        let allowed = format!(
+            "{page} with relocate_at_least and relocate_exactly: they count flash pages, which are moved \
+             whatever they hold"
+        );
+        found.refuse(self.units() > 1 && load, "mapping_unit_bytes", &got, allowed);
     }
 }

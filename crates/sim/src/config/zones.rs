@@ -2,7 +2,7 @@
 
 use uflip_core::{Error, Result, format_bytes};
 
-use super::checks::Misfit;
+use super::checks::Misfits;
 use super::limits::PAGES_MAX;
 use super::{Flush, Profile, State};
 use crate::ftl::ZONED;
@@ -33,59 +33,66 @@ impl Profile {
         blocks.checked_mul(block)
     }
 
-    pub(super) fn misfits_of_zones(&self) -> Vec<Misfit> {
-        let mut found = Vec::new();
-        let Some(part) = self.zones else { return found };
-        let mut bad = |wrong: bool, key, got: &dyn ToString, allowed: String| {
-            if wrong {
-                found.push(Misfit { key, got: got.to_string(), allowed });
-            }
-        };
+    pub(super) fn misfits_of_zones(&self, found: &mut Misfits) {
+        let Some(part) = self.zones else { return };
         let divides = |part: u32, whole: u32| part > 0 && whole.is_multiple_of(part);
         let geometry = &self.geometry;
         let planes = geometry.planes_per_die.max(1);
         let dies =
             geometry.channels.saturating_mul(geometry.dies_per_channel).saturating_mul(planes);
         let allowed = format!("a divisor of the {dies} dies, of which each plane counts as one");
-        bad(!divides(part.dies_per_zone, dies), "dies_per_zone", &part.dies_per_zone, allowed);
+        found.refuse(
+            !divides(part.dies_per_zone, dies),
+            "dies_per_zone",
+            &part.dies_per_zone,
+            allowed,
+        );
         let blocks = geometry.blocks_per_die / planes;
         let got = part.zone_blocks_per_die;
         let allowed = format!("a divisor of the {blocks} blocks of a die or plane");
-        bad(!divides(got, blocks), "zone_blocks_per_die", &got, allowed);
+        found.refuse(!divides(got, blocks), "zone_blocks_per_die", &got, allowed);
         let pages = got.saturating_mul(geometry.pages_per_block);
         let allowed = format!("a divisor of the {pages} pages that a zone has on a die");
-        bad(!divides(part.stripe_pages, pages), "stripe_pages", &part.stripe_pages, allowed);
+        found.refuse(
+            !divides(part.stripe_pages, pages),
+            "stripe_pages",
+            &part.stripe_pages,
+            allowed,
+        );
         let page = u64::from(geometry.page_bytes).max(1);
         let least = self.zone_capacity_bytes().unwrap_or(u64::MAX);
         let fits = part.zone_bytes >= least && part.zone_bytes.is_multiple_of(page);
         let allowed =
             format!("{least}, which a zone can hold, or more; whole pages of {page} bytes");
-        bad(!fits, "zone_bytes", &part.zone_bytes, allowed);
+        found.refuse(!fits, "zone_bytes", &part.zone_bytes, allowed);
         let (open, active) = (part.max_open_zones, part.max_active_zones);
         let more = active > 0 && (open == 0 || open > active);
         let allowed = format!("1 to {active}, as many as can be active");
-        bad(more, "max_open_zones", &open, allowed);
+        found.refuse(more, "max_open_zones", &open, allowed);
         let unit = geometry.page_bytes / self.units().max(1);
         let allowed =
             format!("{unit} with [zones], what the map counts in: nothing is read to be changed");
-        bad(geometry.sector_bytes != unit, "sector_bytes", &geometry.sector_bytes, allowed);
+        found.refuse(
+            geometry.sector_bytes != unit,
+            "sector_bytes",
+            &geometry.sector_bytes,
+            allowed,
+        );
         let spare = self.ftl.spare_factor;
         let allowed =
             "0 with [zones]: what the host cannot use is zone_bytes beyond what a zone holds";
-        bad(spare != 0.0, "spare_factor", &spare, allowed.into());
+        found.refuse(spare != 0.0, "spare_factor", &spare, allowed);
         let metadata = geometry.metadata_pages;
-        bad(metadata > 0, "metadata_pages", &metadata, "0 with [zones]".into());
+        found.refuse(metadata > 0, "metadata_pages", &metadata, "0 with [zones]");
         let random = !matches!(self.state.state, State::Empty | State::Sequential);
-        let allowed =
-            "\"empty\" or \"sequential\" with [zones], which are written in order".to_owned();
-        bad(random, "state", &"one of random writes", allowed);
+        let allowed = "\"empty\" or \"sequential\" with [zones], which are written in order";
+        found.refuse(random, "state", &"one of random writes", allowed);
         let lazy = self.cache.write_cache_bytes > 0 && self.cache.flush != Flush::Eager;
-        let allowed = "\"eager\" with [zones]: what is reset must not be on its way".to_owned();
-        bad(lazy, "flush", &"when_needed", allowed);
+        let allowed = "\"eager\" with [zones]: what is reset must not be on its way";
+        found.refuse(lazy, "flush", &"when_needed", allowed);
         let gap = self.wear.static_wear_gap;
-        let allowed = "0 with [zones], which keep their blocks".to_owned();
-        bad(gap > 0, "static_wear_gap", &gap, allowed);
-        found
+        let allowed = "0 with [zones], which keep their blocks";
+        found.refuse(gap > 0, "static_wear_gap", &gap, allowed);
     }
 
     /// Check what holds for the tables of a device with zones as a whole.

@@ -139,14 +139,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.run(end, at, op);
     }
 
-    /// The cells have done what can be suspended.
-    #[inline(never)]
-    pub(super) fn cells_end(&mut self, at: u64, op: Op<T>) {
-        self.over(at, at, op);
-    }
-
     /// The operation, which leaves nothing to be sent, is over at `end`.
-    fn over(&mut self, end: u64, now: u64, op: Op<T>) {
+    #[inline(never)]
+    pub(super) fn over(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
             self.post(end, op);
         } else {

@@ -49,7 +49,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
             Stage::Ring => self.enter_ring(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
-            Stage::Cells => self.cells_end(at, op),
+            Stage::Cells => self.over(at, at, op),
             Stage::BusOut => {
                 let end = self.bus(at, &op);
                 if self.timing.memory_ns > 0 {

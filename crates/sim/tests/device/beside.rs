@@ -4,7 +4,7 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 const PAGES: u64 = 16;
 /// A page of a merge, moved from a block to another of the same die.
@@ -12,11 +12,7 @@ const MOVE: u64 = READ + TRANSFER + TRANSFER + PROGRAM;
 
 /// A full device of `dies` dies, each on a channel of its own; block n is on die n mod `dies`.
 fn block_map(dies: u32, overrides: &str) -> SimDevice {
-    let text = profile(dies, 1, "sequential").replace(", allocator = \"round_robin\"", "");
-    let text = text.replace("\"page_map\"", "\"block_map\"");
-    let from = text.find("gc = {").unwrap();
-    let to = from + text[from..].find('\n').unwrap();
-    let text = text.replacen(&text[from..to], "", 1);
+    let text = of_ftl("block_map", &profile(dies, 1, "sequential"));
     SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap()).unwrap()
 }
 

@@ -45,6 +45,13 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
     )
 }
 
+/// The profile with an FTL that has no allocator, and garbage collection of its own.
+fn of_ftl(ftl: &str, profile: &str) -> String {
+    let text = profile.replace(", allocator = \"round_robin\"", "");
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("gc = {"));
+    lines.collect::<Vec<_>>().join("\n").replace("\"page_map\"", &format!("\"{ftl}\""))
+}
+
 fn device(channels: u32, dies_per_channel: u32, state: &str) -> SimDevice {
     let text = profile(channels, dies_per_channel, state);
     SimDevice::new("test", Profile::parse(&text, "test", "{}").unwrap()).unwrap()

@@ -3,7 +3,7 @@
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, TRANSFER, alone, io, part, profile};
+use crate::{COMMAND, LINK, TRANSFER, alone, io, of_ftl, part, profile};
 
 /// LSB, CSB and MSB of a TLC.
 const READS: [u64; 3] = [58_000, 78_000, 107_000];
@@ -18,12 +18,7 @@ fn tlc(ftl: &str) -> SimDevice {
     );
     let mut text = profile(1, 1, "empty");
     if ftl != "page_map" {
-        text = text
-            .replace("\"page_map\"", &format!("\"{ftl}\""))
-            .replace(", allocator = \"round_robin\"", "");
-        let from = text.find("gc = {").unwrap();
-        let to = from + text[from..].find('\n').unwrap();
-        text.replace_range(from..to, "");
+        text = of_ftl(ftl, &text);
     }
     SimDevice::new("test", Profile::parse(&text, "test", &overrides).unwrap()).unwrap()
 }

@@ -3,7 +3,7 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile};
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, of_ftl, part, profile};
 
 const STOP: u64 = 20_000;
 /// When the cells of a write that is alone begin to be programmed, and how long a read has its die.
@@ -98,11 +98,7 @@ fn nothing_is_suspended_more_often_than_that() {
 
 #[test]
 fn the_erase_of_a_merge_stops_for_a_read() {
-    let text = profile(1, 1, "sequential").replace(", allocator = \"round_robin\"", "");
-    let mut text = text.replace("\"page_map\"", "\"block_map\"");
-    let from = text.find("gc = {").unwrap();
-    let to = from + text[from..].find('\n').unwrap();
-    text.replace_range(from..to, "");
+    let text = of_ftl("block_map", &profile(1, 1, "sequential"));
     // The block has 16 pages, of which 15 move before the new one is programmed.
     let moved = READS + TRANSFER + PROGRAM;
     let erases = COMMAND + LINK + 15 * moved + TRANSFER + PROGRAM;

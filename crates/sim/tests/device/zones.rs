@@ -6,7 +6,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos, ZoneState};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 /// Pages of a block, as the profile has them.
 const BLOCK: u64 = 16;
@@ -14,19 +14,14 @@ const BLOCK: u64 = 16;
 /// A device whose zones are on `dies_per_zone` dies, with room for as many pages again behind each.
 fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice {
     let zone_bytes = 2 * u64::from(dies_per_zone) * BLOCK * 4096;
-    let text = profile(channels, dies, "empty")
-        .replace(
-            r#"ftl = "page_map", spare_factor = 0.2, allocator = "round_robin""#,
-            r#"ftl = "zoned", spare_factor = 0.0"#,
-        )
-        .replace("sector_bytes = 512", "sector_bytes = 4096")
-        .replace("random_overwrites = 2.0", "random_overwrites = 0.0");
-    let begin = text.find("gc = {").expect("a page map has it");
-    let end = begin + text[begin..].find('\n').expect("a line");
     let zones = format!(
         r#"zones = {{ zone_bytes = {zone_bytes}, dies_per_zone = {dies_per_zone}, zone_blocks_per_die = 1, zone_dies = "across_channels", stripe_pages = 1, max_open_zones = 0, max_active_zones = 0, finish_pads = true }}"#
     );
-    let text = format!("{}{zones}{}", &text[..begin], &text[end..]);
+    let text = of_ftl("zoned", &profile(channels, dies, "empty"))
+        .replace("spare_factor = 0.2", "spare_factor = 0.0")
+        .replace("sector_bytes = 512", "sector_bytes = 4096")
+        .replace("random_overwrites = 2.0", "random_overwrites = 0.0")
+        .replace("sources = {", &format!("{zones}\n        sources = {{"));
     SimDevice::new("test", Profile::parse(&text, "test", keys).unwrap()).unwrap()
 }
 

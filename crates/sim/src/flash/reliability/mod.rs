@@ -92,8 +92,17 @@ const WEAR_POINTS: u32 = 4096;
 const WEAR_LIFETIMES: u32 = 16;
 /// So many qualities of pages are told apart.
 const QUALITY_BITS: u32 = 12;
-/// Ages are told apart by quarters of an octave.
-const AGES_AN_OCTAVE: u32 = 4;
+/// Ages, and reads that disturb, are told apart by quarters of an octave.
+pub(crate) const STEPS_AN_OCTAVE: u32 = 4;
+
+/// The quarter of an octave in which `number` is, counted from 1; `None` for 0.
+#[inline]
+pub(crate) fn quarter_of_an_octave(number: u64) -> Option<usize> {
+    let octave = number.checked_ilog2()?;
+    // The bits after the first: a quarter of an octave, linearly.
+    let quarter = if octave >= 2 { (number >> (octave - 2)) & 3 } else { 0 };
+    Some((octave * STEPS_AN_OCTAVE + quarter as u32) as usize)
+}
 
 /// The laws made ready to be asked for every operation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -126,9 +135,9 @@ impl Reliability {
             .map(|i| (f64::from(i) + 0.5) / f64::from(qualities))
             .map(|p| Rber::of((part.page_spread * normal::quantile(p)).exp()))
             .collect();
-        let ages = 64 * AGES_AN_OCTAVE;
+        let ages = 64 * STEPS_AN_OCTAVE;
         let age = (0..ages)
-            .map(|i| f64::from(i) / f64::from(AGES_AN_OCTAVE))
+            .map(|i| f64::from(i) / f64::from(STEPS_AN_OCTAVE))
             .map(|octaves| Rber::of(part.ageing(octaves.exp2() / 1e9)))
             .collect();
         let code = Code::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
@@ -178,10 +187,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn age(&self, age_ns: u64) -> Rber {
-        let Some(octave) = age_ns.checked_ilog2() else { return Rber(0) };
-        // The bits after the first: a quarter of an octave, linearly.
-        let quarter = if octave >= 2 { (age_ns >> (octave - 2)) & 3 } else { 0 };
-        self.age[(octave * AGES_AN_OCTAVE + quarter as u32) as usize]
+        quarter_of_an_octave(age_ns).map_or(Rber(0), |step| self.age[step])
     }
 
     /// A random number of 64 bits below this is a read that the ECC cannot correct; 0: none is.

@@ -15,7 +15,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flash::geometry::BlockIdx;
-use crate::flash::reliability::Rber;
+use crate::flash::reliability::{Rber, STEPS_AN_OCTAVE, quarter_of_an_octave};
 
 /// The time of the clock before the device was handed over.
 pub(crate) const BEFORE: u64 = u64::MAX - 1;
@@ -32,8 +32,6 @@ pub(crate) struct History {
     /// By reads, in quarters of an octave.
     disturbed: Vec<Rber>,
 }
-
-const STEPS_AN_OCTAVE: u32 = 4;
 
 impl History {
     /// Of so many blocks, where both are kept or one of them; so many reads double the errors.
@@ -89,8 +87,6 @@ impl History {
     /// What the reads of `block` add to its errors.
     pub(super) fn disturbed(&self, block: BlockIdx) -> Rber {
         let reads = self.reads.get(block.0 as usize).copied().unwrap_or(0);
-        let Some(octave) = reads.checked_ilog2() else { return Rber(0) };
-        let quarter = if octave >= 2 { (reads >> (octave - 2)) & 3 } else { 0 };
-        self.disturbed[(octave * STEPS_AN_OCTAVE + quarter) as usize]
+        quarter_of_an_octave(reads.into()).map_or(Rber(0), |step| self.disturbed[step])
     }
 }
