@@ -76,9 +76,9 @@ def measure(kind: str, points: int, duration_s: float) -> None:
         nothing = seconds(partial(on_all, abs, range(NOTHINGS)))
     overhead = lasted / (tasks / 2 * duration_s) - 1
     print(
-        f"{kind:10} {points} points: 1 worker {quickest:.1f} s, 2 workers {quicker:.1f} s, efficiency "
-        f"{quickest / quicker / 2:.2f}; tasks of {duration_s:g} s: {overhead:+.1%}; nothing: "
-        f"{nothing / NOTHINGS * 1e3:.2f} ms"
+        f"{kind:10} {points} points: 1 worker {quickest:.1f} s, 2 workers {quicker:.1f} s, "
+        f"efficiency {quickest / quicker / 2:.2f}; tasks of {duration_s:g} s: {overhead:+.1%}; "
+        f"nothing: {nothing / NOTHINGS * 1e3:.2f} ms"
     )
 
 

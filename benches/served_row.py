@@ -7,9 +7,9 @@ devices leave garbage alone while the host is idle: one that does not is another
 that takes a moment between two I/Os (`docs/how-to/serve-a-simulated-device.md`). Below a row
 stands how much of a mean response time was the device's, and how much the host was late.
 
-Takes about ten minutes. Where it may, it asks for real-time priority, and stays on one processor, as
-`serving.py` does: otherwise the times of a client are those of its scheduler, and of waking another
-processor.
+Takes about ten minutes. Where it may, it asks for real-time priority, and stays on one processor,
+as `serving.py` does: otherwise the times of a client are those of its scheduler, and of waking
+another processor.
 """
 
 import json
