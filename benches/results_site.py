@@ -79,6 +79,7 @@ def ask(url: str, name: str) -> list[float]:
     def client(number: int) -> None:
         random_ = random.Random(number)
         with httpx.Client(base_url=url, timeout=60) as http:
+            time.sleep(random_.expovariate(1.0))  # nobody comes on the same instant
             while time.monotonic() < end:
                 begun = time.perf_counter()
                 http.get(ADDRESSES[name](random_)).raise_for_status()
@@ -102,6 +103,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         site = open_site(Path(folder) / "site", given.database)
         fill(site, given.results)
+        with site.sessions() as session, session.get_bind().engine.connect() as made:
+            # What a server does by itself some minutes after so many rows came.
+            alone = made.execution_options(isolation_level="AUTOCOMMIT")
+            alone.exec_driver_sql("VACUUM ANALYZE" if given.database else "ANALYZE")
         site.close()
         command = [sys.executable, "-m", "uflip", "site", "serve", f"{folder}/site"]
         command += ["--port", "0", "--per-minute", str(10**8)]
