@@ -1,12 +1,14 @@
 //! A simulated device from outside: its times against sums worked out by hand from the profile, its
 //! determinism; what goes on beside a merge (`beside.rs`), pages that share cells (`page_types.rs`), a controller
 //! with a pipeline and rings (`controller.rs`), flash that wears out under FTLs that merge (`worn.rs`), an SLC cache
-//! (`slc.rs`), a map in the host's memory (`host_memory.rs`), zones (`zones.rs`), what stops for a read
+//! (`slc.rs`), a map on flash (`map_on_flash.rs`) or in the host's memory
+//! (`host_memory.rs`), zones (`zones.rs`), what stops for a read
 //! (`suspend.rs`), a host that always wants more (`saturated.rs`), and what a bad profile says (`refused.rs`).
 
 mod beside;
 mod controller;
 mod host_memory;
+mod map_on_flash;
 mod page_types;
 mod refused;
 mod saturated;
@@ -288,41 +290,6 @@ fn trimming_nothing_changes_nothing() {
     let (before, _) = alone(&mut device, io(Mode::Read, 0, 1));
     device.trim(Bytes(0), Bytes(0));
     assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, before);
-}
-
-/// A device whose map is on flash, with room for one page of it in memory: 128 entries of 512 bytes.
-fn map_on_flash() -> SimDevice {
-    let text = include_str!("../../../../python/uflip/profiles/intel-x25m.toml");
-    let overrides = format!(
-        r#"{{"channels": 1, "dies_per_channel": 2, "blocks_per_die": 32, "pages_per_block": 16,
-        "page_bytes": 512, "spare_bytes": 0, "stripe_dies": 1, "map_memory_bytes": 512,
-        "map_changed_bytes": 512, "spare_factor": 0.5, "state": "empty", "read_ns": {READ},
-        "channel_bytes_per_s": 100000000}}"#
-    );
-    let profile = Profile::parse(text, "intel-x25m", &overrides).unwrap();
-    SimDevice::new("test", profile).unwrap()
-}
-
-#[test]
-fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_read() {
-    const TRANSFER: u64 = 5_120;
-    let mut device = map_on_flash();
-    let page =
-        |mode, page: u64| Io { offset: Bytes(page * 512), size: Bytes(512), mode, stream: 0 };
-    let (written, unwritten) = (0, 1);
-    alone(&mut device, page(Mode::Write, written));
-    // Another page of the map is needed, and the first one is stored.
-    alone(&mut device, page(Mode::Write, 128));
-    // One that was never stored takes its place, and is known to be empty.
-    let (answer, parts) = alone(&mut device, page(Mode::Read, 128 + 1));
-    assert_eq!(part(&parts, "mapping_ns"), 0, "it is in memory");
-    alone(&mut device, page(Mode::Read, 256));
-    let (loaded, parts) = alone(&mut device, page(Mode::Read, unwritten));
-    assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "its page of the map is read");
-    assert_eq!(loaded, answer + READ + TRANSFER, "before the host has its answer");
-    let (read, parts) = alone(&mut device, page(Mode::Read, written));
-    assert_eq!(part(&parts, "mapping_ns"), 0, "it is there now");
-    assert_eq!(read, answer + READ + TRANSFER, "and the page itself is read");
 }
 
 /// Whatever is announced, and whether it comes or not, nothing that can be observed changes.
