@@ -1,11 +1,13 @@
 """What holds for all tests."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +32,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What takes longest is begun first, so that no worker is left alone with it at the end.
 FIRST = (
-    "test_reproduce.py", "test_docs.py", "test_faults.py", "test_guard.py", "test_uflip_devices.py",
-    "test_selftest.py", "test_proof_devices.py", "test_resume.py",
+    "test_uflip_devices.py", "test_reproduce.py", "test_serve_clients.py", "test_docs.py",
+    "test_faults.py", "test_guard.py", "test_profiles.py", "test_hostile.py", "test_selftest.py",
+    "test_proof_devices.py", "test_resume.py",
 )  # fmt: skip
+# So many tests wait at any time: for a disk, another process, a clock.
+WAITING = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,22 +46,49 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path.name, len(FIRST)))
 
 
-class ByFile(LoadFileScheduling):
-    """A file of tests goes to one worker; pages with reproductions go with the tests of these."""
+@cache
+def reproduced_in(page: str) -> str:
+    """The first reproduction that a page carries out, if there is any."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(r"^\$ uflip reproduce ([\w-]+)$", text, re.M)
+    return found[1] if found else ""
+
+
+class ByWork(LoadFileScheduling):
+    """What would do the same work again goes to one worker; else a file, or a page of examples.
+
+    The same work is to carry out a reproduction, which tests and pages do, and to bring a device of
+    Table 3 into its state, which takes longer than what is then done with it.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
-        _, _, page = nodeid.removesuffix("]").partition("::test_examples_run_and_print_")
-        page = page.partition("[")[2]
-        if page and "\n$ uflip reproduce " in (ROOT / page).read_text(encoding="utf-8"):
-            return scope.replace("test_docs.py", "test_reproduce.py")
+        file = scope.rpartition("/")[2]
+        case = nodeid.removesuffix("]").partition("[")[2]
+        reproduces = file == "test_reproduce.py"
+        if "::test_examples_run_and_print_" in nodeid:
+            page, case = case, reproduced_in(case)
+            if not case:
+                return f"{scope}: {page}"
+            reproduces = True
+        if file in ("test_uflip_devices.py", "test_profiles.py") or case.startswith("uflip-"):
+            return "devices of uFLIP"
+        if reproduces:
+            return "open-channel" if case.startswith("oc-") else "other reproductions"
         return scope
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> ByFile:
-    """Let no reproduction be carried out twice because two workers need it."""
-    return ByFile(config)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> ByWork:
+    """Let nothing long be done twice because two workers need it."""
+    return ByWork(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Give every processor a test that computes, beside those that wait."""
+    del config
+    return len(os.sched_getaffinity(0)) + WAITING
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -67,9 +99,14 @@ def no_lines_of_progress() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep simulated devices in a folder of the tests', never in the user's cache."""
+    """Keep simulated devices in a folder of the tests', never in the user's cache.
+
+    All workers share it: what one has brought into its state, the others find.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UFLIP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("UFLIP_CACHE_DIR", str(shared / "devices"))
         patch.delenv("UFLIP_CACHE_SIZE", raising=False)
         yield
 
