@@ -1,12 +1,20 @@
-"""How fast a results site answers: `python benches/results_site.py [--results N] [--database URL]`.
+"""How fast a results site answers: `python benches/results_site.py [--database URL] [--submit]`.
 
-Rows of so many results of so many devices are written into the database; then clients ask for the
-list, filtered lists and devices' pages, all at once, through a server of its own process. Printed
-are the 95th percentiles and the memory of the server.
+Rows of so many results of 500 devices are written into the database as submissions leave them;
+then 20 clients ask, each on its own, a page and a pause of a second on average, through a server of
+its own process: they turn the pages of the list from the first on, filter it, search a model, look
+at devices and at the table of all. Printed are medians, 95th percentiles and the most memory that
+the server had. SQLite has 10,000 results; PostgreSQL, where the URL of an empty database is given,
+100,000. With `--submit` a benchmark of a thousand runs is made, submitted to both, published: how
+long until it is verified and to be seen.
 """
 
 import argparse
+import hashlib
+import html
+import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,10 +27,13 @@ import httpx
 import numpy as np
 from sqlalchemy import insert, select
 
+from uflip.hints import CLASSES
 from uflip.site.accounts import new_token
+from uflip.site.publishing import count_again
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Account, Device, Result
+from uflip.site.tables import Account, Device, Result, words_of
 
+UFLIP = (sys.executable, "-m", "uflip")
 DEVICES = 500
 CLIENTS = 20
 SECONDS = 10.0
@@ -45,16 +56,25 @@ def fill(site: Site, results: int) -> None:
         rows = [_row(random_, account, n) for n in range(begin, min(begin + 10_000, results))]
         with site.sessions.begin() as session:
             session.execute(insert(Result), rows)
+    with site.sessions.begin() as session:
+        for device in session.scalars(select(Device.id)):
+            count_again(session, device)
 
 
 def _row(random_: random.Random, account: int, number: int) -> dict[str, object]:
     day = f"2026-{random_.randint(1, 12):02}-{random_.randint(1, 28):02}T00:00:00Z"
     means = {f"{name}_ms": random_.lognormvariate(0, 1) for name in ("sr", "rr", "sw", "rw")}
+    result, device = (
+        hashlib.sha256(str(number).encode()).hexdigest()[:12],
+        random_.randrange(DEVICES),
+    )
+    firmware = f"FW{random_.randrange(9)}"
     return {
-        "id": f"{number:012x}", "account_id": account, "device_id": 1 + random_.randrange(DEVICES),
+        "id": result, "account_id": account, "device_id": 1 + device,
         "folder_id": f"{number:032x}", "submitted_utc": day, "created_utc": day,
         "published_utc": day if random_.random() < 0.9 else None, "uflip_version": "0.1.0",
-        "firmware": f"FW{random_.randrange(9)}", "scale": random_.choice(["quick", "standard"]),
+        "firmware": firmware, "words": words_of(f"Maker Model {device}", firmware, result),
+        "device_class": random_.choice([*CLASSES]), "scale": random_.choice(["quick", "standard"]),
         "state": random_.choice(STATES), "durability": "cached", "status": "complete",
         "runs": 900, "experiments": 310, "known": 250, "warnings": random_.randrange(9),
         "cells": ["1", "1", "1", "5", "5 s", "8 MB (=)", "4 (x2)", "x3", "=", "x4"],
@@ -62,8 +82,10 @@ def _row(random_: random.Random, account: int, number: int) -> dict[str, object]
     } | means  # fmt: skip
 
 
+FIRST = "/"
+NEXT = re.compile(r'rel="next" href="([^"]+)"')
 ADDRESSES: dict[str, Callable[[random.Random], str]] = {
-    "list": lambda r: f"/?page={r.randrange(1, 50)}",
+    "list": lambda _: FIRST,
     "filter": lambda r: f"/?state={r.choice(STATES)}&kind=sim&sort=rw",
     "search": lambda r: f"/?q=Model+{r.randrange(DEVICES)}",
     "device": lambda r: f"/devices/device-{r.randrange(DEVICES)}",
@@ -80,10 +102,13 @@ def ask(url: str, name: str) -> list[float]:
         random_ = random.Random(number)
         with httpx.Client(base_url=url, timeout=60) as http:
             time.sleep(random_.expovariate(1.0))  # nobody comes on the same instant
+            page = ""
             while time.monotonic() < end:
                 begun = time.perf_counter()
-                http.get(ADDRESSES[name](random_)).raise_for_status()
+                answer = http.get(page or ADDRESSES[name](random_)).raise_for_status()
                 taken.append(time.perf_counter() - begun)
+                onward = NEXT.search(answer.text) if name == "list" else None
+                page = f"/{html.unescape(onward[1])}" if onward else ""
                 time.sleep(random_.expovariate(1.0))  # a person reads
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
@@ -94,23 +119,21 @@ def ask(url: str, name: str) -> list[float]:
     return taken
 
 
-def main() -> None:
-    """Fill, serve, ask."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=int, default=100_000)
-    parser.add_argument("--database")
-    given = parser.parse_args()
+def measure(results: int, database: str | None, benchmark: Path | None) -> None:
+    """Fill a site, serve it, ask it."""
     with tempfile.TemporaryDirectory() as folder:
-        site = open_site(Path(folder) / "site", given.database)
-        fill(site, given.results)
+        site = open_site(Path(folder) / "site", database)
+        fill(site, results)
+        with site.sessions.begin() as session:
+            token = new_token(session, "sender", "submitter")
         with site.sessions() as session, session.get_bind().engine.connect() as made:
             # What a server does by itself some minutes after so many rows came.
             alone = made.execution_options(isolation_level="AUTOCOMMIT")
-            alone.exec_driver_sql("VACUUM ANALYZE" if given.database else "ANALYZE")
+            alone.exec_driver_sql("VACUUM ANALYZE" if database else "ANALYZE")
         site.close()
-        command = [sys.executable, "-m", "uflip", "site", "serve", f"{folder}/site"]
+        command = [*UFLIP, "site", "serve", f"{folder}/site"]
         command += ["--port", "0", "--per-minute", str(10**8)]
-        command += ["--database", given.database] if given.database else []
+        command += ["--database", database] if database else []
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
@@ -121,17 +144,48 @@ def main() -> None:
                     break
                 except httpx.HTTPError:
                     time.sleep(0.1)
-            print(f"{given.results} results of {DEVICES} devices, {CLIENTS} clients")
+            kind = "PostgreSQL" if database else "SQLite"
+            print(f"{kind}: {results} results of {DEVICES} devices, {CLIENTS} clients", flush=True)
             for name in ADDRESSES:
                 taken = np.array(ask(url, name)) * 1e3
                 p50, p95 = np.percentile(taken, [50, 95])
                 print(f"{name:10} {len(taken):6} answers  median {p50:6.1f} ms  p95 {p95:6.1f} ms")
+            if benchmark is not None:
+                submit(url, token, benchmark)
             status = Path(f"/proc/{server.pid}/status").read_text().splitlines()
             rss = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-            print(f"memory of the server {rss / 1024:.0f} MiB")
+            print(f"memory of the server {rss / 1024:.0f} MiB", flush=True)
         finally:
             server.terminate()
             server.wait()
+
+
+def submit(url: str, token: str, benchmark: Path) -> None:
+    """Submit a benchmark as anybody does, and wait until it is verified and published."""
+    begun = time.perf_counter()
+    command = [*UFLIP, "submit", str(benchmark), url, "--token", token, "--publish", "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    taken = time.perf_counter() - begun
+    made = json.loads(done.stdout)
+    assert made["new"]
+    runs = httpx.get(f"{url}/api/v1/results/{made['id']}").raise_for_status().json()["runs"]
+    print(f"submission of {runs} runs, verified and published: {taken:.1f} s")
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--database", help="of PostgreSQL: empty")
+    parser.add_argument("--submit", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        benchmark = Path(scratch) / "benchmark" if given.submit else None
+        if benchmark is not None:
+            device = ["sim:demo?blocks_per_die=64", "--scale", "quick", "--repetitions", "8"]
+            subprocess.run([*UFLIP, "run", *device, "-q", "--out", str(benchmark)], check=True)
+        measure(10_000, None, benchmark)
+        if given.database:
+            measure(100_000, given.database, benchmark)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uflip.cli.site import command
-from uflip.site.offer import PART_BYTES
+from uflip.site.parts import MOST_BODY_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -82,4 +82,4 @@ def test_the_container_is_made_of_what_there_is_and_runs_as_nobody_in_particular
 def test_the_proxy_lets_a_part_of_an_upload_through() -> None:
     text = (DEPLOY / "nginx.conf").read_text()
     (largest,) = re.findall(r"client_max_body_size (\d+)m;", text)
-    assert int(largest) << 20 > PART_BYTES
+    assert int(largest) << 20 > MOST_BODY_BYTES

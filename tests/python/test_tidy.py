@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "microbench", "oc", "play", "report", "results", "stats", "sweeping", "units",
     },
     "site": {
-        "_native", "benchmarks", "choices", "data", "durability", "errors", "frame", "profiles",
+        "_native", "benchmarks", "choices", "data", "durability", "errors", "hints", "profiles",
         "report", "results", "session", "units", "web",
     },
     "play": {

@@ -4,74 +4,40 @@ Who asks says so by `Authorization: Bearer TOKEN`. No cookie is ever set, so tha
 else cannot act in the name of a reader.
 """
 
-from io import BytesIO, StringIO
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
-from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
 
 from uflip._native import __version__
-from uflip.errors import RefusedError, UnavailableError, UsageError
-from uflip.frame import frame
-from uflip.results.beginning import utc_now
-from uflip.results.csv_text import write_rows
-from uflip.site import browse
-from uflip.site.accounts import account_of, may, note
-from uflip.site.offer import PART_BYTES, Offered
+from uflip.errors import RefusedError, UsageError
+from uflip.site import browse, parts, publishing, rows
+from uflip.site.accounts import account_of, may
+from uflip.site.answers import (
+    Begun,
+    Committed,
+    FileKept,
+    Got,
+    GotMany,
+    Listed,
+    Offer,
+    OneDevice,
+    OneResult,
+)
+from uflip.site.downloads import as_table
+from uflip.site.offer import Offered
+from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, Result
+from uflip.site.wanted import FILTERS, Wanted
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
 
-TABLES = ("csv", "parquet")
+PAGE = 50
 MOST_OF_A_TABLE = 100_000
-
-
-class FileOffered(BaseModel):
-    """A file of a result folder."""
-
-    path: Annotated[str, Field(max_length=260)]
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    bytes: Annotated[int, Field(ge=0, le=1 << 40)]
-
-
-class Offer(BaseModel):
-    """All files of a result folder."""
-
-    files: Annotated[list[FileOffered], Field(max_length=20_000)]
-
-
-class Begun(BaseModel):
-    """An upload: how many bytes of each file, by its digest, are there."""
-
-    id: str
-    received: dict[str, int]
-    part_bytes: int = PART_BYTES
-
-
-class Got(BaseModel):
-    """How many bytes of a file are there now."""
-
-    received: int
-
-
-class Committed(BaseModel):
-    """A result, as it can be cited."""
-
-    id: str
-    url: str
-    new: bool
-    published: bool
-
-
-class Listed(BaseModel):
-    """A page of results."""
-
-    total: int
-    page: int
-    results: list[dict[str, Any]]
 
 
 def site_of(request: Request) -> "Site":
@@ -80,7 +46,7 @@ def site_of(request: Request) -> "Site":
     return found
 
 
-def session_of(request: Request) -> Any:
+def session_of(request: Request) -> Iterator[Session]:
     """A session of the database for the time of a request."""
     with site_of(request).sessions.begin() as session:
         yield session
@@ -151,23 +117,34 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
     request: Request,
     q: str = "",
     sort: str = "-created",
-    page: int = 1,
-    per_page: int = browse.PAGE,
+    after: str = "",
+    before: str = "",
+    per_page: int = PAGE,
 ) -> Listed:
     """List results: words in `q`, filters by name (`kind`, `device`, `scale`, …)."""
-    wanted = wanted_of(request, q, sort, page, per_page)
-    found, total = browse.results(session, who, wanted)
-    return Listed(total=total, page=page, results=[browse.as_row(each) for each in found])
+    found = browse.results(session, who, wanted_of(request, q, sort, after, before, per_page))
+    return Listed(
+        total=found.at_least,
+        counted=found.counted,
+        before=found.page.before,
+        after=found.page.after,
+        results=[rows.as_result(each) for each in found.page.rows],
+    )
 
 
-def wanted_of(request: Request, q: str, sort: str, page: int, per_page: int) -> browse.Wanted:
+def wanted_of(  # noqa: PLR0917 -- parameters of an address
+    request: Request,
+    q: str,
+    sort: str = "-created",
+    after: str = "",
+    before: str = "",
+    per_page: int = PAGE,
+) -> Wanted:
     """Read which results an address wants."""
     filters = tuple(
-        (name, value)
-        for name, value in request.query_params.items()
-        if name in browse.FILTERS and value
+        (name, value) for name, value in request.query_params.items() if name in FILTERS and value
     )
-    return browse.Wanted(q[:200], filters, sort, page, per_page)
+    return Wanted(q[:200], filters, sort, after, before, per_page)
 
 
 @router.get("/results.{ending}")
@@ -175,51 +152,24 @@ def whole_table(
     session: SessionOf, who: Who, request: Request, ending: str, q: str = ""
 ) -> Response:
     """Every result that matches, as a table: CSV or Parquet."""
-    if ending not in TABLES:
-        raise UsageError(
-            "There is no such table",
-            where=ending[:20],
-            allowed=", ".join(TABLES),
-            action="ask for one of these",
-        )
-    wanted = wanted_of(request, q, "-created", 1, browse.PAGE)
-    found = browse.every(session, who, wanted, MOST_OF_A_TABLE)
-    return _as_table([browse.as_row(each) for each in found], ending)
-
-
-def _as_table(rows: list[dict[str, Any]], ending: str) -> Response:
-    if ending == "csv":
-        text = StringIO(newline="")
-        write_rows(text, list(rows[0]) if rows else [], (each.values() for each in rows))
-        content = text.getvalue().encode("utf-8", "backslashreplace")
-        return Response(content, media_type="text/csv; charset=utf-8")
-    try:
-        from pyarrow import parquet, table
-    except ImportError as error:
-        raise UnavailableError(
-            "Tables as Parquet need pyarrow",
-            where=ending,
-            allowed="csv, or pyarrow installed",
-            action="ask for csv, or have `pip install pyarrow` done on the server",
-        ) from error
-
-    packed = BytesIO()
-    parquet.write_table(table(frame(rows)), packed)
-    return Response(packed.getvalue(), media_type="application/vnd.apache.parquet")
+    found = browse.every(session, who, wanted_of(request, q), MOST_OF_A_TABLE)
+    return as_table(map(rows.as_result, found), ResultRow, ending)
 
 
 @router.get("/results/{result}")
-def one_result(session: SessionOf, who: Who, request: Request, result: str) -> dict[str, Any]:
+def one_result(session: SessionOf, who: Who, request: Request, result: str) -> OneResult:
     """What is known of a result, with the files that it is made of."""
     found = browse.result(session, who, result)
-    files = [{"path": e.path, "digest": e.digest, "bytes": e.bytes} for e in found.files]
-    return browse.as_row(found) | {"url": site_of(request).url_of(found.id), "files": files}
+    said = rows.as_result(browse.row(session, found)).model_dump()
+    files = [FileKept.model_validate(each) for each in found.files]
+    return OneResult(**said, url=site_of(request).url_of(found.id), files=files)
 
 
 @router.get("/results/{result}/summary")
-def summary(session: SessionOf, who: Who, request: Request, result: str) -> dict[str, Any]:
+def summary(session: SessionOf, who: Who, request: Request, result: str) -> Response:
     """The whole summary, as `uflip show --json` prints it, computed by this server."""
-    return site_of(request).intake.summary(browse.result(session, who, result).id)
+    found = site_of(request).intake.summary_text(browse.result(session, who, result).id)
+    return Response(found, media_type="application/json")
 
 
 @router.get("/results/{result}/files/{digest}")
@@ -232,23 +182,19 @@ def file(session: SessionOf, who: Who, request: Request, result: str, digest: st
 
 
 @router.post("/results/{result}/publish")
-def publish(session: SessionOf, who: Who, result: str) -> dict[str, Any]:
+def publish(session: SessionOf, who: Who, result: str) -> ResultRow:
     """Let everybody see a result."""
     somebody, found = _own(session, who, result)
-    if found.published_utc is None:
-        found.published_utc = utc_now()
-        note(session, somebody.name, "publish", found.id)
-    return browse.as_row(found)
+    publishing.publish(session, somebody, found)
+    return rows.as_result(browse.row(session, found))
 
 
 @router.post("/results/{result}/withdraw")
-def withdraw(session: SessionOf, who: Who, result: str) -> dict[str, Any]:
+def withdraw(session: SessionOf, who: Who, result: str) -> ResultRow:
     """Let nobody but its owner see a result any more."""
     somebody, found = _own(session, who, result)
-    if found.published_utc is not None:
-        found.published_utc = None
-        note(session, somebody.name, "withdraw", found.id)
-    return browse.as_row(found)
+    publishing.withdraw(session, somebody, found)
+    return rows.as_result(browse.row(session, found))
 
 
 @router.delete("/results/{result}", status_code=204)
@@ -260,25 +206,28 @@ def delete(session: SessionOf, who: Who, request: Request, result: str) -> Respo
 
 
 @router.get("/devices")
-def list_devices(session: SessionOf, who: Who) -> list[dict[str, Any]]:
-    """Every device with its newest result: Table 3 of everything."""
-    return [
-        {"slug": each["device"].slug, "results": each["results"]} | browse.as_row(each["newest"])
-        for each in browse.devices(session, who)
-    ]
+def list_devices(session: SessionOf) -> list[DeviceRow]:
+    """Every device with its newest published result: Table 3 of everything."""
+    return [*map(rows.as_device, browse.every_device(session))]
+
+
+@router.get("/devices.{ending}")
+def table_of_devices(session: SessionOf, ending: str) -> Response:
+    """Table 3 of everything: CSV or Parquet."""
+    return as_table(map(rows.as_device, browse.every_device(session)), DeviceRow, ending)
 
 
 @router.get("/devices/{slug}")
-def one_device(session: SessionOf, who: Who, slug: str) -> dict[str, Any]:
-    """All results of a device, the newest first."""
+def one_device(session: SessionOf, who: Who, slug: str) -> OneDevice:
+    """The newest results of a device, the newest first; all of them: `results?device=SLUG`."""
     found, seen = browse.device(session, who, slug)
-    return {
-        "slug": found.slug,
-        "model": found.model,
-        "kind": found.kind,
-        "capacity_bytes": found.capacity_bytes,
-        "results": [browse.as_row(each) for each in seen],
-    }
+    return OneDevice(
+        slug=found.slug,
+        model=found.model,
+        kind=found.kind,
+        capacity_bytes=found.capacity_bytes,
+        results=[*map(rows.as_result, seen)],
+    )
 
 
 @router.post("/submissions", status_code=201)
@@ -306,24 +255,37 @@ async def part(
     offset: Annotated[int, Query(ge=0)],
 ) -> Got:
     """Take a part of a file: at most 8 MiB, from `offset` on."""
-    from starlette.concurrency import run_in_threadpool
-
     account = _allowed(who, "submitter")
+    content = await _body(request, parts.MOST_BYTES)
+    sent = [parts.Part(digest, offset, content)]
+    received = await run_in_threadpool(site_of(request).intake.receive, account, submission, sent)
+    return Got(received=received[digest])
+
+
+@router.post("/submissions/{submission}/parts")
+async def many_parts(who: Who, request: Request, submission: str) -> GotMany:
+    """Take parts of many files: each after its digest, offset and length, see `uflip.site.parts`.
+
+    Returned is how many bytes there are of each of these files.
+    """
+    account = _allowed(who, "submitter")
+    sent = parts.unpacked(await _body(request, parts.MOST_BODY_BYTES))
+    received = await run_in_threadpool(site_of(request).intake.receive, account, submission, sent)
+    return GotMany(received=received)
+
+
+async def _body(request: Request, most: int) -> bytes:
     content = bytearray()
     async for piece in request.stream():
         content += piece
-        if len(content) > PART_BYTES:
+        if len(content) > most:
             raise UsageError(
-                "A part is too long",
-                got=f"more than {PART_BYTES} bytes",
-                allowed=str(PART_BYTES),
+                "There is too much at a time",
+                got=f"more than {most} bytes",
+                allowed=str(most),
                 action="send shorter parts, with their offsets",
             )
-    intake = site_of(request).intake
-    received = await run_in_threadpool(
-        intake.receive, account, submission, digest, offset, bytes(content)
-    )
-    return Got(received=received)
+    return bytes(content)
 
 
 @router.delete("/submissions/{submission}", status_code=204)

@@ -11,7 +11,7 @@
 import time
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -42,14 +42,33 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+_ADDED = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 MOST_BODY_BYTES = 16 << 20
 PER_MINUTE = 1200
 """Requests of one address or token: an upload of a thousand files takes as many."""
 ADDRESSES = 10_000
 
 
+class Counts:
+    """What Prometheus is told of requests."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "uflip_requests", "Requests", ["method", "status"], registry=self.registry
+        )
+        self._took = Histogram("uflip_request_seconds", "Time to answer", registry=self.registry)
+
+    def note(self, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        known = method if method in METHODS else "other"
+        self._requests.labels(known, str(status)).inc()
+        self._took.observe(seconds)
+
+
 class Doors:
-    """Refuses what is too much, and whom the server does not know itself by.
+    """Refuses what is too much, and whom the server does not know itself by; counts the rest.
 
     Parameters
     ----------
@@ -59,10 +78,15 @@ class Doors:
         The names that the server goes by; empty: any, for a proxy in front that checks.
     per_minute : int
         Requests that one address may make.
+    counts : Counts
+        Told what was answered.
     """
 
-    def __init__(self, app: "ASGIApp", hosts: frozenset[str], per_minute: int) -> None:
+    def __init__(
+        self, app: "ASGIApp", hosts: frozenset[str], per_minute: int, counts: Counts
+    ) -> None:
         self._app = app
+        self._counts = counts
         self._hosts = hosts
         self._rate = Rate(per_minute)
 
@@ -76,10 +100,13 @@ class Doors:
             await _json(refusal[0], {"what": refusal[1]})(scope, receive, send)
             return
 
+        begun = time.perf_counter()
+
         async def with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
-                added = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
-                message["headers"] = [*message["headers"], *added]
+                message["headers"] = [*message["headers"], *_ADDED]
+                took = time.perf_counter() - begun
+                self._counts.note(scope["method"], message["status"], took)
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -88,6 +115,8 @@ class Doors:
         said = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
         if self._hosts and said.get("host") not in self._hosts:
             return 421, "This is not the name of this server"
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            return 400, "No address here has a NUL in it"
         length = said.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY_BYTES:
             return 413, f"A request has at most {MOST_BODY_BYTES} bytes"
@@ -139,22 +168,12 @@ def application(
         redoc_url=None,
     )
     app.state.site = site
-    registry = CollectorRegistry()
-    counted = Counter("uflip_requests", "Requests", ["method", "status"], registry=registry)
-    took = Histogram("uflip_request_seconds", "Time to answer", registry=registry)
-
-    @app.middleware("http")
-    async def count(request: Request, call_next: Any) -> Response:
-        begun = time.perf_counter()
-        response: Response = await call_next(request)
-        took.observe(time.perf_counter() - begun)
-        counted.labels(request.method, str(response.status_code)).inc()
-        return response
+    counts = Counts()
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
         """What Prometheus asks for."""
-        return Response(generate_latest(registry), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(counts.registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/health", include_in_schema=False)
     def health() -> dict[str, str]:
@@ -170,7 +189,7 @@ def application(
     app.include_router(api.router)
     app.include_router(pages.router)
     _explain(app)
-    return Doors(app, hosts, per_minute)
+    return Doors(app, hosts, per_minute, counts)
 
 
 def _explain(app: FastAPI) -> None:

@@ -12,13 +12,16 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uflip.errors import ResultsError, UsageError
-from uflip.results import atomic
+from uflip.site.parts import Part
 
+AT_ONCE = 8
+"""Files that are synced together: the disk does much of it once."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -72,7 +75,9 @@ class Blobs:
         with self._alone(submission):
             return self._received(submission, digest, size)
 
-    def _received(self, submission: str, digest: str, size: int) -> int:
+    def _received(
+        self, submission: str, digest: str, size: int, changed: Container[Path] = ()
+    ) -> int:
         if self.there(digest):
             return size
         arriving = self._arriving / submission / digest
@@ -80,43 +85,55 @@ class Blobs:
             there = arriving.stat().st_size
         except OSError:
             return 0
-        if there < size:
+        if there < size or arriving in changed:
             return there
         # Its last part came, and the server ended before it was made whole.
         try:
-            self._whole(arriving, digest)
+            on_disk([arriving])
+            self._whole([arriving])
         except ResultsError:
             return 0
         return size
 
-    def receive(self, submission: str, digest: str, size: int, offset: int, part: bytes) -> int:
-        """Take the next part of a file; the last one makes it whole.
+    def receive(self, submission: str, parts: Sequence[tuple[Part, int]]) -> dict[str, int]:
+        """Take the next parts of files; the last one of a file makes it whole.
 
         Parameters
         ----------
-        submission, digest : str
-            Whose file, and which.
-        size : int
-            Of the whole [bytes].
-        offset : int
-            Where the part begins [bytes]: where the one before ended.
-        part : bytes
-            The content.
+        submission : str
+            Whose files.
+        parts : sequence of (Part, int)
+            Each begins where the one before of its file ended; with the length of the whole file
+            [bytes].
 
         Returns
         -------
-        int
-            How many bytes there are now.
+        dict
+            How many bytes there are now of each file, by its digest.
 
         Raises
         ------
         UsageError
-            If the part begins elsewhere, or there is more than the file has.
+            If a part begins elsewhere, or there is more than the file has.
         ResultsError
-            If the whole has another digest; it has to be sent again then.
+            If a whole has another digest; it has to be sent again then.
         """
         with self._alone(submission):
-            return self._receive(submission, digest, size, offset, part)
+            received: dict[str, int] = {}
+            changed: dict[Path, None] = {}
+            whole: list[Path] = []
+            try:
+                for part, size in parts:
+                    received[part.digest] = self._receive(submission, part, size, changed)
+            finally:
+                # What came before a part that does not fit is there as well.
+                on_disk(changed)
+            for part, size in parts:
+                arriving = self._arriving / submission / part.digest
+                if received[part.digest] == size and arriving in changed:
+                    whole.append(arriving)
+            self._whole([*dict.fromkeys(whole)])
+            return received
 
     @contextmanager
     def _alone(self, submission: str) -> Iterator[None]:
@@ -132,42 +149,49 @@ class Blobs:
         finally:
             os.close(held)
 
-    def _receive(self, submission: str, digest: str, size: int, offset: int, part: bytes) -> int:
-        there = self._received(submission, digest, size)
-        if self.there(digest) or (part and offset + len(part) <= there):
+    def _receive(self, submission: str, part: Part, size: int, changed: dict[Path, None]) -> int:
+        """Write a part behind those before it; returns how much is there now."""
+        there = self._received(submission, part.digest, size, changed)
+        end = part.offset + len(part.content)
+        if self.there(part.digest) or (part.content and end <= there):
             return there  # somebody else sent it meanwhile; the whole has its digest
-        if offset != there or offset + len(part) > size:
+        if part.offset != there or end > size:
             raise UsageError(
                 "This part does not follow",
-                where=digest,
-                got=f"{len(part)} bytes from byte {offset} on",
+                where=part.digest,
+                got=f"{len(part.content)} bytes from byte {part.offset} on",
                 allowed=f"from byte {there} on, to byte {size}",
                 action="ask how much there is, and go on from there",
             )
-        arriving = self._arriving / submission / digest
+        arriving = self._arriving / submission / part.digest
         with arriving.open("ab") as file:
-            file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if offset + len(part) == size:
-            self._whole(arriving, digest)
-        return offset + len(part)
+            file.write(part.content)
+        changed[arriving] = None
+        return end
 
-    def _whole(self, arriving: Path, digest: str) -> None:
-        with arriving.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != digest:
-            arriving.unlink()
+    def _whole(self, arrived: Sequence[Path]) -> None:
+        """Give files that are on the disk their names, if they are what they were said to be."""
+        wrong, named = [], []
+        for arriving in arrived:
+            with arriving.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != arriving.name:
+                arriving.unlink()
+                wrong.append((arriving.name, found))
+                continue
+            path = self.path(found)
+            path.parent.mkdir(exist_ok=True)
+            arriving.chmod(0o444)
+            arriving.rename(path)
+            named.append(path.parent)
+        on_disk(named)
+        if wrong:
             raise ResultsError(
                 "A file is not what it was said to be",
-                where=digest,
-                got=f"content with the digest {found}",
+                where=wrong[0][0],
+                got=f"content with the digest {wrong[0][1]}",
                 action="send it again",
             )
-        path = self.path(digest)
-        path.parent.mkdir(exist_ok=True)
-        arriving.chmod(0o444)
-        atomic.publish(arriving, path)
 
     def assemble(self, folder: Path, files: Iterable[tuple[str, str]]) -> None:
         """Make a folder of whole files: pairs of a name in it and a digest."""
@@ -199,3 +223,18 @@ class Blobs:
     def remove_folder(self, result: str) -> None:
         """Remove the folder of a result."""
         shutil.rmtree(self.folders / result, ignore_errors=True)
+
+
+def on_disk(paths: Iterable[Path]) -> None:
+    """Wait until files, or the names in folders, are on the disk."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(_sync, dict.fromkeys(paths)):
+            pass
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from uflip.errors import (
 )
 from uflip.results.place import made_beside, refuse_existing
 from uflip.site.offer import Offered, check_names
+from uflip.site.parts import Missing, bodies, packed
 from uflip.site.redaction import LeftOut, redacted_copy
 
 if TYPE_CHECKING:
@@ -89,30 +90,13 @@ def _digest(path: Path) -> tuple[str, int]:
     return digest, path.stat().st_size
 
 
-def sent(
-    path: Path, at: int, size: int, part_bytes: int, put: Callable[[int, bytes], int]
-) -> Iterator[int]:
-    """Send what is missing of a file, part by part.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    at, size, part_bytes : int
-        Where to go on, its length, and how much at a time [bytes].
-    put : callable
-        Takes an offset and a part, and returns how much is there then [bytes].
-
-    Yields
-    ------
-    int
-        How much more is there, after each part [bytes].
-    """
-    with path.open("rb") as file:
-        file.seek(at)
-        while at < size:
-            before, at = at, put(at, file.read(part_bytes))
-            yield at - before
+def missing(prepared: Prepared, received: Mapping[str, int]) -> list[Missing]:
+    """List what is to be sent: files of which not all has come; empty ones again."""
+    return [
+        Missing(prepared.folder / name, digest, size, at)
+        for name, digest, size in prepared.files
+        if (at := received.get(digest, 0)) < size or size == 0
+    ]
 
 
 class Client:
@@ -201,20 +185,13 @@ class Client:
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
         begun = self._ask("POST", "submissions", json={"files": files})
-        there = sum(begun["received"].get(digest, 0) for _, digest, _ in prepared.files)
-        for name, digest, size in prepared.files:
-            to = f"submissions/{begun['id']}/files/{digest}"
-
-            def put(at: int, part: bytes, to: str = to) -> int:
-                got = self._ask("PUT", to, params={"offset": at}, content=part)
-                return int(got["received"])
-
-            at = begun["received"].get(digest, 0)
-            path = prepared.folder / name
-            for grown in sent(path, at, size, begun["part_bytes"], put):
-                there += grown
-                if on_bytes is not None:
-                    on_bytes(there, prepared.bytes)
+        received: dict[str, int] = begun["received"]
+        for some in bodies(missing(prepared, received)):
+            address = f"submissions/{begun['id']}/parts"
+            received |= self._ask("POST", address, content=packed(some))["received"]
+            if on_bytes is not None:
+                there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
+                on_bytes(there, prepared.bytes)
         commit = f"submissions/{begun['id']}/commit"
         done: dict[str, Any] = self._ask(
             "POST", commit, params={"publish": publish}, timeout=COMMIT_S

@@ -12,19 +12,61 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
+from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 300
 """What the longest benchmark takes many times over; what takes longer is no result."""
+
+
+class DeviceSaid(TypedDict):
+    """What devices are told apart by."""
+
+    kind: str
+    model: str
+    capacity_bytes: int
+
+
+class RowSaid(TypedDict):
+    """What a row of `uflip.site.tables.Result` has from a folder."""
+
+    folder_id: str
+    created_utc: str
+    uflip_version: str
+    firmware: str
+    scale: str
+    state: str
+    durability: str
+    status: str
+    runs: int
+    experiments: int
+    known: int
+    warnings: int
+    sr_ms: float | None
+    rr_ms: float | None
+    sw_ms: float | None
+    rw_ms: float | None
+    cells: list[str] | None
+    device_class: str | None
+
+
+class Examined(TypedDict):
+    """What a folder says."""
+
+    device: DeviceSaid
+    row: RowSaid
+    summary: Table
+
+
 PARTS = ("what", "where", "got", "allowed", "action")
 
 
-def examine(folder: Path) -> dict[str, Any]:
+def examine(folder: Path) -> Examined:
     """Hold a folder against itself, and compute what it says.
 
     Parameters
@@ -34,8 +76,8 @@ def examine(folder: Path) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        ``row`` (columns of `uflip.site.tables.Result`), ``device`` and ``summary``.
+    Examined
+        Computed from the traces.
 
     Raises
     ------
@@ -56,11 +98,11 @@ def examine(folder: Path) -> dict[str, Any]:
         ) from error
     if "error" in said:
         raise ResultsError(**said["error"])
-    found: dict[str, Any] = said
+    found: Examined = said
     return found
 
 
-def look(folder: Path) -> dict[str, Any]:
+def look(folder: Path) -> Examined:
     """Compute what a folder says, in this process.
 
     Raises
@@ -72,6 +114,7 @@ def look(folder: Path) -> dict[str, Any]:
     from uflip.benchmarks import summary
     from uflip.data import manifest
     from uflip.data.document import plain
+    from uflip.hints.classes import classify
     from uflip.results import Results
     from uflip.results.flash_file import check_logs
     from uflip.results.proof import examine as prove
@@ -118,7 +161,7 @@ def look(folder: Path) -> dict[str, Any]:
             action="submit the folder as `uflip run` wrote it",
         ) from error
     said, device = of_summary(document), kept.device
-    means = said["baselines_ms"] or {}
+    means, row = said["baselines_ms"] or {}, document["key_characteristics"]
     return {
         "device": {
             "kind": device.kind,
@@ -138,14 +181,19 @@ def look(folder: Path) -> dict[str, Any]:
             "experiments": said["experiments"],
             "known": said["known"],
             "warnings": len(results.warnings),
-            **{f"{name.lower()}_ms": means.get(name) for name in ("SR", "RR", "SW", "RW")},
+            "sr_ms": means.get("SR"),
+            "rr_ms": means.get("RR"),
+            "sw_ms": means.get("SW"),
+            "rw_ms": means.get("RW"),
             "cells": said["cells"],
+            "device_class": None if row is None else classify(row).name,
         },
         "summary": plain(document),
     }
 
 
 def _main(folder: Path) -> None:
+    said: Examined | dict[str, dict[str, str]]
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
@@ -154,7 +202,8 @@ def _main(folder: Path) -> None:
         said = {"error": {part: str(getattr(error, part) or "") for part in PARTS}}
     except MemoryError:
         said = {"error": {"what": "The results take more memory than there is for them"}}
-    json.dump(said, sys.stdout, allow_nan=False)
+    # At once: some at a time takes many times as long.
+    sys.stdout.write(json.dumps(said, allow_nan=False))
 
 
 if __name__ == "__main__":

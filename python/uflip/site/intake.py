@@ -17,9 +17,9 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
@@ -27,11 +27,22 @@ from sqlalchemy.exc import IntegrityError
 from uflip.errors import UsageError
 from uflip.results import atomic
 from uflip.results.beginning import utc_now
+from uflip.site import publishing
 from uflip.site.accounts import note
 from uflip.site.blobs import Blobs
-from uflip.site.examiner import examine
+from uflip.site.examiner import DeviceSaid, Examined, examine
 from uflip.site.offer import Offered, check_names, result_id
-from uflip.site.tables import AbsentError, Account, Device, File, Result, Submission
+from uflip.site.parts import Part
+from uflip.site.tables import (
+    AbsentError,
+    Account,
+    Device,
+    File,
+    Listed,
+    Result,
+    Submission,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -73,7 +84,10 @@ class Intake:
             mine = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
             )
-            offered = [vars(each) for each in sorted(files, key=lambda each: each.path)]
+            offered: list[Listed] = [
+                {"path": each.path, "digest": each.digest, "bytes": each.bytes}
+                for each in sorted(files, key=lambda each: each.path)
+            ]
             for each in mine:
                 if each.files == offered:
                     return each.id
@@ -116,18 +130,17 @@ class Intake:
             for each in offered
         }
 
-    def receive(
-        self, account: Account, submission: str, digest: str, offset: int, part: bytes
-    ) -> int:
-        """Take a part of a file; see `Blobs.receive`."""
+    def receive(self, account: Account, submission: str, parts: Sequence[Part]) -> dict[str, int]:
+        """Take parts of files; see `Blobs.receive`."""
         sizes = {each.digest: each.bytes for each in self.offered(account, submission)}
-        if digest not in sizes:
+        strange = next((part.digest for part in parts if part.digest not in sizes), None)
+        if strange is not None:
             raise UsageError(
                 "This upload has no such file",
-                where=digest,
+                where=strange,
                 action="offer it first, in the list of files",
             )
-        return self._blobs.receive(submission, digest, sizes[digest], offset, part)
+        return self._blobs.receive(submission, [(part, sizes[part.digest]) for part in parts])
 
     def abandon(self, account: Account, submission: str) -> None:
         """End an upload; what has arrived of it is removed."""
@@ -177,9 +190,8 @@ class Intake:
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
             found = session.get_one(Result, result)
-            if publish and found.published_utc is None and found.account_id == account.id:
-                found.published_utc = utc_now()
-                note(session, account.name, "publish", result)
+            if publish and found.account_id == account.id:
+                publishing.publish(session, account, found)
         self._blobs.forget(submission)
         return result, new
 
@@ -197,7 +209,7 @@ class Intake:
         account: Account,
         result: str,
         files: Sequence[Offered],
-        found: Any,
+        found: Examined,
         *,
         last: bool,
     ) -> bool | None:
@@ -212,6 +224,7 @@ class Intake:
                         device=device,
                         submitted_utc=utc_now(),
                         bytes=sum(each.bytes for each in files),
+                        words=words_of(device.model, found["row"]["firmware"], result),
                         files=[File(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
                         **found["row"],
                     )
@@ -229,7 +242,7 @@ class Intake:
             return False
         return True
 
-    def _make_folder(self, result: str, files: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    def _make_folder(self, result: str, files: Sequence[tuple[str, str]]) -> Examined:
         """Make the folder of a result, looked at, in one step; returns what the examiner says."""
         being_made = self._blobs.folders / f".{result}-{secrets.token_hex(4)}"
         try:
@@ -262,8 +275,10 @@ class Intake:
                 return
             digests = {each.digest for each in found.files}
             note(session, who, "delete", result)
+            device = found.device_id
             session.delete(found)
-            session.flush()
+            publishing.count_again(session, device)
+            publishing.forget(session, device)
             unclaimed = digests - _claimed(session, digests)
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
@@ -288,15 +303,9 @@ class Intake:
                     gone += 1
         return gone
 
-    def summary(self, result: str) -> dict[str, Any]:
-        """Read what the server computed of a result."""
-        packed = (self._blobs.folders / result / SUMMARY).read_bytes()
-        found: dict[str, Any] = json.loads(gzip.decompress(packed))
-        return found
-
-    def folder(self, result: str) -> Path:
-        """Where a result can be read."""
-        return self._blobs.folders / result
+    def summary_text(self, result: str) -> bytes:
+        """Read what the server computed of a result, as JSON."""
+        return gzip.decompress((self._blobs.folders / result / SUMMARY).read_bytes())
 
 
 def _changed(folder: Path) -> float:
@@ -314,7 +323,7 @@ def _claimed(session: "Session", digests: set[str]) -> set[str]:
     return claimed
 
 
-def device_of(session: "Session", said: Mapping[str, Any]) -> Device:
+def device_of(session: "Session", said: DeviceSaid) -> Device:
     """Find a device, or make it."""
     where = [getattr(Device, name) == value for name, value in said.items()]
     found = session.scalar(select(Device).where(*where))

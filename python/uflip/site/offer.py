@@ -11,8 +11,6 @@ from uflip.errors import UsageError
 
 MOST_FILES = 20_000
 MOST_BYTES = 16 << 30
-PART_BYTES = 8 << 20
-"""No part of a file is longer [bytes]."""
 _RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
 FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
 

@@ -3,22 +3,27 @@
 Pictures are the explorer's: `/explore/` is the page of `uflip explore` over what is published.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlencode
 
+import msgspec
 from fastapi import APIRouter, Request, Response
+from sqlalchemy import Row
 
 from uflip._native import __version__
 from uflip.choices import SCALES, STATES
 from uflip.data.device import DeviceKind
+from uflip.data.document import Table
+from uflip.data.summary import Warned
 from uflip.durability import CACHED, FUA
+from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
 from uflip.site.api import SessionOf, site_of, wanted_of
-from uflip.site.tables import Result
 from uflip.units import format_size
 
 if TYPE_CHECKING:
@@ -27,10 +32,31 @@ if TYPE_CHECKING:
 SHOWN_WARNINGS = 30
 CHOICES = {
     "kind": get_args(DeviceKind),
+    "class": tuple(CLASSES),
+    "capacity": ("..32GiB", "32GiB..256GiB", "256GiB..1TiB", "1TiB..4TiB", "4TiB.."),
     "scale": SCALES,
     "state": STATES,
     "durability": (CACHED, FUA),
 }
+DAY_S = 24 * 3600
+
+
+class _Summary(msgspec.Struct):
+    """What of a summary is on the page of a result; the rest is not read."""
+
+    warnings: list[Warned]
+    host: Table
+
+
+class _Spread(msgspec.Struct):
+    """The least and the most of each baseline [ms], under equal conditions."""
+
+    state: str
+    durability: str
+    results: int
+    cells: list[tuple[float, float] | None]
+
+
 router = APIRouter(include_in_schema=False)
 
 
@@ -45,7 +71,7 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"version": __version__, "columns": COLUMNS}
+    made.globals |= {"version": __version__, "columns": COLUMNS, "dashes": ["–"] * len(COLUMNS)}
     made.filters |= {"size": format_size, "ms": _ms}
     return made
 
@@ -72,38 +98,59 @@ def error_page(status: int, parts: dict[str, str]) -> Response:
 def style() -> Response:
     """The style of the explorer, which is that of the report."""
     content = (resources.files("uflip.web") / "static" / "app.css").read_bytes()
-    return Response(content, media_type="text/css; charset=utf-8")
+    return Response(
+        content,
+        media_type="text/css; charset=utf-8",
+        headers={"Cache-Control": f"public, max-age={DAY_S}"},
+    )
 
 
 @router.get("/")
-def index(
-    session: SessionOf, request: Request, q: str = "", sort: str = "-created", page: int = 1
+def index(  # noqa: PLR0917 -- parameters of an address
+    session: SessionOf,
+    request: Request,
+    q: str = "",
+    sort: str = "-created",
+    after: str = "",
+    before: str = "",
 ) -> Response:
     """The list of results."""
-    wanted = wanted_of(request, q, sort, page, browse.PAGE)
-    found, total = browse.results(session, None, wanted)
+    wanted = wanted_of(request, q, sort, after, before)
+    found = browse.results(session, None, wanted)
     asked = {"q": q, "sort": sort} | dict(wanted.filters)
-    last = max(1, -(-total // browse.PAGE))
-
-    def address(**changes: Any) -> str:
-        return "?" + urlencode({name: each for name, each in (asked | changes).items() if each})
-
     return _page(
         "index.html",
-        results=found,
-        total=total,
+        results=found.page.rows,
+        found=found,
         asked=asked,
-        page=page,
-        last=last,
-        address=address,
+        address=_addresses(asked),
         choices=CHOICES,
     )
 
 
+def _addresses(asked: Mapping[str, str]) -> Callable[..., str]:
+    """Make what makes the address of the same list, changed in what is named."""
+
+    def address(**changes: str | None) -> str:
+        told = {**asked, **changes}
+        return "?" + urlencode({name: each for name, each in told.items() if each})
+
+    return address
+
+
 @router.get("/devices")
-def devices(session: SessionOf) -> Response:
+def devices(
+    session: SessionOf, sort: str = "device", after: str = "", before: str = ""
+) -> Response:
     """Table 3 of everything: a row a device."""
-    return _page("devices.html", devices=browse.devices(session, None), note=note())
+    return _page(
+        "devices.html",
+        page=browse.devices(session, sort, after, before),
+        total=browse.count_devices(session),
+        sort=sort,
+        address=_addresses({"sort": sort}),
+        note=note(),
+    )
 
 
 @router.get("/devices/{slug}")
@@ -120,9 +167,9 @@ def device(session: SessionOf, slug: str) -> Response:
     )
 
 
-def _spread(results: list[Result]) -> list[dict[str, Any]]:
+def _spread(results: Sequence[Row[Any]]) -> list[_Spread]:
     """Say for each baseline, over results in one state and durability, the least and the most."""
-    groups: dict[tuple[str, str], list[Result]] = {}
+    groups: dict[tuple[str, str], list[Row[Any]]] = {}
     for each in results:
         groups.setdefault((each.state, each.durability), []).append(each)
     rows = []
@@ -131,9 +178,7 @@ def _spread(results: list[Result]) -> list[dict[str, Any]]:
         for name in ("sr_ms", "rr_ms", "sw_ms", "rw_ms"):
             values = [value for each in group if (value := getattr(each, name)) is not None]
             cells.append((min(values), max(values)) if values else None)
-        rows.append(
-            {"state": state, "durability": durability, "results": len(group), "cells": cells}
-        )
+        rows.append(_Spread(state, durability, len(group), cells))
     return rows
 
 
@@ -142,19 +187,18 @@ def result(session: SessionOf, request: Request, name: str) -> Response:
     """A result: what was measured under which conditions, doubts, citation, downloads."""
     found = browse.result(session, None, name)
     site = site_of(request)
-    summary = site.intake.summary(found.id)
+    summary = msgspec.json.decode(site.intake.summary_text(found.id), type=_Summary)
     return _page(
         "result.html",
         result=found,
-        summary=summary,
-        warnings=summary["warnings"][:SHOWN_WARNINGS],
-        more_warnings=max(0, len(summary["warnings"]) - SHOWN_WARNINGS),
-        host=_host(summary["host"]),
+        warnings=summary.warnings[:SHOWN_WARNINGS],
+        more_warnings=max(0, len(summary.warnings) - SHOWN_WARNINGS),
+        host=_host(summary.host),
         url=site.url_of(found.id),
     )
 
 
-def _host(host: dict[str, Any]) -> list[tuple[str, str]]:
+def _host(host: Mapping[str, Any]) -> list[tuple[str, str]]:
     wanted = (
         "os",
         "kernel",

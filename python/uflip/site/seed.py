@@ -7,7 +7,6 @@ on every page, a file as a file; the account that has them is called `seed`, and
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -17,8 +16,9 @@ from sqlalchemy import select
 from uflip.profiles import profile_names, zoned_names
 from uflip.session import OnEvent, Request, begin, ignore
 from uflip.site.accounts import new_token
-from uflip.site.client import prepare, sent
-from uflip.site.offer import PART_BYTES, Offered
+from uflip.site.client import missing, prepare
+from uflip.site.offer import Offered
+from uflip.site.parts import bodies
 from uflip.site.tables import Account
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _published(site: "Site", account: Account, folder: Path, copy: Path) -> tupl
     copy.mkdir()
     prepared = prepare(folder, copy)
     submission = site.intake.begin(account, [Offered(*each) for each in prepared.files])
-    for name, digest, size in prepared.files:
-        receive = partial(site.intake.receive, account, submission, digest)
-        for _ in sent(prepared.folder / name, 0, size, PART_BYTES, receive):
-            pass
+    received = site.intake.received(account, submission)
+    for some in bodies(missing(prepared, received)):
+        site.intake.receive(account, submission, some)
     return site.intake.commit(account, submission, publish=True)

@@ -4,9 +4,20 @@ A row is what a list shows and is filtered by; everything else of a result is in
 the server computed from the traces. The schema changes by migrations only (`migrations/`).
 """
 
-from typing import Any
+from typing import TypedDict
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, UniqueConstraint, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+    column,
+    table,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from uflip.errors import ResultsError
@@ -29,6 +40,15 @@ def _published(name: str, *columns: str) -> Index:
     return Index(f"ix_result_{name}", *columns, sqlite_where=where, postgresql_where=where)
 
 
+LISTED_BY = (
+    "created_utc", "submitted_utc", "firmware", "scale", "state", "durability", "status",
+    "device_class", "warnings", "runs", "sr_ms", "rr_ms", "sw_ms", "rw_ms",
+)  # fmt: skip
+"""What lists of results are ordered by and filtered by."""
+WORDS = table("result_words", column("id"), column("words"))
+"""Full text of `Result.words` in SQLite, kept by triggers; PostgreSQL has an index instead."""
+
+
 class Account(Base):
     """Whoever has a token; the token itself is kept nowhere."""
 
@@ -43,7 +63,11 @@ class Account(Base):
 
 
 class Device(Base):
-    """A model of a device: all results of one that has this name, capacity and kind."""
+    """A model of a device: all results of one that has this name, capacity and kind.
+
+    `published` counts those that everybody sees, `newest_id` is the newest of them, a standard one
+    if there is any: both are kept by `publishing`, so that the table of devices reads no results.
+    """
 
     __tablename__ = "device"
     __table_args__ = (UniqueConstraint("kind", "model", "capacity_bytes"),)
@@ -53,22 +77,23 @@ class Device(Base):
     kind: Mapped[str] = mapped_column(String(20))
     model: Mapped[str] = mapped_column(String(500), index=True)
     capacity_bytes: Mapped[int] = mapped_column(BigInteger)
+    published: Mapped[int] = mapped_column(default=0)
+    newest_id: Mapped[str | None] = mapped_column(String(16), index=True)
     results: Mapped[list["Result"]] = relationship(back_populates="device")
 
 
 class Result(Base):
     """A benchmark that was submitted and holds against its own traces.
 
-    `id` follows from its content, so that the same result twice is one; `token` is what a sample of
-    a device is called without telling its serial number.
+    `id` follows from its content, so that the same result twice is one; `words` is what is
+    searched; `device_class` is None where it was never worked out.
     """
 
     __tablename__ = "result"
     __table_args__ = (
-        _published("listed", "created_utc", "id"),
-        _published("of_device", "device_id", "created_utc"),
-        _published("of_scale", "device_id", "scale", "created_utc"),
-        _published("of_state", "state", "created_utc"),
+        # A list is read in its order from one of these; where a filter leaves few, from its own.
+        *(_published(f"by_{name}", name, "id") for name in LISTED_BY),
+        _published("of_device", "device_id", "created_utc", "id"),
     )
 
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
@@ -94,6 +119,8 @@ class Result(Base):
     rw_ms: Mapped[float | None]
     cells: Mapped[list[str] | None] = mapped_column(JSON)
     bytes: Mapped[int] = mapped_column(BigInteger)
+    device_class: Mapped[str | None] = mapped_column(String(20))
+    words: Mapped[str] = mapped_column(Text)
     device: Mapped[Device] = relationship(back_populates="results", lazy="joined")
     account: Mapped[Account] = relationship(lazy="joined")
     files: Mapped[list["File"]] = relationship(
@@ -113,6 +140,14 @@ class File(Base):
     result: Mapped[Result] = relationship(back_populates="files")
 
 
+class Listed(TypedDict):
+    """A file of an upload, see `uflip.site.offer.Offered`."""
+
+    path: str
+    digest: str
+    bytes: int
+
+
 class Submission(Base):
     """An upload that has begun: which files it will have. It is gone when it is a result."""
 
@@ -121,7 +156,7 @@ class Submission(Base):
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     begun_utc: Mapped[str] = mapped_column(String(20))
-    files: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    files: Mapped[list["Listed"]] = mapped_column(JSON)
     account: Mapped[Account] = relationship(lazy="joined")
 
 
@@ -135,3 +170,8 @@ class Audit(Base):
     account: Mapped[str] = mapped_column(String(100))
     action: Mapped[str] = mapped_column(String(40))
     what: Mapped[str] = mapped_column(String(200))
+
+
+def words_of(model: str, firmware: str, result: str) -> str:
+    """Make the text in which a result is found by its words."""
+    return f"{model}\n{firmware}\n{result}".casefold()

@@ -1,0 +1,91 @@
+"""What programs send to a site and are answered, as OpenAPI describes it."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from uflip.site.parts import MOST_BYTES
+from uflip.site.rows import ResultRow
+
+
+class FileOffered(BaseModel):
+    """A file of a result folder."""
+
+    path: Annotated[str, Field(max_length=260)]
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    bytes: Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class Offer(BaseModel):
+    """All files of a result folder."""
+
+    files: Annotated[list[FileOffered], Field(max_length=20_000)]
+
+
+class Begun(BaseModel):
+    """An upload: how many bytes of each file, by its digest, are there."""
+
+    id: str
+    received: dict[str, int]
+    part_bytes: int = MOST_BYTES
+
+
+class Got(BaseModel):
+    """How many bytes of a file are there now."""
+
+    received: int
+
+
+class GotMany(BaseModel):
+    """How many bytes of some files are there now, by their digests."""
+
+    received: dict[str, int]
+
+
+class Committed(BaseModel):
+    """A result, as it can be cited."""
+
+    id: str
+    url: str
+    new: bool
+    published: bool
+
+
+class Listed(BaseModel):
+    """A page of results; `before` and `after` lead to the pages beside it.
+
+    `total` counts what matches, and is the least that it may be where `counted` is false.
+    """
+
+    total: int
+    counted: bool
+    before: str | None
+    after: str | None
+    results: list[ResultRow]
+
+
+class FileKept(BaseModel):
+    """A file of a result: its name in the folder, and what it is fetched by."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    path: str
+    digest: str
+    bytes: int
+
+
+class OneResult(ResultRow):
+    """A result, its permanent address, and the files that it is made of."""
+
+    url: str
+    files: list[FileKept]
+
+
+class OneDevice(BaseModel):
+    """A device and its newest results."""
+
+    slug: str
+    model: str
+    kind: str
+    capacity_bytes: int
+    results: list[ResultRow]

@@ -1,0 +1,102 @@
+"""Any table as a file: CSV or Parquet, written some rows at a time, however many there are."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import IO, get_args
+
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from uflip.errors import UnavailableError, unknown_name
+from uflip.results.csv_text import cell
+
+Rows = Iterable[BaseModel]
+AT_A_TIME = 10_000
+"""Rows of a row group."""
+IN_MEMORY_BYTES = 4 << 20
+PART_BYTES = 1 << 20
+
+
+def as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
+    """Answer with a table.
+
+    Parameters
+    ----------
+    rows : iterable of model
+        Read here, before the answer begins.
+    model : type
+        Whose fields are the columns.
+    ending : str
+        Of `KINDS`.
+
+    Raises
+    ------
+    UsageError
+        For a kind of table that there is not.
+    UnavailableError
+        If pyarrow is not installed, for Parquet.
+    """
+    if ending not in KINDS:
+        raise unknown_name("kind of table", ending[:20], KINDS, where="the end of the address")
+    write, media_type = KINDS[ending]
+    with ExitStack() as stack:
+        file = stack.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
+        write(file, rows, model)
+        file.seek(0)
+        stack.pop_all()  # from here on it is the answer's
+    return StreamingResponse(_parts(file), media_type=media_type)
+
+
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while part := file.read(PART_BYTES):
+            yield part
+
+
+def _csv(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
+    text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(model.model_fields)
+    for row in rows:
+        writer.writerow([cell(getattr(row, name)) for name in model.model_fields])
+    text.flush()
+    text.detach()
+
+
+def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UnavailableError(
+            "Tables as Parquet need pyarrow",
+            where="parquet",
+            got="no pyarrow",
+            allowed="csv, or pyarrow installed",
+            action="ask for csv, or have `pip install pyarrow` done on the server",
+        ) from error
+    kinds: dict[object, object] = {
+        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),
+    }  # fmt: skip
+    fields = model.model_fields.items()
+    schema = pyarrow.schema([(name, kinds[_kind(field.annotation)]) for name, field in fields])
+    left = iter(rows)
+    with parquet.ParquetWriter(file, schema) as writer:
+        while some := [each.model_dump() for each in islice(left, AT_A_TIME)]:
+            writer.write_table(pyarrow.Table.from_pylist(some, schema))
+
+
+def _kind(annotation: object) -> object:
+    """Of `float | None` the first."""
+    return (get_args(annotation) or (annotation,))[0]
+
+
+KINDS: dict[str, tuple[Callable[[IO[bytes], Rows, type[BaseModel]], None], str]] = {
+    "csv": (_csv, "text/csv; charset=utf-8"),
+    "parquet": (_parquet, "application/vnd.apache.parquet"),
+}

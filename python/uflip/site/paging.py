@@ -1,0 +1,217 @@
+"""A page of a list that may be long: from a place in its order on, not from a number on.
+
+A place is the value that rows are ordered by and the id of a row, so that a page costs the same
+however far on it is, and does not shift when results come while somebody turns pages. What has no
+value in the column stands at the end, whichever end of the rest is asked for.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Row, Select, tuple_
+
+from uflip.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy.orm import InstrumentedAttribute, Session
+
+MOST_A_PAGE = 500
+Value = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a list is ordered by.
+
+    Attributes
+    ----------
+    column : column
+        Of a table.
+    kind : type
+        Of its values.
+    gaps : bool
+        Whether some rows have none.
+    """
+
+    column: "InstrumentedAttribute[Any]"
+    kind: type = str
+    gaps: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a list: behind a row, or before it where pages are turned back."""
+
+    value: Value
+    row: str | int
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows, and the places before and after them; None at an end."""
+
+    rows: "list[Row[Any]]"
+    before: str | None
+    after: str | None
+
+
+def order_named(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
+    """Find an order by its name, and whether it is descending (a leading "-").
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    plain = name.removeprefix("-")
+    if plain not in orders:
+        raise unknown_name("order", plain, orders, where="sort")
+    return orders[plain], name.startswith("-")
+
+
+def place_at(after: str, before: str) -> Place | None:
+    """Read a place from an address; None where a list begins.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    text = before or after
+    if not text:
+        return None
+    try:
+        value, row = json.loads(base64.urlsafe_b64decode(text.encode()))
+        if _is_plain(row) and (value is None or type(value) is float or _is_plain(value)):
+            return Place(value, row, back=bool(before))
+        got = "something else"
+    except (ValueError, TypeError, binascii.Error, RecursionError):
+        got = text[:80]
+    raise UsageError(
+        "There is no such place in the list",
+        where="before" if before else "after",
+        got=got,
+        allowed="what the page before or after this one said",
+        action="begin with the first page",
+    )
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a database takes this as a text or a whole number."""
+    if type(value) is int:
+        return abs(value) < 1 << 63
+    return type(value) is str and "\0" not in value and value == value.encode().decode()
+
+
+def _told(value: Value, row: str | int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([value, row]).encode()).decode()
+
+
+def page(  # noqa: PLR0917 -- what a page is made of
+    session: "Session",
+    query: "Select[Any]",
+    order: tuple[Order, bool],
+    unique: "InstrumentedAttribute[Any]",
+    most: int,
+    start: Place | None,
+) -> Page:
+    """Read a page.
+
+    Parameters
+    ----------
+    session : Session
+        Of the database.
+    query : Select
+        All rows, in no order.
+    order : (Order, bool)
+        By what, and whether it is descending.
+    unique : column
+        No two rows have the same; decides where values are alike.
+    most : int
+        Rows of a page.
+    start : Place, optional
+        Where it begins.
+
+    Raises
+    ------
+    UsageError
+        For a page that cannot be, and a place that is none of this order.
+    """
+    if not 1 <= most <= MOST_A_PAGE:
+        raise UsageError(
+            "There is no such page",
+            where="per_page",
+            got=str(most),
+            allowed=f"1 to {MOST_A_PAGE}",
+            action="turn more pages",
+        )
+    by = order[0]
+    query = query.add_columns(by.column.label("sort_value"), unique.label("sort_row"))
+    found: list[Row[Any]] = []
+    for span in _spans(query, order, unique, start):
+        found += session.execute(span.limit(most + 1 - len(found))).all()
+        if len(found) > most:
+            break
+    back = start is not None and start.back
+    more, rows = len(found) > most, found[:most]
+    if back:
+        rows.reverse()
+    ends = [_told(each.sort_value, each.sort_row) for each in (rows[:1] + rows[-1:])]
+    is_before = more if back else start is not None
+    is_after = back or more
+    return Page(
+        rows, ends[0] if ends and is_before else None, ends[-1] if ends and is_after else None
+    )
+
+
+def _spans(
+    query: "Select[Any]",
+    order: tuple[Order, bool],
+    unique: "InstrumentedAttribute[Any]",
+    start: Place | None,
+) -> "Iterator[Select[Any]]":
+    """Yield queries whose rows, one after the other, are those from a place on, in their order."""
+    by, descending = order
+    _check_kind(by, unique, start)
+    back = start is not None and start.back
+    down = descending != back
+    for empty in sorted({False, by.gaps}, reverse=back):
+        keys = [unique] if empty else [by.column, unique]
+        span = query
+        if by.gaps:
+            span = span.where(by.column.is_(None) if empty else by.column.is_not(None))
+        if start is not None and (start.value is None) == empty:
+            span = span.where(*_beyond(keys, start, down))
+        elif start is not None and (start.value is None) != back:
+            continue  # the place is in the other span, which comes after this one
+        yield span.order_by(*(key.desc() if down else key.asc() for key in keys))
+
+
+def _beyond(
+    keys: "list[InstrumentedAttribute[Any]]", start: Place, down: bool
+) -> list[ColumnElement[bool]]:
+    said = (start.value, start.row)[-len(keys) :]
+    beyond = tuple_(*keys) < said if down else tuple_(*keys) > said
+    # The same of the first alone: an index of one table helps where the keys are of two.
+    first = keys[0] <= said[0] if down else keys[0] >= said[0]
+    return [beyond, first]
+
+
+def _check_kind(by: Order, unique: "InstrumentedAttribute[Any]", start: Place | None) -> None:
+    if start is None:
+        return
+    fits = by.gaps if start.value is None else isinstance(start.value, by.kind)
+    if not fits or not isinstance(start.row, unique.type.python_type):
+        raise UsageError(
+            "This place is one of another order",
+            where="before" if start.back else "after",
+            got=str(start.value)[:80],
+            action="begin with the first page",
+        )

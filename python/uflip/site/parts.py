@@ -1,0 +1,100 @@
+"""Parts of files in one body: a result has a thousand files, most of them short.
+
+::
+
+    digest (32 bytes)  offset (8)  length (8)  content        again and again, numbers big-endian
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uflip.errors import UsageError
+
+MOST_BYTES = 8 << 20
+"""Of the content of a body, and of a part [bytes]."""
+MOST_PARTS = 4096
+"""Of a body: short files would otherwise be more head than content."""
+_HEAD = struct.Struct(">32sQQ")
+MOST_BODY_BYTES = MOST_BYTES + MOST_PARTS * _HEAD.size
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes of a file, from an offset on."""
+
+    digest: str
+    offset: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A file that is not sent yet, or not all of it: what it is, and where to go on."""
+
+    path: Path
+    digest: str
+    bytes: int
+    at: int
+
+
+def packed(parts: Iterable[Part]) -> bytes:
+    """Put parts into one body."""
+    return b"".join(
+        _HEAD.pack(bytes.fromhex(each.digest), each.offset, len(each.content)) + each.content
+        for each in parts
+    )
+
+
+def unpacked(body: bytes) -> list[Part]:
+    """Read the parts of a body.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    found: list[Part] = []
+    at = 0
+    while at < len(body) and len(found) < MOST_PARTS:
+        if len(body) - at < _HEAD.size:
+            break
+        digest, offset, length = _HEAD.unpack_from(body, at)
+        end = at + _HEAD.size + length
+        if end > len(body):
+            break
+        found.append(Part(digest.hex(), offset, body[at + _HEAD.size : end]))
+        at = end
+    if at != len(body) or sum(len(each.content) for each in found) > MOST_BYTES:
+        raise UsageError(
+            "These are no parts of files",
+            where="the body",
+            got=f"{len(body)} bytes, of which {at} are understood",
+            allowed=f"at most {MOST_PARTS} parts of {MOST_BYTES} bytes together, each after its "
+            "digest, offset and length",
+            action="`uflip submit` sends them as they must be",
+        )
+    return found
+
+
+def bodies(files: Sequence[Missing]) -> Iterator[list[Part]]:
+    """Yield what is missing of files, as much at a time as a body takes."""
+    parts: list[Part] = []
+    room = MOST_BYTES
+    for each in files:
+        with each.path.open("rb") as file:
+            file.seek(each.at)
+            at = each.at
+            while at < each.bytes or (each.bytes == 0 and at == 0):
+                content = file.read(min(room, each.bytes - at))
+                parts.append(Part(each.digest, at, content))
+                at += len(content)
+                room -= len(content)
+                if room == 0 or len(parts) == MOST_PARTS:
+                    yield parts
+                    parts, room = [], MOST_BYTES
+                if not content:
+                    break  # an empty file, or one that was cut meanwhile: its digest will tell
+    if parts:
+        yield parts

@@ -1,0 +1,106 @@
+"""Results and devices as lists and tables show them: plain columns, a row each.
+
+Pages take the rows as the database gives them; programs get them by the models here, which OpenAPI
+describes.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Row, Select, select
+
+from uflip.site.tables import Account, Device, Result
+
+FIRST_CELL = 4
+"""Of Table 3: those before are the means, which rows have as numbers."""
+
+
+class ResultRow(BaseModel):
+    """A result as lists show it; times in milliseconds and UTC, the last six as in Table 3."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    device: str
+    device_slug: str
+    kind: str
+    capacity_bytes: int
+    firmware: str
+    created_utc: str
+    submitted_utc: str
+    published_utc: str | None
+    submitted_by: str
+    uflip_version: str
+    device_class: str | None
+    scale: str
+    state: str
+    durability: str
+    status: str
+    runs: int
+    experiments: int
+    known: int
+    warnings: int
+    sr_ms: float | None
+    rr_ms: float | None
+    sw_ms: float | None
+    rw_ms: float | None
+    bytes: int
+    pause: str | None = None
+    locality: str | None = None
+    partitions: str | None = None
+    reverse: str | None = None
+    in_place: str | None = None
+    large_incr: str | None = None
+
+
+class DeviceRow(ResultRow):
+    """A device, and its newest published result, a standard one if there is any."""
+
+    slug: str
+    results: int
+
+
+AnyRow = TypeVar("AnyRow", bound=ResultRow)
+CELLS = ("pause", "locality", "partitions", "reverse", "in_place", "large_incr")
+
+
+def results() -> Select[Any]:
+    """Select the rows of all results, with their devices and owners, in no order."""
+    columns: tuple[Any, ...] = (
+        Result.id, Device.model.label("device"), Device.slug.label("device_slug"), Device.kind,
+        Device.capacity_bytes, Result.firmware, Result.created_utc, Result.submitted_utc,
+        Result.published_utc, Account.name.label("submitted_by"), Result.uflip_version,
+        Result.device_class, Result.scale, Result.state, Result.durability, Result.status,
+        Result.runs, Result.experiments, Result.known, Result.warnings, Result.sr_ms, Result.rr_ms,
+        Result.sw_ms, Result.rw_ms, Result.bytes, Result.cells,
+    )  # fmt: skip
+    return (
+        select(*columns)
+        .select_from(Result)
+        .join(Device, Device.id == Result.device_id)
+        .join(Account)
+    )
+
+
+def devices() -> Select[Any]:
+    """Select the rows of all devices of which something is published, in no order."""
+    columns = (Device.slug, Device.published.label("results"))
+    return results().add_columns(*columns).where(Device.newest_id == Result.id)
+
+
+def as_result(found: Row[Any]) -> ResultRow:
+    """Say of a row what programs are told."""
+    return _with_cells(ResultRow.model_validate(found), found.cells)
+
+
+def as_device(found: Row[Any]) -> DeviceRow:
+    """Say of a row of `devices` what programs are told."""
+    return _with_cells(DeviceRow.model_validate(found), found.cells)
+
+
+def _with_cells(row: AnyRow, cells: Sequence[str] | None) -> AnyRow:
+    if cells is not None:
+        for name, cell in zip(CELLS, cells[FIRST_CELL:], strict=True):
+            setattr(row, name, cell)
+    return row

@@ -1,0 +1,292 @@
+"""Lists of a site with many results: the same as a naive list of all of them, on both databases."""
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from site_server import postgres
+from sqlalchemy import create_engine, insert, select, text
+
+from uflip.site import browse, paging, publishing
+from uflip.site.accounts import new_token
+from uflip.site.database import MIGRATIONS
+from uflip.site.site import Site, open_site
+from uflip.site.tables import Account, Device, Result, words_of
+from uflip.site.wanted import SORTS, Wanted
+
+RESULTS, DEVICES = 400, 12
+MODELS = ("Maker", "maker", "Straße", "100%", "a_b", "C:\\x", '"quoted"')
+
+
+@dataclass
+class Filled:
+    """A site with results, and what they are: plain rows."""
+
+    site: Site
+    rows: list[dict[str, Any]]
+    devices: list[dict[str, Any]]
+
+    def naive(self, holds: Callable[[dict[str, Any]], bool]) -> set[str]:
+        """Ids of what is published, and holds."""
+        return {row["id"] for row in self.rows if row["published_utc"] and holds(row)}
+
+    def value(self, row: dict[str, Any], sort: str) -> Any:
+        """What a row is ordered by."""
+        column = SORTS[sort].column
+        table = self.devices[row["device_id"] - 1] if column.class_ is Device else row
+        return table[column.key]
+
+
+def filled(site: Site) -> Filled:
+    """Write rows as submissions leave them; many are alike in what they are ordered by."""
+    random_ = random.Random(5)
+    devices = [
+        {"slug": f"d-{n}", "kind": random_.choice(["sim", "file"]), "published": 0,
+         "model": f"{random_.choice(MODELS)} {n % 3}", "capacity_bytes": (n + 1) << 30}
+        for n in range(DEVICES)
+    ]  # fmt: skip
+    with site.sessions.begin() as session:
+        for name in ("alice", "bob"):
+            new_token(session, name, "submitter")
+        session.execute(insert(Device), devices)
+    rows = [_row(random_, devices) for _ in range(RESULTS)]
+    with site.sessions.begin() as session:
+        session.execute(insert(Result), rows)
+        for device in session.scalars(select(Device.id)):
+            publishing.count_again(session, device)
+    return Filled(site, rows, devices)
+
+
+def _row(random_: random.Random, devices: list[dict[str, Any]]) -> dict[str, Any]:
+    day = f"202{random_.randrange(3)}-01-0{random_.randint(1, 9)}T00:00:00Z"
+    device = 1 + random_.randrange(DEVICES)
+    result, firmware = f"{random_.getrandbits(48):012x}", random_.choice(["", "FW1", "F\u00dcR"])
+    return {
+        "id": result, "account_id": random_.choice([1, 2]), "device_id": device, "folder_id": "f",
+        "submitted_utc": day, "created_utc": day, "uflip_version": "0",
+        "published_utc": day if random_.random() < 0.8 else None, "firmware": firmware,
+        "scale": random_.choice(["quick", "standard"]),
+        "state": random_.choice(["random", "as-is"]),
+        "durability": "cached", "status": "complete", "runs": random_.randrange(3),
+        "experiments": 1, "known": 1, "warnings": random_.randrange(4), "cells": None, "bytes": 1,
+        "device_class": random_.choice(["usb", None]),
+        "words": words_of(devices[device - 1]["model"], firmware, result),
+    } | {
+        name: random_.choice([None, 0.1, 0.1 + 0.2, random_.random()])
+        for name in ("sr_ms", "rr_ms", "sw_ms", "rw_ms")
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def many(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Filled]:
+    folder = tmp_path_factory.mktemp("lists") / "site"
+    if request.param == "sqlite":
+        made = filled(open_site(folder))
+        yield made
+        made.site.close()
+        return
+    with postgres() as url:
+        made = filled(open_site(folder, url))
+        yield made
+        made.site.close()
+
+
+def turned(
+    site: Site, wanted: Callable[..., Wanted], *, back: bool = False
+) -> tuple[list[str], set[tuple[int, bool]]]:
+    """Turn all pages, from the first on or back from the last; ids, and counts."""
+    ids: list[str] = []
+    counted: set[tuple[int, bool]] = set()
+    place: dict[str, str] = {}
+    with site.sessions() as session:
+        while True:
+            found = browse.results(session, None, wanted(**place))
+            counted.add((found.at_least, found.counted))
+            told = [row.id for row in found.page.rows]
+            ids = told + ids if back else ids + told
+            onward = found.page.before if back else found.page.after
+            if onward is None:
+                return ids, counted
+            place = {"before" if back else "after": onward}
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: str) -> None:
+    ids, counted = turned(many.site, partial(Wanted, sort=sign + sort, per_page=37))
+    by_id = {row["id"]: row for row in many.rows}
+    assert len(ids) == len(set(ids))
+    assert set(ids) == many.naive(lambda row: True)
+    assert counted == {(len(ids), True)}
+    values = [many.value(by_id[each], sort) for each in ids]
+    known = [value for value in values if value is not None]
+    # What has no value is at the end, whichever end is asked for.
+    assert values == known + [None] * (len(values) - len(known))
+    if sort == "device":  # databases have their own order of texts
+        assert len({*known}) == sum(a != b for a, b in zip([None, *known], known, strict=False))
+    else:
+        assert known == sorted(known, reverse=bool(sign))
+    for value in {*values}:
+        same = [each for each in ids if many.value(by_id[each], sort) == value]
+        assert same == sorted(same, reverse=bool(sign)), "what is alike is in the order of its ids"
+    # Back from the end: the same, the other way round.
+    with many.site.sessions() as session:
+        wanted = Wanted(sort=sign + sort, per_page=500)
+        everything = browse.results(session, None, wanted).page.rows
+        last = paging._told(everything[-1].sort_value, everything[-1].sort_row)
+    before, _ = turned(
+        many.site,
+        lambda **place: Wanted(**{"before": last} | place, sort=sign + sort, per_page=23),
+        back=True,
+    )
+    assert before == ids[:-1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["maker", "MAKER 1", "ak er", "straße", "STRASSE", "100%", "%", "_", "a_b", "c:\\x", '"quot',
+     '"', "fw1", "FÜR", "aker 2 fw1", "nothing-has-this", "a", "1", "*", "NOT", "maker OR x", "^m",
+     "-", "a-b", "(", "ma ke r"],
+)  # fmt: skip
+def test_a_search_finds_what_has_all_words_in_it(many: Filled, words: str) -> None:
+    def holds(row: dict[str, Any]) -> bool:
+        model = many.devices[row["device_id"] - 1]["model"]
+        told = [each.casefold() for each in (model, row["firmware"], row["id"])]
+        return all(any(w in each for each in told) for w in words.casefold().split())
+
+    ids, _ = turned(many.site, partial(Wanted, words, per_page=100))
+    assert set(ids) == many.naive(holds)
+
+
+def test_an_id_is_found_by_any_part_of_it(many: Filled) -> None:
+    for row in many.rows[:20]:
+        ids, _ = turned(many.site, partial(Wanted, row["id"][3:9]))
+        assert ids == [row["id"]] if row["published_utc"] else ids == []
+
+
+def test_filters_take_what_they_say(many: Filled) -> None:
+    for filters, holds in (
+        ({"year": "2021"}, lambda row: row["created_utc"][:4] == "2021"),
+        ({"capacity": "3GiB..5GiB"}, lambda row: row["device_id"] in (3, 4)),
+        ({"capacity": "3GiB"}, lambda row: row["device_id"] == 3),
+        ({"capacity": "..3GiB"}, lambda row: row["device_id"] < 3),
+        ({"capacity": "11GiB.."}, lambda row: row["device_id"] >= 11),
+        ({"class": "usb"}, lambda row: row["device_class"] == "usb"),
+        ({"firmware": "FW1", "state": "random"},
+         lambda row: (row["firmware"], row["state"]) == ("FW1", "random")),
+        ({"device": "d-4", "scale": "quick"},
+         lambda row: (row["device_id"], row["scale"]) == (5, "quick")),
+    ):  # fmt: skip
+        ids, _ = turned(many.site, partial(Wanted, "", tuple(filters.items()), per_page=19))
+        assert set(ids) == many.naive(holds), filters
+
+
+def test_a_count_ends_and_says_so(many: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browse, "MOST_COUNTED", 100)
+    with many.site.sessions() as session:
+        found = browse.results(session, None, Wanted(per_page=10))
+        few = browse.results(session, None, Wanted(filters=(("device", "d-4"),), per_page=10))
+    assert (found.at_least, found.counted) == (100, False)
+    assert few.at_least == len(many.naive(lambda row: row["device_id"] == 5))
+    assert few.counted
+
+
+def test_the_table_of_devices_follows_what_is_published(many: Filled) -> None:
+    """Anything may be published, withdrawn and deleted: the table is what a recount gives."""
+    random_ = random.Random(9)
+    left = {row["id"]: row for row in many.rows}
+    with many.site.sessions.begin() as session:
+        alice = session.scalars(select(Account).where(Account.name == "alice")).one()
+    for step in range(120):
+        name = random_.choice([*left])
+        with many.site.sessions.begin() as session:
+            result = session.get_one(Result, name)
+            if step % 3 == 0:
+                publishing.publish(session, alice, result)
+                left[name]["published_utc"] = "now"
+            elif step % 3 == 1:
+                publishing.withdraw(session, alice, result)
+                left[name]["published_utc"] = None
+        if step % 3 == 2:
+            many.site.intake.delete(name, "alice")
+            del left[name]
+    many.rows[:] = left.values()
+    expected = {}
+    for number, device in enumerate(many.devices, 1):
+        seen = [r for r in many.rows if r["device_id"] == number and r["published_utc"]]
+        if seen:
+            newest = max(seen, key=lambda r: (r["scale"] == "standard", r["created_utc"], r["id"]))
+            expected[device["slug"]] = (len(seen), newest["id"])
+    with many.site.sessions() as session:
+        listed = [*browse.every_device(session)]
+        assert {each.slug: (each.results, each.id) for each in listed} == expected
+        assert browse.count_devices(session) == len(expected)
+        sizes = [each.capacity_bytes for each in browse.devices(session, "-capacity", "", "").rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_device_is_gone_with_its_last_result(many: Filled) -> None:
+    of_device = [row["id"] for row in many.rows if row["device_id"] == 2]
+    for name in of_device:
+        with many.site.sessions() as session:
+            assert session.get(Device, 2) is not None
+        many.site.intake.delete(name, "alice")
+    many.rows[:] = [row for row in many.rows if row["device_id"] != 2]
+    with many.site.sessions() as session:
+        assert session.get(Device, 2) is None
+
+
+def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
+    """Its rows were written when nobody kept what is searched and counted now."""
+    (tmp_path / "site").mkdir()
+    file = tmp_path / "site" / "site.db"
+    engine = create_engine(f"sqlite:///{file}")
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(text("INSERT INTO account VALUES (1, 'a', 'submitter', 'd', 'x', NULL)"))
+        connection.execute(
+            text("INSERT INTO device (id, slug, kind, model, capacity_bytes) "
+                 "VALUES (1, 'd', 'sim', 'Straße 7', 5)")
+        )  # fmt: skip
+        for name, scale, published in (
+            ("aaaa", "quick", "'y'"), ("bbbb", "standard", "'y'"), ("cccc", "standard", "NULL"),
+            ("dddd", "quick", "'y'"),
+        ):  # fmt: skip
+            connection.execute(
+                text("INSERT INTO result (id, account_id, device_id, folder_id, submitted_utc, "
+                     "published_utc, created_utc, uflip_version, firmware, scale, state, "
+                     "durability, status, runs, experiments, known, warnings, bytes) VALUES "
+                     f"('{name}', 1, 1, 'f', 'x', {published}, '{name}', '0', 'FW', '{scale}', "
+                     "'random', 'cached', 'complete', 1, 1, 1, 0, 1)")
+            )  # fmt: skip
+    engine.dispose()
+    site = open_site(tmp_path / "site")
+    try:
+        for words in ("strasse", "fw bbbb", "7"):
+            ids, _ = turned(site, partial(Wanted, words))
+            assert {"bbbb"} <= set(ids) <= {"aaaa", "bbbb", "dddd"}, words
+        with site.sessions() as session:
+            (device,) = browse.every_device(session)
+        assert (device.id, device.results) == ("bbbb", 3)
+    finally:
+        site.close()
+    # What is deleted is in no index of words.
+    site = open_site(tmp_path / "site")
+    site.intake.delete("bbbb", "a")
+    site.close()
+    with sqlite3.connect(file) as connection:
+        kept = connection.execute("SELECT id FROM result_words ORDER BY id").fetchall()
+    connection.close()
+    assert kept == [("aaaa",), ("cccc",), ("dddd",)]

@@ -1,0 +1,74 @@
+"""Parts of many files in one body: what fits is taken, and nothing else."""
+
+import hashlib
+import random
+from pathlib import Path
+
+import pytest
+
+from uflip.errors import ResultsError, UsageError
+from uflip.site import parts
+from uflip.site.blobs import Blobs
+from uflip.site.parts import Missing, Part, bodies, packed, unpacked
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_files_arrive_as_they_were_however_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random_ = random.Random(3)
+    contents = [random_.randbytes(random_.choice([0, 1, 999, 1000, 1001, 5000])) for _ in range(60)]
+    files = []
+    for number, content in enumerate(contents):
+        path = tmp_path / f"{number}"
+        path.write_bytes(content)
+        files.append(Missing(path, digest(content), len(content), 0))
+    blobs = Blobs(tmp_path / "site")
+    monkeypatch.setattr(parts, "MOST_BYTES", 1000)
+    monkeypatch.setattr(parts, "MOST_PARTS", 7)
+    sizes = {each.digest: each.bytes for each in files}
+    received: dict[str, int] = {}
+    for some in bodies(files):
+        assert len(some) <= 7
+        assert sum(len(each.content) for each in some) <= 1000
+        there = unpacked(packed(some))
+        assert there == some
+        received |= blobs.receive("upload", [(each, sizes[each.digest]) for each in there])
+    assert received == sizes
+    for content in contents:
+        assert blobs.path(digest(content)).read_bytes() == content
+    assert not [*(tmp_path / "site" / "arriving" / "upload").iterdir()]
+
+
+GOOD = packed([Part("0" * 64, 0, b"abc")])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"x", GOOD[:-1], GOOD + b"x", GOOD + GOOD[:40], bytes(32) + b"\xff" * 16,
+     packed([Part("0" * 64, 0, b"")] * (parts.MOST_PARTS + 1)),
+     packed([Part("0" * 64, 0, bytes(parts.MOST_BYTES)), Part("0" * 64, 0, b"x")])],
+    ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
+)  # fmt: skip
+def test_what_is_no_body_of_parts_is_refused(body: bytes) -> None:
+    with pytest.raises(UsageError, match="These are no parts"):
+        unpacked(body)
+
+
+def test_a_part_that_does_not_fit_costs_no_other(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path / "site")
+    first, second = b"first", b"second"
+    sent = [(Part(digest(first), 0, first), 5), (Part(digest(second), 3, second[3:]), 6)]
+    with pytest.raises(UsageError, match="does not follow"):
+        blobs.receive("upload", sent)
+    assert blobs.received("upload", digest(first), 5) == 5
+    assert blobs.there(digest(first))
+    # One that is not what it was said to be is gone; the one beside it is whole.
+    sent = [(Part(digest(b"other!"), 0, second), 6), (Part(digest(second), 0, second), 6)]
+    with pytest.raises(ResultsError, match="not what it was said to be"):
+        blobs.receive("upload", sent)
+    assert blobs.there(digest(second))
+    assert blobs.received("upload", digest(b"other!"), 6) == 0
