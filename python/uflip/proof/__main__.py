@@ -6,10 +6,11 @@ With 400 repeats, which the page has, it takes some ten minutes on two processor
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 from uflip.executors import Processes, using
 from uflip.proof.economy import economy
-from uflip.proof.repeated import CASES, Repeated, measure_repeated
+from uflip.proof.repeated import CASES, FIRST, MANY_FIRST, Case, Repeated, measure_repeated
 from uflip.proof.rivals import RULES
 from uflip.proof.trials import (
     DETECTION,
@@ -69,9 +70,18 @@ def _print_unseen(repeats: int) -> None:
 
 def _print_repetitions(repeats: int) -> None:
     print(f"## Rounds of repetitions, {repeats} experiments a family\n")
+    _print_repeated(CASES, repeats, FIRST)
+
+
+def _print_ten(repeats: int) -> None:
+    print(f"## Rounds after {MANY_FIRST} repetitions, {repeats} experiments a family\n")
+    _print_repeated([case for case in CASES if case.hides], repeats, MANY_FIRST)
+
+
+def _print_repeated(cases: Sequence[Case], repeats: int, first: int) -> None:
     _head("family", "known", "interval holds the mean", "claims that are false", "runs", "I/Os")
-    for case in CASES:
-        row: Repeated = measure_repeated(case, repeats)
+    for case in cases:
+        row: Repeated = measure_repeated(case, repeats, first)
         shares = (row.known, row.covered, row.false)
         _row(row.case, *map(_percent, shares), f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
 
@@ -109,6 +119,7 @@ TABLES = {
     "unseen": _print_unseen,
     "economy": _print_economy,
     "repetitions": _print_repetitions,
+    "ten": _print_ten,
 }
 
 if __name__ == "__main__":
