@@ -18,6 +18,7 @@ import pytest
 from command_line import uflip as command
 
 import uflip
+from uflip import analysis, models, spec, stats
 from uflip.frame import frame
 
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -43,10 +44,15 @@ def test_a_run_is_that_of_the_command_line(result: uflip.Result, tmp_path: Path)
     assert not [each for each in result.warnings if each["code"] == "unfinished"]
 
 
+PUBLIC = (uflip, analysis, models, spec, stats)
+"""What their lists name is public, see CONTRIBUTING.md."""
+
+
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Functions and methods of what the package offers, native ones too."""
-    for name in uflip.__all__:
-        found = getattr(uflip, name)
+    listed = [(module, name) for module in PUBLIC for name in module.__all__]
+    for home, name in listed:
+        found = getattr(home, name)
         if inspect.isfunction(found) or (inspect.isclass(found) and found is not uflip.Trace):
             yield name, found
         if inspect.isclass(found):
@@ -59,7 +65,7 @@ def test_what_is_public_says_what_it_takes_and_gives() -> None:
     lacking = []
     for name, found in public():
         text = inspect.getdoc(found) or ""
-        section = re.search(r"Parameters\n-+\n(.*?)(?=\n\w+\n---|\Z)", text, re.S)
+        section = re.search(r"(?:Parameters|Attributes)\n-+\n(.*?)(?=\n\w+\n---|\Z)", text, re.S)
         described = set(re.findall(r"[\w*]+", " ".join(
             line.partition(" : ")[0]
             for line in (section[1] if section else "").splitlines()

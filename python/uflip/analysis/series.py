@@ -41,7 +41,15 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level that response times keep to: its mean [ns] and its share of the I/Os."""
+    """A level that response times keep to.
+
+    Attributes
+    ----------
+    mean_ns : float
+        Of its I/Os [ns].
+    share : float
+        Of all I/Os.
+    """
 
     mean_ns: float
     share: float
@@ -49,7 +57,15 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """The smallest response time that a share of the I/Os does not exceed, with its interval."""
+    """The smallest response time that a share of the I/Os does not exceed.
+
+    Attributes
+    ----------
+    share : float
+        The share.
+    value_ns, low_ns, high_ns : float
+        It, and its interval [ns].
+    """
 
     share: float
     value_ns: float
@@ -109,7 +125,7 @@ class Analysis:
     change_points: tuple[int, ...]
 
     def as_dict(self) -> PhasesOfPattern:
-        """Plain numbers and lists for JSON, in the order of the fields."""
+        """Return plain numbers and lists for JSON, in the order of the fields."""
         return cast("PhasesOfPattern", asdict(self))
 
 
@@ -209,6 +225,10 @@ def run_length(
         As for `analyse`.
     min_ios : int
         The rule does not look before so many I/Os.
+
+    Returns
+    -------
+    RunLength
 
     Examples
     --------

@@ -64,7 +64,17 @@ class Stop(Asked, frozen=True):
 
 
 class Part(Asked, frozen=True):
-    """A basic pattern within a mix: what both have is with the mix. See `Basic`."""
+    """A basic pattern within a mix: what both have is with the mix.
+
+    Attributes
+    ----------
+    mode, location, time, io_size, io_shift, target_offset, target_size : as of a `Basic`
+        The same.
+    partitions, incr, skew_percent, hot_space_percent, hot_io_percent : as of a `Basic`
+        The same.
+    write_stream, hot_write_stream, pause, burst, interval : as of a `Basic`
+        The same.
+    """
 
     mode: Mode
     location: Location
@@ -145,6 +155,11 @@ class Spec:
 
     def but(self, **changes: Any) -> Self:
         """Return the same with other values of some fields.
+
+        Parameters
+        ----------
+        **changes
+            Field -> its value; None: not given.
 
         Examples
         --------

@@ -20,6 +20,8 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
         Of a partitioned, of an ordered location.
     skew_percent, hot_space_percent, hot_io_percent : int or None
         Of Zipf's law θ in hundredths; of a hot and a cold area the shares of the hot one [%].
+    write_stream, hot_write_stream : int or None
+        The stream of writes that they belong to, and that of writes to the hot area.
     pause, burst : int or None
         Between I/Os [ns]; I/Os between two pauses.
     interval : int or None

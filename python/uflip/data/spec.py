@@ -17,7 +17,6 @@ and a parameter that is added is None in all that was written before.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -96,13 +95,17 @@ def spec_hook(kind: type, content: object) -> Spec:
     raise NotImplementedError(f"a field of type {kind}")
 
 
-def read_spec(content: str | bytes | Mapping[str, Any]) -> Pattern:
+def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     """Read a specification over sectors that people, or other programs, wrote.
 
     Parameters
     ----------
     content : str, bytes or mapping
         JSON, or what JSON says.
+
+    Returns
+    -------
+    Basic, Mix, Parallel or Replay
 
     Raises
     ------

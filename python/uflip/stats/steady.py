@@ -23,7 +23,14 @@ MIN_BATCH = 16
 class Drift:
     """Second half against first half of a run.
 
-    `change` is (second − first) / first; `z` is the difference in units of its standard error.
+    Attributes
+    ----------
+    first_half_ns, second_half_ns : float
+        Means of the halves [ns].
+    change : float
+        (second − first) / first.
+    z : float
+        The difference in units of its standard error.
     """
 
     first_half_ns: float

@@ -35,7 +35,19 @@ PERCENTILES: dict[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Statistics of response times [ns]; a percentile is None where the sample is too small."""
+    """Statistics of response times.
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    min_ns, max_ns : int
+        The shortest and the longest [ns].
+    mean_ns, std_ns : float
+        Mean, and standard deviation of the sample, None for a single I/O [ns].
+    p5_ns, p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns : int or None
+        Percentiles, observed ones; None where the sample is too small [ns].
+    """
 
     count: int
     min_ns: int
@@ -50,7 +62,7 @@ class Summary:
     p99_9_ns: int | None
 
     def as_dict(self) -> dict[str, int | float | None]:
-        """Plain numbers for JSON, in the order of the fields."""
+        """Return plain numbers for JSON, in the order of the fields."""
         return asdict(self)
 
 
