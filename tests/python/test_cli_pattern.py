@@ -66,7 +66,8 @@ def test_a_mix_has_statistics_for_both_patterns() -> None:
     assert document["spec"]["second"]["io_size"] == 8192
     done = uflip("pattern", SMALL_SIM, *arguments)
     assert "4 × sequential read of 32 KiB / 1 × random write of 32 KiB" in done.out
-    assert "second: response time" in done.out
+    assert "  read: response time" in done.out
+    assert "  write: response time" in done.out
 
 
 def test_a_printed_specification_can_be_run_again(here: Path) -> None:

@@ -18,7 +18,7 @@ from uflip.report.figures import points as points_figure
 from uflip.report.figures.points import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
-from uflip.sweeping import points, sweep
+from uflip.sweeping import Row, points, sweep
 from uflip.sweeping.ranking import best, measures
 
 URL = "sim:demo?blocks_per_die=64"
@@ -217,14 +217,18 @@ def test_a_legend_stays_inside_its_figure(here: Path) -> None:
     from matplotlib.figure import Figure
 
     seen: list[Figure] = []
-    row: dict[str, Any] = {"ios_per_s": 5.0, "write_amplification": None, "reads": None}
-    row["writes"] = {"mean_ns": 5e6, "p99_ns": 9e6}
+    times = {"mean_ns": 5e6, "p99_ns": 9e6}
     rows = [
-        row | {"values": {"queue_depth": depth, "die_queue": queue, "allocator": allocator}}
+        Row(
+            values={"queue_depth": depth, "die_queue": queue, "allocator": allocator},
+            device="sim:demo", durability="cached", spare_bytes=None, memory_bytes=None, ios=1,
+            elapsed_ns=None, ios_per_s=5.0, bytes_per_s=None, reads=None, writes=times,
+            write_amplification=None, relocated_pages_per_block=None, counters={},
+        )
         for depth in (1, 2)
         for queue in ("fifo", "collection_first", "reads_first")
         for allocator in ("round_robin", "most_free")
-    ]
+    ]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(points_figure, "save", lambda figure, *_, **__: seen.append(figure))
         draw_points(rows, "sim:demo", here / "x.svg")

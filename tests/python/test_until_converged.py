@@ -131,5 +131,5 @@ def test_the_command_tells_patterns_side_by_side_apart(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(text_of(spec))
     done = uflip("pattern", "sim:demo", "--spec", tmp_path / "spec.json")
     assert done.code == 0, done.err
-    for prefix in ("1: ", "2: first: ", "2: second: "):
+    for prefix in ("1: ", "2: sequential: ", "2: random: "):
         assert f"{prefix}mean is known" in done.out

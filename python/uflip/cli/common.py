@@ -1,6 +1,6 @@
 """What the verbs share: reading options, groups of options, plain output."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -267,17 +267,18 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
         echo(line)
 
 
-def check_alone(given: dict[str, Any], allowed: str) -> None:
-    """Refuse options that a benchmark which goes on has had already."""
+def check_alone(given: Mapping[str, object], allowed: str, what: str = "benchmark") -> None:
+    """Refuse options that what goes on has had already; arguments have their names in capitals."""
     for name, value in given.items():
         if value:
-            option = f"--{name.removesuffix('_ns').removesuffix('_file').replace('_', '-')}"
+            stem = name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
+            option = name if name.isupper() else f"--{stem}"
             raise UsageError(
-                "A benchmark goes on as it began",
+                f"A {what} goes on as it began",
                 where=option,
                 got=f"{option} with --resume",
                 allowed=allowed,
-                action=f"leave {option} out, or start another benchmark",
+                action=f"leave {option} out, or start another {what}",
             )
 
 

@@ -1,5 +1,6 @@
 """`uflip pattern`: one run of one pattern on a device, as one would use fio."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +17,22 @@ from uflip.cli.common import (
     save_device,
     save_option,
 )
-from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
-from uflip.cli.pattern_output import describe, print_run, trace_place, write_trace
+from uflip.cli.pattern_options import (
+    Typed,
+    given_pattern,
+    pattern_options,
+    spec_option,
+    stop_options,
+)
+from uflip.cli.pattern_output import print_run, trace_place, write_trace
 from uflip.cli.pattern_preset import (
     PRESET_DURABILITY,
     preset_batch,
     preset_options,
     preset_traces,
-    print_preset,
     refuse_batches,
     run_preset,
+    tell_preset,
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
@@ -113,6 +120,7 @@ def command(
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, disturbed
     from uflip.device.resolving import resolve
+    from uflip.results.one_run import describe
     from uflip.session.opening import open_watched
 
     # All that can be wrong is looked for before anything is created or opened for writing.
@@ -138,7 +146,7 @@ def command(
         with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info
             if preset is not None:
-                document = run_preset(opened, spec, batches, trace_file, show, force=force)
+                several = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
                 stood = opened.standing()
                 opened.looks_inside = inside is not None
@@ -150,8 +158,7 @@ def command(
             if save is not None:
                 save_device(opened, save, force=force)
     if preset is not None:
-        tell = echo_json if as_json else print_preset
-        tell(document)
+        tell_preset(several, as_json=as_json)
         return
     if trace_file is not None:
         write_trace(trace, trace_place(trace_file, force))
@@ -167,7 +174,7 @@ def command(
 
 
 def _wanted(
-    preset: str | None, batches: int | None, spec_file: str | None, parameters: dict[str, Any]
+    preset: str | None, batches: int | None, spec_file: str | None, parameters: Mapping[str, Typed]
 ) -> Functions:
     """Return the pattern, or the first batch of a preset."""
     if preset is not None:

@@ -1,8 +1,9 @@
 """A pattern as options or as JSON: what `uflip pattern` and `uflip sweep` take alike."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -38,6 +39,12 @@ SPEC = Kind(
     '`uflip pattern ... --json` prints a complete one under "spec"',
     UsageError,
 )
+
+
+Typed = str | int | float | None
+"""What an option has when it was read; None, or False of a flag, where it was not given."""
+Parameters = dict[str, str | int]
+"""Of a pattern, those that were given."""
 
 
 def _size(name: str, text: str) -> Any:
@@ -130,7 +137,7 @@ spec_option = click.option(
 )
 
 
-def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Functions:
+def given_pattern(spec_file: str | None, parameters: Mapping[str, Typed]) -> Functions:
     """Make a specification of what was typed."""
     given = {
         name: value
@@ -140,10 +147,12 @@ def given_pattern(spec_file: str | None, parameters: dict[str, Any]) -> Function
     return _build(given) if spec_file is None else _read_spec(spec_file, given)
 
 
-def _build(given: dict[str, Any]) -> Functions:
+def _build(typed: Mapping[str, str | int | float]) -> Functions:
     """Make a specification of the options that were given."""
-    rule = {name: given.pop(name) for name in STOP if name in given}
-    if not given.pop("until_converged", False):
+    rule = {name: typed[name] for name in STOP if name in typed}
+    apart = (*STOP, "until_converged")
+    given = cast("Parameters", {name: typed[name] for name in typed if name not in apart})
+    if "until_converged" not in typed:
         if rule:
             name = next(iter(rule)).removesuffix("_ns").replace("_", "-")
             raise UsageError(
@@ -165,7 +174,7 @@ def _build(given: dict[str, Any]) -> Functions:
     return until_converged(_of_pattern(given), **rule)
 
 
-def _of_pattern(given: dict[str, Any]) -> Basic | Mix:
+def _of_pattern(given: Parameters) -> Basic | Mix:
     """Make the pattern alone, basic or mixed."""
     second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
     drawn = "first_percent" in given
@@ -185,12 +194,14 @@ def _of_pattern(given: dict[str, Any]) -> Basic | Mix:
         whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
     # The second pattern has the sizes and the target of the first.
     shared = {name: given[name] for name in SIZES if name in given}
-    return mix(_first(given), baseline(second, **shared), ratio, **whole)
+    turns = None if ratio is None else int(ratio)
+    return mix(_first(given), baseline(str(second), **shared), turns, **whole)
 
 
-def _first(given: dict[str, Any]) -> Basic:
+def _first(given: Parameters) -> Basic:
     """Make the basic pattern."""
-    rest = {name: value for name, value in given.items() if name not in ("pattern",)}
+    named = ("mode", "location", "pattern")
+    rest = {name: value for name, value in given.items() if name not in named}
     if "pattern" not in given:
         for name, values in (("mode", MODES), ("location", LOCATIONS)):
             if name not in given:
@@ -201,7 +212,7 @@ def _first(given: dict[str, Any]) -> Basic:
                     allowed=", ".join(values),
                     action=f"give --{name}, or a baseline with --pattern SR|RR|SW|RW",
                 )
-        return basic(**rest)
+        return basic(str(given["mode"]), str(given["location"]), **rest)
     for name in ("mode", "location"):
         if name in given:
             raise UsageError(
@@ -210,11 +221,10 @@ def _first(given: dict[str, Any]) -> Basic:
                 got=f"--pattern {given['pattern']} --{name} {given[name]}",
                 action=f"leave one of them away, as in --mode {MODES[0]} --location ordered",
             )
-    label = rest.pop("pattern", given["pattern"])
-    return baseline(label, **rest)
+    return baseline(str(given["pattern"]), **rest)
 
 
-def _read_spec(name: str, given: dict[str, Any]) -> Functions:
+def _read_spec(name: str, given: Mapping[str, object]) -> Functions:
     if given:
         first = next(iter(given)).replace("_", "-").replace("mixed-in", "mix")
         raise UsageError(

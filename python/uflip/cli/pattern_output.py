@@ -1,76 +1,20 @@
 """What `uflip pattern` prints and writes about its one run."""
 
 import csv
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip._native import Trace
-from uflip.amplification import write_amplification
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
-from uflip.data.device import DeviceInfo
 from uflip.data.one_run import Ended, Numbers, OneRun, Series
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
-from uflip.spec import Mix, Parallel, Part, Pattern, Replay, read_spec
+from uflip.spec import Mix, Parallel, Part, Pattern, Replay
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
-
-
-def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
-    """Describe a run as plain data.
-
-    Parameters
-    ----------
-    trace : Trace
-        All I/Os of the run.
-    info : DeviceInfo
-        The device.
-    durability : str
-        What writes waited for.
-
-    Returns
-    -------
-    dict
-        device, durability, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored,
-        statistics, components (of a mix), causes_ns (mean per I/O), counters, write_amplification,
-        ended (None, or how a run came to its length).
-    """
-    from uflip.results.columns import as_array, measured, written_bytes
-    from uflip.stats import summarise
-
-    spec = read_spec(trace.spec_json)
-    response_ns = measured(trace)
-    elapsed_ns = trace.elapsed_ns()
-    total_bytes = int(as_array(trace, "io_size_bytes").sum(dtype="uint64"))
-    counters = json.loads(trace.counters_json() or "null")
-    document: OneRun = {
-        "device": info,
-        "durability": durability,
-        "spec": spec,
-        "ios": len(trace),
-        "ignored": len(trace) - len(response_ns),
-        "bytes": total_bytes,
-        "elapsed_ns": elapsed_ns,
-        "ios_per_s": len(trace) / elapsed_ns * 1e9 if elapsed_ns else None,
-        "bytes_per_s": total_bytes / elapsed_ns * 1e9 if elapsed_ns else None,
-        "statistics": summarise(response_ns).as_dict(),
-        "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
-        "counters": counters,
-        "write_amplification": write_amplification(counters, info.page_bytes, written_bytes(trace)),
-        "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
-    }
-    if isinstance(spec, Mix):
-        component = measured(trace, "component")
-        document["components"] = {
-            name: summarise(response_ns[component == index]).as_dict()
-            for index, name in enumerate(("first", "second"))
-            if (component == index).any()  # a pattern may never be drawn
-        }
-    return document
 
 
 def print_run(document: OneRun) -> None:
@@ -79,14 +23,27 @@ def print_run(document: OneRun) -> None:
     echo(f"{_title(document['spec'])} on {device.url}", bold=True)
     pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
     pairs += _times("", document["statistics"])
-    for name, statistics in document.get("components", {}).items():
-        pairs += _times(f"{name}: ", statistics)
+    if isinstance(spec := document["spec"], Mix):
+        first, second = _names(spec)
+        named = {"first": first, "second": second}
+        for name, statistics in document.get("components", {}).items():
+            pairs += _times(f"{named[name]}: ", statistics)
     pairs += _how_it_ended(document["ended"], document["spec"])
     if document["durability"] != CACHED:
         pairs.append(("durability", f"{document['durability']}: {meaning(document['durability'])}"))
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document)
     echo_pairs(pairs, "  ")
+
+
+def _names(mix: Mix) -> tuple[str, str]:
+    """Name the two patterns of a mix by the first thing in which they differ."""
+    first, second = mix.first, mix.second
+    if first.mode != second.mode:
+        return first.mode, second.mode
+    if first.location != second.location:
+        return first.location, second.location
+    return "first", "second"
 
 
 def _title(spec: Pattern) -> str:
@@ -147,7 +104,7 @@ def _how_it_ended(ended: Ended | None, spec: Pattern) -> list[tuple[str, str]]:
 def _prefixes(spec: Pattern) -> list[str]:
     """Name the series of a pattern: a mix in turns has two, patterns side by side their own."""
     if isinstance(spec, Mix) and spec.ratio is not None:
-        return ["first: ", "second: "]
+        return [f"{name}: " for name in _names(spec)]
     if not isinstance(spec, Parallel):
         return [""]
     parts = enumerate(spec.patterns, start=1)

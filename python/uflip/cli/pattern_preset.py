@@ -1,21 +1,27 @@
 """`uflip pattern --preset`: micro-benchmarks of other papers, several runs of one pattern."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from uflip.cli.common import echo_pairs, together, whole
+from uflip.cli.pattern_options import Typed
 from uflip.cli.pattern_output import trace_place, write_trace
-from uflip.cli.terminal import echo
+from uflip.cli.terminal import echo, echo_json
 from uflip.durability import FUA
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
     from uflip._native import Trace
+    from uflip.data.device import DeviceInfo
     from uflip.device.opened import Device
+    from uflip.methodology.myers_sinclair import Findings
     from uflip.spec import Basic, Functions
+    from uflip.stats import LatencyClass, LatencyClasses
     from uflip.waiting import OnProgress
 
 PRESETS = ("myers-sinclair",)
@@ -44,6 +50,32 @@ preset_options = together(
 )
 
 
+@dataclass(frozen=True)
+class PresetRun:
+    """A preset that was run: on what, what, and what was found."""
+
+    device: "DeviceInfo"
+    durability: str
+    spec: "Functions"
+    batches: int
+    found: "Findings"
+
+    def document(self) -> Mapping[str, object]:
+        """What `--json` prints: everything but the single response times."""
+        found = self.found
+        return {
+            "device": self.device,
+            "preset": PRESETS[0],
+            "durability": self.durability,
+            "spec": self.spec,
+            "batches": self.batches,
+            "ios": found.ios,
+            "analysis": found.analysis,
+            "startup": found.startup,
+            "steady": found.steady,
+        }
+
+
 def refuse_batches(batches: int | None) -> None:
     """Refuse --batches where there is no preset."""
     if batches is not None:
@@ -55,7 +87,7 @@ def refuse_batches(batches: int | None) -> None:
         )
 
 
-def preset_batch(spec_file: str | None, parameters: dict[str, Any]) -> "Basic":
+def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Basic":
     """Return the first batch; of a preset only length and seed can be chosen."""
     from uflip.methodology.myers_sinclair import batch
 
@@ -69,8 +101,8 @@ def preset_batch(spec_file: str | None, parameters: dict[str, Any]) -> "Basic":
             allowed="--io-count (of a batch), --seed, --batches",
             action="leave the other options away, or the preset",
         )
-    chosen = {} if count is None else {"batch_ios": count}
-    return batch(0, **chosen, **({} if seed is None else {"seed": seed}))
+    chosen = {"batch_ios": count, "seed": seed}
+    return batch(0, **{name: int(each) for name, each in chosen.items() if each is not None})
 
 
 def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
@@ -93,7 +125,7 @@ def run_preset(
     show: "OnProgress | None",
     *,
     force: bool,
-) -> dict[str, Any]:
+) -> PresetRun:
     """Run all batches; each is written out before the next, where a trace is wanted."""
     from uflip.methodology import myers_sinclair
 
@@ -112,61 +144,62 @@ def run_preset(
         on_batch=keep,
         on_progress=show,
     )
-    return {
-        "device": device.info,
-        "preset": PRESETS[0],
-        "durability": device.durability,
-        "spec": first,
-        "batches": count,
-        **found.as_dict(),
-    }
+    return PresetRun(device.info, device.durability, first, count, found)
 
 
-def print_preset(document: dict[str, Any]) -> None:
+def tell_preset(run: PresetRun, *, as_json: bool) -> None:
     """Print what was found: the phases, then the classes of each."""
-    url, ios, batches = document["device"].url, document["spec"].ios, document["batches"]
-    times = f"{batches} × {format_count(ios)} random writes of 4 KiB"
-    echo(f"{times} on {url}", bold=True)
-    echo_pairs([("start-up", _startup(document))], "  ")
-    for name in ("startup", "steady"):
-        if document[name] is not None:
-            _print_classes("start-up" if name == "startup" else "steady state", document[name])
+    if as_json:
+        echo_json(run.document())
+        return
+    times = f"{run.batches} × {format_count(run.spec.ios)} random writes of 4 KiB"
+    echo(f"{times} on {run.device.url}", bold=True)
+    found = run.found
+    echo_pairs([("start-up", _startup(found))], "  ")
+    if found.startup is not None:
+        _print_classes("start-up", found.startup)
+    _print_classes("steady state", found.steady)
 
 
-def _startup(document: dict[str, Any]) -> str:
-    if document["startup"] is not None:
-        return f"the first {format_count(document['startup']['ios'])} writes"
-    too_short = document["analysis"]["phase"] == "too-short"
+def _startup(found: "Findings") -> str:
+    if found.startup is not None:
+        return f"the first {format_count(found.startup.ios)} writes"
+    too_short = found.analysis.phase == "too-short"
     return "too few writes to tell; more of them: --io-count" if too_short else "none found"
 
 
-def _print_classes(title: str, classes: dict[str, Any]) -> None:
-    mean = format_duration_ns(classes["mean_ns"])
-    echo(f"  {title}: {format_count(classes['ios'])} writes, mean {mean}")
-    pairs: list[tuple[str, str]] = []
-    for group, join in (("bins", " – "), ("peaks", " to ")):
-        some = [each for each in classes[group] if each["ios"]]
-        pairs.extend((_limits(each, join), _class(each)) for each in some)
-    echo_pairs(pairs, "    ")
+def _print_classes(title: str, classes: "LatencyClasses") -> None:
+    mean = format_duration_ns(classes.mean_ns)
+    echo(f"  {title}: {format_count(classes.ios)} writes, mean {mean}")
+    groups = ((classes.bins, " – "), (classes.peaks, " to "))
+    echo_pairs(
+        [
+            (_limits(each, join), _class(each, each.mean_ns))
+            for group, join in groups
+            for each in group
+            if each.mean_ns is not None
+        ],
+        "    ",
+    )
 
 
-def _limits(each: dict[str, Any], join: str) -> str:
-    low, high = (format_duration_ns(each[end]) for end in ("low_ns", "high_ns"))
-    if each["low_ns"] == 0:
+def _limits(each: "LatencyClass", join: str) -> str:
+    low, high = format_duration_ns(each.low_ns), format_duration_ns(each.high_ns)
+    if each.low_ns == 0:
         return f"below {high}"
     return low if low == high else f"{low}{join}{high}"
 
 
-def _class(each: dict[str, Any]) -> str:
-    share = f"{each['share']:.2%}"
+def _class(each: "LatencyClass", mean_ns: float) -> str:
+    share = f"{each.share:.2%}"
     if share == "0.00%":
-        share = f"{each['ios']} in all"
-    return f"{share}, mean {format_duration_ns(each['mean_ns'])}{_every(each)}"
+        share = f"{each.ios} in all"
+    return f"{share}, mean {format_duration_ns(mean_ns)}{_every(each)}"
 
 
-def _every(each: dict[str, Any]) -> str:
+def _every(each: "LatencyClass") -> str:
     """Say how far it is from one to the next, where most writes are something else."""
-    spacing = each["spacing_ios"]
-    if spacing is None or each["share"] > COMMON:
+    spacing = each.spacing_ios
+    if spacing is None or each.share > COMMON:
         return ""
     return f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"

@@ -1,11 +1,13 @@
 """`uflip sweep`: one pattern on many simulated devices: grids and samples of what varies."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from uflip.cli.common import (
+    check_alone,
     durability_option,
     force_option,
     json_option,
@@ -33,6 +35,10 @@ from uflip.errors import UsageError
 if TYPE_CHECKING:
     from uflip.sweeping import Planned, Row
 
+GOES_ON_WITH = (
+    "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
+    "--csv, --quiet, --json"
+)
 # Steady states are reached after a few; what is beyond takes days.
 MOST_WARM_UP = 1000.0
 
@@ -174,10 +180,10 @@ def command(
     from uflip.sweeping import plan, planned_again
 
     if resume is not None:
-        given = {"DEVICE": device, "--vary": vary, "--sample": sample, "--spec": spec_file,
-                 "--durability": durability, "--warm-up": warm_up, "--untimed": untimed,
-                 "--data": data, "--sample-seed": sample_seed}  # fmt: skip
-        _check_alone(given | {_option(name): value for name, value in parameters.items()})
+        given = {"DEVICE": device, "vary": vary, "sample": sample, "spec": spec_file,
+                 "durability": durability, "warm_up": warm_up, "untimed": untimed,
+                 "data": data, "sample_seed": sample_seed}  # fmt: skip
+        check_alone(given | parameters, GOES_ON_WITH, "sweep")
         planned = planned_again(resume)
     else:
         _check_given(device, vary)
@@ -206,7 +212,7 @@ def command(
         draw(rows, design, what, out, force=force)
     found = findings(what, rows)
     if as_json:
-        echo_json(_document(planned, rows) | found)
+        echo_json({**_document(planned, rows), **found.document()})
         return
     print_rows(rows, list(design.vary))
     if planned.impossible:
@@ -226,25 +232,7 @@ def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
         )
 
 
-def _option(name: str) -> str:
-    return f"--{name.removesuffix('_ns').replace('_', '-')}"
-
-
-def _check_alone(given: dict[str, Any]) -> None:
-    """Refuse what a sweep that goes on has had already."""
-    for option, value in given.items():
-        if value:
-            raise UsageError(
-                "A sweep goes on as it began",
-                where=option,
-                got=f"{option} with --resume",
-                allowed="--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, "
-                "--sensitivity, --out, --csv, --quiet, --json",
-                action=f"leave {option} out, or begin another sweep",
-            )
-
-
-def _document(planned: "Planned", rows: "list[Row]") -> dict[str, Any]:
+def _document(planned: "Planned", rows: "list[Row]") -> Mapping[str, object]:
     design = planned.design
     return {
         "device": design.device,
@@ -254,5 +242,5 @@ def _document(planned: "Planned", rows: "list[Row]") -> dict[str, Any]:
         "warm_up": design.warm_up,
         "timed": design.timed,
         "impossible": [values for values, _ in planned.impossible],
-        "rows": [row.as_dict() for row in rows],
+        "rows": rows,
     }

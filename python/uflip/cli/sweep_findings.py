@@ -1,8 +1,9 @@
 """What `uflip sweep` finds in its rows when it is asked: the best, the front, what matters."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.cli.common import echo_table, split_names
 from uflip.cli.sweep_output import print_rows
@@ -12,6 +13,7 @@ from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.sweeping import Design, Row
+    from uflip.sweeping.sensitivity import Index
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,43 @@ class Asked:
     best: str | None
     objectives: tuple[str, ...] | None
     sensitivity: str | None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best row by a measure, and its value; None where no row can be ranked."""
+
+    by: str
+    row: "Row | None"
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was asked for: the best row, places of the rows on the front, shares of a variance."""
+
+    best: Best | None
+    front: tuple[tuple[str, ...], list[int]] | None
+    sensitivity: "tuple[str, Sequence[Index]] | None"
+
+    def document(self) -> Mapping[str, object]:
+        """What `--json` prints of it."""
+        found: dict[str, object] = {}
+        if self.best is not None:
+            row = self.best.row
+            found["best"] = {
+                "by": self.best.by,
+                "value": self.best.value,
+                "values": None if row is None else row.values,
+                "device": None if row is None else row.device,
+            }
+        if self.front is not None:
+            objectives, points = self.front
+            found["pareto"] = {"objectives": objectives, "points": points}
+        if self.sensitivity is not None:
+            measure, indices = self.sensitivity
+            found["sensitivity"] = {"of": measure, "indices": indices}
+        return found
 
 
 def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) -> Asked:
@@ -55,43 +94,39 @@ def check_asked(what: Asked, design: "Design") -> None:
         )
 
 
-def findings(what: Asked, rows: "list[Row]") -> dict[str, Any]:
-    """Return what was asked for as plain data."""
+def findings(what: Asked, rows: "list[Row]") -> Found:
+    """Return what was asked for."""
     from uflip.sweeping.pareto import front
     from uflip.sweeping.sensitivity import sensitivity
 
-    found: dict[str, Any] = {}
-    if what.best is not None:
-        found["best"] = _best(rows, what.best)
-    if what.objectives is not None:
-        points = front(rows, what.objectives)
-        found["pareto"] = {"objectives": list(what.objectives), "points": points}
-    if what.sensitivity is not None:
-        indices = [asdict(each) for each in sensitivity(rows, what.sensitivity)]
-        found["sensitivity"] = {"of": what.sensitivity, "indices": indices}
-    return found
+    objectives, measure = what.objectives, what.sensitivity
+    return Found(
+        None if what.best is None else _best(rows, what.best),
+        None if objectives is None else (objectives, front(rows, objectives)),
+        None if measure is None else (measure, sensitivity(rows, measure)),
+    )
 
 
-def print_findings(found: dict[str, Any], rows: "list[Row]", names: list[str]) -> None:
+def print_findings(found: Found, rows: "list[Row]", names: list[str]) -> None:
     """Print them."""
-    if "pareto" in found:
-        objectives, points = found["pareto"]["objectives"], found["pareto"]["points"]
+    if found.front is not None:
+        objectives, points = found.front
         echo(f"\nPareto front of {', '.join(objectives)}: {len(points)} of {len(rows)} points")
         print_rows([rows[place] for place in points], names, objectives)
-    if "sensitivity" in found:
-        said = found["sensitivity"]
-        echo(f"\nshare of the variance of {said['of']} that a name explains")
+    if found.sensitivity is not None:
+        measure, indices = found.sensitivity
+        echo(f"\nshare of the variance of {measure} that a name explains")
         cells = [
             (
-                each["name"],
-                f"{each['first']:.2f} ± {each['first_half_width']:.2f}",
-                f"{each['total']:.2f} ± {each['total_half_width']:.2f}",
+                each.name,
+                f"{each.first:.2f} ± {each.first_half_width:.2f}",
+                f"{each.total:.2f} ± {each.total_half_width:.2f}",
             )
-            for each in said["indices"]
+            for each in indices
         ]
         echo_table(("name", "alone", "with interactions"), cells)
-    if "best" in found:
-        echo(_best_line(found["best"]))
+    if found.best is not None:
+        echo(_best_line(found.best))
 
 
 def draw(rows: "list[Row]", design: "Design", what: Asked, out: Path, *, force: bool) -> None:
@@ -111,7 +146,7 @@ def draw(rows: "list[Row]", design: "Design", what: Asked, out: Path, *, force: 
         columns = [*varied, *(_column(rows, name) for name in measures)]
         design_space.draw_parallel(columns, design.device, out, front=on_front, force=force)
     else:
-        draw_points([row.as_dict() for row in rows], design.device, out, force=force)
+        draw_points(rows, design.device, out, force=force)
 
 
 def _default(rows: "list[Row]") -> str:
@@ -133,22 +168,19 @@ def _column(rows: "list[Row]", name: str) -> tuple[str, list[float | None]]:
     return label.replace("_", " "), [None if value is None else value / unit for value in values]
 
 
-def _best(rows: "list[Row]", by: str) -> dict[str, Any]:
-    """Return the best point as plain data; its values are null where no point can be ranked."""
+def _best(rows: "list[Row]", by: str) -> Best:
     from uflip.sweeping.ranking import best, measured
 
     row = best(rows, by)
-    if row is None:
-        return {"by": by, "value": None, "values": None, "device": None}
-    return {"by": by, "value": measured(row, by), "values": row.values, "device": row.device}
+    return Best(by, row, None if row is None else measured(row, by))
 
 
-def _best_line(found: dict[str, Any]) -> str:
+def _best_line(found: Best) -> str:
     """Say which point is best."""
-    by, value = found["by"], found["value"]
-    if value is None:
+    by, row, value = found.by, found.row, found.value
+    if row is None or value is None:
         return f"best {by}: no point has so many I/Os that it can be told"
-    point = " ".join(f"{name}={each}" for name, each in found["values"].items())
+    point = " ".join(f"{name}={each}" for name, each in row.values.items())
     if by == "iops":
         return f"best {by}: {point}, {format_count(round(value))} IOPS"
     if by == "bytes_per_s":

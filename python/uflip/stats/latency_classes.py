@@ -13,7 +13,7 @@ of 15 and of 400 ms are as clear as each other on a logarithmic scale only.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,6 @@ class LatencyClasses:
     mean_ns: float
     bins: tuple[LatencyClass, ...]
     peaks: tuple[LatencyClass, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists for JSON, in the order of the fields."""
-        return asdict(self)
 
 
 def latency_classes(response_time_ns: ArrayLike) -> LatencyClasses:

@@ -4,9 +4,9 @@ The first name that varies is the x axis, to scale where its values are numbers;
 of the others is a line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, styled
 from uflip.report.figures.files import save
@@ -16,18 +16,44 @@ HEIGHT = 3.2
 # What a letter of the legend and the mark before a label take [in], rather more than less.
 LETTER, HANDLE = 0.085, 0.5
 MARKERS = "osD^vPX"
+Times = Mapping[str, int | float | None]
+
+
+class Point(Protocol):
+    """What is drawn of a row; `uflip.sweeping.Row` is one."""
+
+    @property
+    def values(self) -> Mapping[str, str | int | float]:
+        """What varies."""
+
+    @property
+    def ios_per_s(self) -> float | None:
+        """Rate of the whole run."""
+
+    @property
+    def reads(self) -> Times | None:
+        """Response times [ns]; None without any."""
+
+    @property
+    def writes(self) -> Times | None:
+        """Response times [ns]; None without any."""
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes programmed over bytes written."""
+
+
+ValueOf = Callable[[Point], float | None]
 
 
 @styled
-def draw_points(
-    rows: Sequence[dict[str, Any]], title: str, path: Path, *, force: bool = False
-) -> str:
+def draw_points(rows: Sequence[Point], title: str, path: Path, *, force: bool = False) -> str:
     """Draw the rows of a sweep into a file; an older figure of this name is replaced.
 
     Parameters
     ----------
-    rows : sequence of dict
-        As `uflip.sweeping.Row.as_dict` makes them.
+    rows : sequence of Point
+        As `uflip.sweeping.sweep` returns them.
     title : str
         What was swept.
     path : Path
@@ -42,16 +68,21 @@ def draw_points(
     """
     panels = [panel for panel in _panels(rows) if any(panel[1](row) is not None for row in rows)]
     figure, axes = new_figure(1, len(panels), height=HEIGHT)
-    (first, *others) = rows[0]["values"]
-    lines: dict[str, list[dict[str, Any]]] = {}
+    (first, *others) = rows[0].values
+    lines: dict[str, list[Point]] = {}
     for row in rows:
-        label = ", ".join(f"{name} {row['values'][name]}" for name in others)
+        label = ", ".join(f"{name} {row.values[name]}" for name in others)
         lines.setdefault(label, []).append(row)
-    places = list(dict.fromkeys(row["values"][first] for row in rows))
+    places = list(dict.fromkeys(row.values[first] for row in rows))
     handles: list[Any] = []
     for axis, (name, value_of) in zip(axes, panels, strict=True):
         handles = [
-            axis.plot(*_line(of_line, first, places, value_of), label=label, **_look(number))[0]
+            axis.plot(
+                *_line(of_line, first, places, value_of),
+                label=label,
+                color=CAUSES[number % len(CAUSES)],
+                marker=MARKERS[number % len(MARKERS)],
+            )[0]
             for number, (label, of_line) in enumerate(lines.items())
         ]
         if not _to_scale(places):
@@ -68,22 +99,18 @@ def draw_points(
 
 
 def _line(
-    rows: list[dict[str, Any]], first: str, places: list[Any], value_of: Any
+    rows: Sequence[Point], first: str, places: list[Any], value_of: ValueOf
 ) -> tuple[list[Any], list[float]]:
     """Return x and y of the rows that have a value."""
-    known = [row for row in rows if value_of(row) is not None]
-    x = [row["values"][first] for row in known]
+    known = [(row.values[first], y) for row in rows if (y := value_of(row)) is not None]
+    x = [place for place, _ in known]
     if not _to_scale(places):
         x = [places.index(place) for place in x]
-    return x, [value_of(row) for row in known]
+    return x, [y for _, y in known]
 
 
 def _to_scale(places: list[Any]) -> bool:
     return all(isinstance(place, int | float) for place in places)
-
-
-def _look(number: int) -> dict[str, Any]:
-    return {"color": CAUSES[number % len(CAUSES)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def _columns(labels: list[str]) -> int:
@@ -92,25 +119,32 @@ def _columns(labels: list[str]) -> int:
     return max(1, min(len(labels), int(WIDTH / width)))
 
 
-def _panels(rows: Sequence[dict[str, Any]]) -> list[tuple[str, Any]]:
+def _panels(rows: Sequence[Point]) -> list[tuple[str, ValueOf]]:
     """List the panels: title, and a row's value there (None where it has none)."""
 
-    def response_ms(mode: str, name: str) -> Any:
-        def of_row(row: dict[str, Any]) -> float | None:
-            ns = (row[mode] or {}).get(name)
+    def response_ms(times_of: Callable[[Point], Times | None], name: str) -> ValueOf:
+        def of_row(row: Point) -> float | None:
+            ns = (times_of(row) or {}).get(name)
             return None if ns is None else ns / 1e6
 
         return of_row
 
-    modes = [mode for mode in ("reads", "writes") if any(row[mode] for row in rows)]
-    names = [("mean", "mean_ns"), ("p99", "p99_ns")]
+    kinds: list[tuple[str, Callable[[Point], Times | None]]] = [
+        ("reads", lambda row: row.reads),
+        ("writes", lambda row: row.writes),
+    ]
+    kinds = [(mode, times_of) for mode, times_of in kinds if any(map(times_of, rows))]
+    titles = [("mean", "mean_ns"), ("p99", "p99_ns")]
     times = [
-        (f"{title} of {mode} [ms]" if len(modes) > 1 else f"{title} [ms]", response_ms(mode, name))
-        for mode in modes
-        for title, name in names
+        (
+            f"{title} of {mode} [ms]" if len(kinds) > 1 else f"{title} [ms]",
+            response_ms(times_of, name),
+        )
+        for mode, times_of in kinds
+        for title, name in titles
     ]
     return [
-        ("IOPS", lambda row: row["ios_per_s"]),
+        ("IOPS", lambda row: row.ios_per_s),
         *times,
-        ("write amplification", lambda row: row["write_amplification"]),
+        ("write amplification", lambda row: row.write_amplification),
     ]
