@@ -14,7 +14,7 @@ PAGE_BYTES = 4096
 TABLE_1_NS = {"read_ns": 25_250, "program_ns": 101_250, "erase_ns": 1_500_000}
 MEAN_TOLERANCE = 0.02
 
-# (data blocks, log blocks, pages a block): around Table 1, and far from it.
+# (data blocks, log blocks, pages per block): around Table 1, and far from it.
 FAST = [
     (4096, 128, 64),
     (4096, 16, 64),

@@ -59,7 +59,7 @@ MISSES = {
         "random writes, 30 % spare",
         "relocated pages, 30 % spare: text",
         "relocated pages, 45 % spare: text",
-        "the same a host page, 45 % spare: text",
+        "the same per host page, 45 % spare: text",
     },
     "ofc-fig6a": {"relocated pages, steady: text"},
     "ofc-fig6b": set(),
@@ -145,7 +145,7 @@ def test_text_equation_and_simulation_stand_side_by_side(reproduced: Run) -> Non
         assert by_equation["published"] == pytest.approx(calculated[spare_factor], abs=0.05)
         assert by_text["ours"] == by_equation["ours"]
         assert rows[f"{what}: equation (2), the pool"]["deviation"] == pytest.approx(0, abs=0.01)
-    host = "the same a host page, 45 % spare"
+    host = "the same per host page, 45 % spare"
     assert rows[f"{host}: text"]["published"] == 0.5
     assert rows[f"{host}: equation (2)"]["published"] == pytest.approx(0.353, abs=0.0005)
 

@@ -47,7 +47,7 @@ def test_what_is_asked_for_is_covered() -> None:
     for policy in ("cyclic", "greedy", "d_choices:2", "d_choices:5", "d_choices:10", "random"):
         for spare_factor in (0.07, 0.5):
             for pages in (64, 1024):
-                name = f"{policy}, spare {spare_factor}, {pages} pages a block"
+                name = f"{policy}, spare {spare_factor}, {pages} pages per block"
                 assert f"write amplification {name}" in names
     assert "relocated pages cyclic, spare 0.45" in names
     for layout in ("1 x 1 die", "4 x 1 die", "1 x 2 dies"):

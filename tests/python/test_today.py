@@ -342,7 +342,7 @@ def test_a_steady_state_is_known_where_there_is_one(tmp_path: Path) -> None:
     (repetition,) = first["repetitions"]
     assert repetition["converged"]
     assert mean_ns(first) == pytest.approx(PROGRAM_NS, rel=0.01)
-    assert said.startswith("4 KiB: 3,333 I/Os a second, 300 µs each")
+    assert said.startswith("4 KiB: 3,333 IOPS, 300 µs each")
 
 
 # End to end

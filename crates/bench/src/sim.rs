@@ -25,7 +25,7 @@ struct Case {
 
 const CASES: [Case; 3] = [
     Case {
-        name: "1 GiB, 64 pages a block, spare 0.219",
+        name: "1 GiB, 64 pages per block, spare 0.219",
         blocks: 4096,
         pages_per_block: 64,
         spare_factor: 0.218_75,
@@ -35,7 +35,7 @@ const CASES: [Case; 3] = [
         untimed: ">= 50 (ftlsim 14.5)",
     },
     Case {
-        name: "64 GiB, 256 pages a block, spare 0.125",
+        name: "64 GiB, 256 pages per block, spare 0.125",
         blocks: 65_536,
         pages_per_block: 256,
         spare_factor: 0.125,
@@ -45,7 +45,7 @@ const CASES: [Case; 3] = [
         untimed: ">= 10 (ftlsim 1.7)",
     },
     Case {
-        name: "1 TiB, 256 pages a block, spare 0.125",
+        name: "1 TiB, 256 pages per block, spare 0.125",
         blocks: 1 << 20,
         pages_per_block: 256,
         spare_factor: 0.125,

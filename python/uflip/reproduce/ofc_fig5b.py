@@ -146,7 +146,7 @@ def _page_rows(point: Point) -> list[Row]:
 
 
 def _amplification_rows(point: Point) -> list[Row]:
-    what = f"the same a host page, {100 * point.spare_factor:.0f} % spare"
+    what = f"the same per host page, {100 * point.spare_factor:.0f} % spare"
     calculated = relocations_per_host_page(
         relocated_pages=relocated_pages_simplified(
             spare_factor=point.spare_factor, pages_per_block=ofc.PAGES_PER_BLOCK

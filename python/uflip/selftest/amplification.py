@@ -75,7 +75,7 @@ def _check(policy: str, spare_factor: float, pages_per_block: int) -> Check:
         reserved_blocks=RESERVED_BLOCKS,
         state="sequential",
     )
-    name = f"write amplification {policy}, spare {spare_factor}, {pages_per_block} pages a block"
+    name = f"write amplification {policy}, spare {spare_factor}, {pages_per_block} pages per block"
     return Check(name, device, TOLERANCE, partial(_measure, policy, pages_per_block))
 
 

@@ -28,7 +28,7 @@ def checks() -> list[Check]:
     """Return a check for every spare factor."""
     return [
         Check(
-            f"relocated pages cyclic, spare {spare_factor}, 127 + 1 pages a block",
+            f"relocated pages cyclic, spare {spare_factor}, 127 + 1 pages per block",
             device_url(
                 "ofc",
                 spare_factor=spare_factor,

@@ -16,9 +16,9 @@ NAME = "oc2"
 TITLE = "LUNs of one channel"
 
 KINDS = {
-    "writes, a thread a LUN": ("W", True),
+    "writes, a thread per LUN": ("W", True),
     "writes, one thread": ("W", False),
-    "reads, a thread a LUN": ("R", True),
+    "reads, a thread per LUN": ("R", True),
     "reads, one thread": ("R", False),
 }
 """What is scaled over LUNs -> mix, and whether every LUN has its thread."""

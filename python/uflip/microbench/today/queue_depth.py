@@ -69,7 +69,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
             continue
         best = max(runs, key=rate)
         parts.append(
-            f"{pattern}: {format_count(round(rate(runs[0])))} I/Os a second at depth 1, "
+            f"{pattern}: {format_count(round(rate(runs[0])))} IOPS at depth 1, "
             f"{format_count(round(rate(best)))} at depth {best['value']} "
             f"({ratios.factor(rate(best) / rate(runs[0]), pattern)}); the knee is at depth "
             f"{found:.1f}{_tails(runs)}"

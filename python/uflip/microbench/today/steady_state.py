@@ -55,10 +55,7 @@ def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
 def _told(run: Run) -> str:
     first, steady = run["repetitions"][0], mean_ns(run)
     size = format_size(int(run["value"]))
-    text = (
-        f"{size}: {format_count(round(1e9 / steady))} I/Os a second, "
-        f"{format_duration_ns(steady)} each"
-    )
+    text = f"{size}: {format_count(round(1e9 / steady))} IOPS, {format_duration_ns(steady)} each"
     if width := first["half_width_ns"]:
         text += f" (± {100 * width / steady:.1f} %)"
     if not first["converged"]:

@@ -68,7 +68,7 @@ def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -
 
 
 def _throughput(experiments: Mapping[str, Sequence[Measured]], x: Axis) -> Panel:
-    """Thousands of I/Os a second; a short line below marks the knee of each pattern."""
+    """Thousands of IOPS; a short line below marks the knee of each pattern."""
     marks: list[Mark] = []
     seen = []
     for pattern, runs in experiments.items():
@@ -80,7 +80,7 @@ def _throughput(experiments: Mapping[str, Sequence[Measured]], x: Axis) -> Panel
             (place,) = scales.positions([found])
             color = palette.look(pattern).color
             marks.append(Level(float(place), color, width=2.0, upright=True, part=0.06))
-    y = scales.of_response_times(min(seen), max(seen), "throughput [1,000 I/Os a second]")
+    y = scales.of_response_times(min(seen), max(seen), "throughput [1,000 IOPS]")
     return Panel(x, y, marks)
 
 
@@ -96,7 +96,7 @@ def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:
     parts = []
     for pattern, runs in experiments.items():
         found = knee(runs)
-        told = f"{pattern}: {rate(runs[0]):,.0f} I/Os a second at depth {runs[0]['value']}, "
+        told = f"{pattern}: {rate(runs[0]):,.0f} IOPS at depth {runs[0]['value']}, "
         told += f"{rate(runs[-1]):,.0f} at depth {runs[-1]['value']}"
         parts.append(told if found is None else f"{told}, knee at {found:.1f}")
     return "Throughput and response time against the queue depth. " + "; ".join(parts) + "."

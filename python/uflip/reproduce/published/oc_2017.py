@@ -24,17 +24,17 @@ def _table(
 
 
 TABLE_2: dict[str, dict[int, str]] = {
-    "writes, a thread a LUN": {1: "16.81", 2: "27.22", 4: "37.85"},
+    "writes, a thread per LUN": {1: "16.81", 2: "27.22", 4: "37.85"},
     "writes, one thread": {1: "16.81", 2: "23.47", 4: "33.45"},
-    "reads, a thread a LUN": {1: "37.09", 2: "49.77", 4: "49.73"},
+    "reads, a thread per LUN": {1: "37.09", 2: "49.77", 4: "49.73"},
     "reads, one thread": {1: "37.09", 2: "37.09", 4: "37.09"},
 }
 """[MB/s]; the last row from the text."""
 
 FACTORS_2: dict[str, dict[int, str]] = {
-    "writes, a thread a LUN": {2: "1.62", 4: "2.25"},
+    "writes, a thread per LUN": {2: "1.62", 4: "2.25"},
     "writes, one thread": {2: "1.40", 4: "1.99"},
-    "reads, a thread a LUN": {2: "1.34", 4: "1.34"},
+    "reads, a thread per LUN": {2: "1.34", 4: "1.34"},
 }
 
 TABLE_3: dict[str, dict[int, str]] = {

@@ -26,7 +26,7 @@ VALUES = (
     _value("pages_30", "§V.C", "relocated pages, 30 % spare", "45", "pages"),
     _value("pages_45", "§V.D", "relocated pages, 45 % spare", "27", "pages"),
     _value("pages_60", "§V.C", "relocated pages, 60 % spare", "15", "pages"),
-    _value("amplification_45", "§V.D", "relocated pages a host page, 45 % spare", "0.5"),
+    _value("amplification_45", "§V.D", "relocated pages per host page, 45 % spare", "0.5"),
     _value("level_after", "§V.D", "time until the rate stays at its level", "a few minutes",
            "minutes"),
     _value("stable", "§V.D", "largest over smallest minute after that", "stable", "%"),
