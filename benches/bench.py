@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from explorer import explorer
+from long_run import long_run_rows
 from real import real_rows
 from reporting import reporting_rows
 from serving import serving_rows
@@ -193,6 +194,7 @@ def main() -> None:
     rows = native_rows()
     rows += [start_of_a_run(), *parquet_bytes(), *enforced_state(), simulated_speed()]
     rows += verifying()
+    rows += long_run_rows(row)
     rows.append(simulated_plan())
     rows += reporting_rows(row, ROOT / ".venv/bin/uflip")
     rows += explorer(row)
