@@ -7,11 +7,10 @@ closed forms of `uflip.models` are in pages, of writes of whole pages, where bot
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 
 def write_amplification(
-    counters: Mapping[str, Any] | None, page_bytes: int | None, host_bytes: int
+    counters: Mapping[str, int] | None, page_bytes: int | None, host_bytes: int
 ) -> float | None:
     """Return bytes programmed, for whatever reason, over bytes that the host wrote.
 

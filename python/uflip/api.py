@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, overload
 
 from uflip._native import Trace
+from uflip.data.document import Table
 from uflip.device.opening import open_device
 from uflip.errors import unknown_name
 from uflip.methodology import Plan
@@ -97,7 +98,7 @@ class Options(TypedDict, total=False):
 
 def request(device: str, **options: Unpack[Options]) -> Request:
     """Read options as the command line does."""
-    given: dict[str, Any] = dict(options)
+    given: Table = dict(options)
     for name in given:
         if name not in Options.__annotations__:
             raise unknown_name("option", name, Options.__annotations__, where="uflip.run")
@@ -224,7 +225,7 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     UsageError
         An option that is unknown, out of range, or does not fit the device.
     DeviceError
-        If the device is not there, or cannot be looked at.
+        If the device is not there, or cannot be inspected.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arro3.core import Array, Table
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 
 def frame(rows: Sequence[Row]) -> "Table":

@@ -9,11 +9,12 @@ from dataclasses import fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from uflip._native import Trace
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
+from uflip.data.document import Table as Plain
 from uflip.data.document import plain
 from uflip.data.summary import NamedExperiment, Summary, Warned
 from uflip.errors import unknown_name
@@ -99,7 +100,7 @@ class Result:
         return summary(self._results)
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Plain:
         """The whole result as one document of plain data, as `uflip show --json` prints it."""
         return plain(self._document)
 
@@ -259,9 +260,9 @@ class Comparison(comparison.Comparison):
         return of_comparison(self)
 
 
-def _row(run: NamedExperiment) -> dict[str, Any]:
+def _row(run: NamedExperiment) -> Mapping[str, object]:
     """The row of an experiment."""
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "micro_benchmark": run["micro_benchmark"],
         "pattern": run["pattern"],
         "parameter": run["parameter"],
@@ -271,7 +272,7 @@ def _row(run: NamedExperiment) -> dict[str, Any]:
         "half_width_ns": run["together"]["half_width_ns"],
         "converged": run["together"]["converged"],
     }
-    statistics: Mapping[str, Any] = run["statistics"] or {}
+    statistics: Mapping[str, object] = run["statistics"] or {}
     row |= {name: statistics.get(name) for name in NUMBERS}
     row |= {f"mean_{cause}": ns for cause, ns in run.get("time_spent_ns", {}).items()}
     return row | {"write_amplification": run.get("write_amplification")}

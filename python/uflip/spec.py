@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from uflip.data.document import Table
 from uflip.data.spec import (
     LOCATIONS,
     MODES,
@@ -331,9 +332,9 @@ def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, 
         raise unknown_name(parameter, value, known, where=parameter)
 
 
-def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> dict[str, Any]:
+def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> Table:
     """Read the values that were given, in the order in which they were given."""
-    read: dict[str, Any] = {}
+    read: Table = {}
     for name, value in parameters.items():
         if name not in allowed:
             raise unknown_name("parameter", name, allowed)
@@ -343,8 +344,7 @@ def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> dict[str
             read[name] = parse_size(value, where=name)
         elif name in DURATIONS:
             read[name] = parse_duration(value, where=name)
-        elif name in COUNTS or name in MIX_ORDERS:
-            read[name] = _whole(name, value)
         else:
-            read[name] = value
+            is_whole = name in (*COUNTS, *MIX_ORDERS)
+            read[name] = _whole(name, value) if is_whole else value
     return read

@@ -20,6 +20,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from uflip.data.device import Wear
+from uflip.data.manifest import Disk
 from uflip.device.beneath import beneath, temperature_of
 from uflip.device.opening import open_device
 from uflip.device.virtual import behind, behind_device, place_of
@@ -349,7 +350,7 @@ def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
     number = target.stat().st_dev
     a_disk(tmp_path / "sys", f"{os.major(number)}:{os.minor(number)}", begin_sectors=63)
     info = stored.described("file", url=f"file:{target}")
-    assert beneath(info, tmp_path / "sys") == {
+    assert structs.asdict(beneath(info, tmp_path / "sys") or Disk()) == {
         "name": "nvme0n1",
         "model": "Fast 9000",
         "transport": "nvme",
@@ -362,12 +363,12 @@ def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
         "queue_requests": 1023,
         "partition_begin_bytes": 63 * 512,
         "temperature_celsius": 71.85,
-        "unknown": [],
+        "unknown": (),
     }
     (tmp_path / "sys/devices/pci0/nvme/nvme0/nvme0n1/device/model").unlink()
     known = beneath(info, tmp_path / "sys")
     assert known is not None
-    assert known["unknown"] == ["model"]
+    assert known.unknown == ("model",)
     assert beneath(info, tmp_path / "nowhere") is None
     assert beneath(open_device("null").info) is None
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from uflip.data.device import Wear, with_details
 from uflip.data.document import plain
-from uflip.data.manifest import DeviceState
+from uflip.data.manifest import DeviceState, Host
 from uflip.data.spec import table_of
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
@@ -528,7 +528,7 @@ def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
 
 def test_conditions_of_real_devices() -> None:
     device = stored.described(io="buffered", data="zeros")
-    host = {"load_average_1min": 3.0, "cpus_usable": 2}
+    host = Host(load_average_1min=3.0, cpus_usable=2)
     state = DeviceState("as-is", None, None, None)
     assert [doubt.code for doubt in about_conditions(device, host, state)] == [
         "state_not_enforced",
@@ -538,11 +538,11 @@ def test_conditions_of_real_devices() -> None:
     ]
     known = DeviceState("random", "a", "enforced", {})
     opened = stored.described(io="O_DIRECT", data="random")
-    assert about_conditions(opened, {}, known) == []
+    assert about_conditions(opened, Host(), known) == []
     assert about_conditions(stored.described("sim", data="zeros"), host, state) == []
     for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
         worn = with_details(opened, wear=Wear(percentage_used=used))
-        assert [doubt.code for doubt in about_conditions(worn, {}, known)] == doubts
+        assert [doubt.code for doubt in about_conditions(worn, Host(), known)] == doubts
 
 
 def test_an_effect_that_outlasts_its_measurement_is_a_doubt_about_the_pause() -> None:

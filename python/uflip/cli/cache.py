@@ -1,7 +1,9 @@
 """`uflip cache`: the simulated devices that are kept for the next time."""
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
@@ -37,61 +39,71 @@ UFLIP_CACHE_DIR names another folder, UFLIP_CACHE_SIZE another limit (0: keep no
 def command(clear: bool, as_json: bool) -> None:
     """List or remove the simulated devices that are kept in their state."""
     kept, left = cache.clear() if clear else (cache.entries(), [])
-    devices = [_describe(entry) for entry in reversed(kept)] if not clear else []
-    document = {
-        "folder": str(cache.folder()),
-        "limit_bytes": cache.limit_bytes(),
-        "size_bytes": sum(entry.size_bytes for entry in kept) if not clear else 0,
-        "removed": len(kept) if clear else 0,
-        "left": [path.name for path in left],
-        "devices": devices,
-    }
+    size_bytes = sum(entry.size_bytes for entry in kept)
+    devices = [] if clear else [_describe(entry) for entry in reversed(kept)]
     if as_json:
-        echo_json(document)
+        echo_json(
+            {
+                "folder": str(cache.folder()),
+                "limit_bytes": cache.limit_bytes(),
+                "size_bytes": 0 if clear else size_bytes,
+                "removed": len(kept) if clear else 0,
+                "left": [path.name for path in left],
+                "devices": devices,
+            }
+        )
     elif clear:
-        freed = format_size(sum(entry.size_bytes for entry in kept))
-        echo(f"{len(kept)} devices removed from {document['folder']}, {freed}")
-        if left:
-            names = ", ".join(path.name for path in left[:SHOWN])
-            more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
-            echo(f"{len(left)} others stay, which uflip did not keep there: {names}{more}")
+        _print_removed(len(kept), size_bytes, left)
     else:
-        _print(document)
+        _print(devices, size_bytes)
 
 
-def _describe(entry: cache.Entry) -> dict[str, Any]:
-    """Say what is in a file; one that cannot be read any more is rebuilt when it is needed."""
-    known = {
-        "name": entry.path.stem,
-        "device": None,
-        "capacity_bytes": None,
-        "size_bytes": entry.size_bytes,
-        "unused_s": max(0.0, time.time() - entry.used_s),
-    }
+@dataclass(frozen=True)
+class Described:
+    """A device that is kept; one that cannot be read any more is rebuilt when it is needed."""
+
+    name: str
+    device: str | None
+    capacity_bytes: int | None
+    size_bytes: int
+    unused_s: float
+
+
+def _describe(entry: cache.Entry) -> Described:
+    """Say what is in a file."""
+    unused_s = max(0.0, time.time() - entry.used_s)
     try:
         info = inspect_snapshot(str(entry.path))
     except UflipError:
-        return known
-    return known | {"device": info.url, "capacity_bytes": info.capacity_bytes}
+        return Described(entry.path.stem, None, None, entry.size_bytes, unused_s)
+    return Described(entry.path.stem, info.url, info.capacity_bytes, entry.size_bytes, unused_s)
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print_removed(removed: int, size_bytes: int, left: Sequence[Path]) -> None:
+    echo(f"{removed} devices removed from {cache.folder()}, {format_size(size_bytes)}")
+    if left:
+        names = ", ".join(path.name for path in left[:SHOWN])
+        more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+        echo(f"{len(left)} others stay, which uflip did not keep there: {names}{more}")
+
+
+def _print(devices: Sequence[Described], size_bytes: int) -> None:
     rows = [
         (
-            device["device"] or "of another version",
-            format_size(device["capacity_bytes"]) if device["capacity_bytes"] else "",
-            format_size(device["size_bytes"]),
-            f"{device['unused_s'] / 3600:.1f} h",
-            device["name"],
+            device.device or "of another version",
+            format_size(device.capacity_bytes) if device.capacity_bytes else "",
+            format_size(device.size_bytes),
+            f"{device.unused_s / 3600:.1f} h",
+            device.name,
         )
-        for device in document["devices"]
+        for device in devices
     ]
     if rows:
         echo_table(("device", "capacity", "file", "unused for", "name"), rows)
-    limit = document["limit_bytes"]
+    limit = cache.limit_bytes()
     echo(
-        f"{len(rows)} devices, {format_size(document['size_bytes'])} "
-        f"of at most {format_size(limit)}, in {document['folder']}"
+        f"{len(rows)} devices, {format_size(size_bytes)} of at most {format_size(limit)}, "
+        f"in {cache.folder()}"
         if limit
-        else f"the cache is off; its folder is {document['folder']}"
+        else f"the cache is off; its folder is {cache.folder()}"
     )

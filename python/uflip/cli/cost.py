@@ -1,13 +1,18 @@
 """`uflip cost`: what data structures will take on a device, from what was measured on it."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from uflip.cli.common import json_option, read_size, whole
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
+
+if TYPE_CHECKING:
+    from uflip.cost.predict import Prediction
+    from uflip.cost.replay import Replayed
 
 MOST_OPERATIONS = 10_000_000
 
@@ -82,6 +87,7 @@ def command(
     `partitioning` are used where they were measured.
     """
     from uflip.cost.predict import parameters, predict
+    from uflip.cost.replay import replay as carry_out
     from uflip.results import Results, summary
 
     loaded = Results.load(results)
@@ -104,57 +110,58 @@ def command(
             action="leave --replay away",
         )
     found = predict(document, parameters(device.capacity_bytes, **given), workload)
-    rows = []
-    for each in found:
-        row = each.as_dict() | {
-            "replayed_ns": None, "replayed_ios": None, "replayed": None, "error": None,
-        }  # fmt: skip
-        if replay and each.time_ns is not None:
-            row |= _replayed(device.url, each)
-        rows.append(row)
+    told = [
+        (each, carry_out(device.url, each.workload, each.given) if replay and each.parts else None)
+        for each in found
+    ]
     if as_json:
+        rows = [_document(each, done) for each, done in told]
         echo_json({"results": str(results), "device": device.url, "workloads": rows})
-    else:
-        _print(rows)
+        return
+    for each, done in told:
+        _print(each, done)
 
 
-def _replayed(url: str, each: Any) -> dict[str, Any]:
-    from uflip.cost.replay import replay
-
-    found = replay(url, each.workload, each.given)
-    modes = {
-        mode: {"ios": ios, "ns_per_io": found.ns_per_io.get(mode)}
-        for mode, ios in found.ios.items()
-    }
+def _document(found: "Prediction", done: "Replayed | None") -> Mapping[str, object]:
+    """What `--json` prints of a workload."""
     return {
-        "replayed_ns": found.time_ns,
-        "replayed_ios": sum(found.ios.values()),
-        "replayed": modes,
-        "error": each.time_ns / found.time_ns - 1,
+        "workload": found.workload.name,
+        "title": found.workload.title,
+        "formula": found.workload.formula,
+        "parameters": found.given,
+        "parts": [
+            {"what": what, "ios": count, "ns_per_io": price} for what, count, price in found.parts
+        ],
+        "missing": found.missing,
+        "predicted_ns": found.time_ns,
+        "replayed_ns": None if done is None else done.time_ns,
+        "replayed_ios": None if done is None else done.every_io,
+        "replayed": None
+        if done is None
+        else {
+            mode: {"ios": ios, "ns_per_io": done.ns_per_io.get(mode)}
+            for mode, ios in done.ios.items()
+        },
+        "error": None if done is None else found.error(done.time_ns),
     }
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(found: "Prediction", done: "Replayed | None") -> None:
     from uflip.units import format_count, format_duration_ns
 
-    for row in plain(rows):
-        if row["missing"]:
-            lacks = ", ".join(row["missing"])
-            echo(f"{row['title']}: not predicted, granularity of {lacks} was not measured")
-            continue
-        told = format_duration_ns(row["predicted_ns"])
-        if row["replayed_ns"] is not None:
-            real = format_duration_ns(row["replayed_ns"])
-            told += (
-                f", replayed {real} ({format_count(row['replayed_ios'])} I/Os): "
-                f"{row['error']:+.0%} off"
-            )
-        echo(f"{row['title']}: {told}")
-        echo(f"  {row['formula']}")
-        for part in row["parts"]:
-            each = format_duration_ns(part["ns_per_io"])
-            echo(f"  {format_count(round(part['ios']))} times {part['what']}, {each} each")
-        for mode, real in (row["replayed"] or {}).items():
-            if real["ios"]:
-                each = format_duration_ns(real["ns_per_io"])
-                echo(f"  replayed: {format_count(real['ios'])} {mode}s, {each} each")
+    title, time_ns = found.workload.title, found.time_ns
+    if time_ns is None:
+        lacks = ", ".join(found.missing)
+        echo(f"{title}: not predicted, granularity of {lacks} was not measured")
+        return
+    told = format_duration_ns(time_ns)
+    if done is not None:
+        real = f"{format_duration_ns(done.time_ns)} ({format_count(done.every_io)} I/Os)"
+        told += f", replayed {real}: {found.error(done.time_ns):+.0%} off"
+    echo(f"{title}: {told}")
+    echo(f"  {found.workload.formula}")
+    for what, count, price in found.parts:
+        echo(f"  {format_count(round(count))} times {what}, {format_duration_ns(price)} each")
+    for mode, mean_ns in ({} if done is None else done.ns_per_io).items():
+        ios = format_count(done.ios[mode]) if done is not None else ""
+        echo(f"  replayed: {ios} {mode}s, {format_duration_ns(mean_ns)} each")

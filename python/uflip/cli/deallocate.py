@@ -1,7 +1,7 @@
 """`uflip deallocate`: tell a device, or a part of it, that nobody needs what is there any more."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -95,16 +95,18 @@ def command(
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
     trims = _trims(info, target_offset, target_size)
-    told: dict[str, Any] = {
+    size_bytes = sum(each.ios * each.io_bytes for each in trims)
+    count = sum(each.ios for each in trims)
+    told: dict[str, object] = {
         "device": device,
         "done": "dry-run" if dry_run else "deallocated",
         "offset_bytes": target_offset,
-        "size_bytes": sum(each.ios * each.io_bytes for each in trims),
-        "trims": sum(each.ios for each in trims),
+        "size_bytes": size_bytes,
+        "trims": count,
     }
-    what = f"{format_size(told['size_bytes'])} of {device}"
+    what = f"{format_size(size_bytes)} of {device}"
     if dry_run:
-        text = f"{what} would be deallocated, in {told['trims']} trims"
+        text = f"{what} would be deallocated, in {count} trims"
     else:
         with (
             Watching(quiet=quiet or as_json) as watch,
@@ -127,7 +129,7 @@ def command(
         told |= {"elapsed_ns": sum(took), "longest_ns": max(took)}
         longest = f"the longest {format_duration_ns(max(took))}"
         took_text = format_duration_ns(sum(took))
-        text = f"{what} are deallocated: {told['trims']} trims took {took_text}, {longest}"
+        text = f"{what} are deallocated: {count} trims took {took_text}, {longest}"
     if as_json:
         echo_json(told)
     elif not quiet:

@@ -1,11 +1,10 @@
 """`uflip devices`: what can be measured on this machine."""
 
-from typing import Any
-
 import click
 
 from uflip.cli.common import echo_table, json_option
 from uflip.cli.terminal import echo_json
+from uflip.data.known import KnownDevice
 from uflip.device.catalogue import known_devices
 from uflip.units import format_size
 
@@ -35,7 +34,7 @@ def command(as_json: bool) -> None:
     echo_table(("device", "size", "what it is", "erase confirmation"), rows, left=4)
 
 
-def _how_to_lose_it(device: dict[str, Any]) -> str:
+def _how_to_lose_it(device: KnownDevice) -> str:
     """Say what must be typed, or why nothing that is typed will do."""
     if "token" not in device:
         return ""

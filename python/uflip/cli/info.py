@@ -1,5 +1,6 @@
 """`uflip info`: what is known about a device before any I/O; touches nothing."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from uflip.cli.common import (
     size_option,
 )
 from uflip.cli.terminal import echo, echo_json, in_line
-from uflip.data.document import plain
+from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
@@ -79,32 +80,32 @@ def _sources(device: str, as_json: bool) -> None:
     values = {key: value for table in profile.values() if isinstance(table, dict)
               for key, value in table.items()}  # fmt: skip
     rows = [
-        {"key": key, "value": values[key], **_where_from(key, target, found.get(key))}
+        (key, values[key], _where_from(key, target, found.get(key)))
         for key in values
         if key in found or key in dict(target.overrides)
     ]
     if as_json:
-        echo_json(rows)
+        echo_json([{"key": key, "value": value, **asdict(said)} for key, value, said in rows])
         return
     cells = [
-        (row["key"], _plain(row["value"]), row["kind"], ", ".join(row["values"]), row["detail"])
-        for row in rows
+        (key, _plain(value), said.kind, ", ".join(said.values), said.detail)
+        for key, value, said in rows
     ]
     echo_table(("key", "value", "source", "published values", "detail"), cells, left=5)
 
 
-def _where_from(key: str, target: DeviceUrl, source: Source | None) -> dict[str, Any]:
-    """Return a source as plain data; what the name of the device overrides comes from there."""
+def _where_from(key: str, target: DeviceUrl, source: Source | None) -> Source:
+    """Return the source of a constant; what the name of the device overrides comes from there."""
     if source is None or key in dict(target.overrides):
-        return {"kind": "override", "detail": target.text, "values": []}
-    return {"kind": source.kind, "detail": source.detail, "values": list(source.values)}
+        return Source(kind="override", detail=target.text, values=())
+    return source
 
 
 def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _echo_tree(tree: dict[str, Any], indent: str) -> None:
+def _echo_tree(tree: Table, indent: str) -> None:
     """Print what has a value, then what has names of its own, indented."""
     branches = {key: value for key, value in tree.items() if isinstance(value, dict) and value}
     leaves = {key: value for key, value in tree.items() if not isinstance(value, dict)}

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -284,8 +284,7 @@ def _fail(error: UflipError, *, as_json: bool) -> int:
 
 def _print_error(error: UflipError, *, as_json: bool) -> None:
     if as_json:
-        parts: dict[str, Any] = error.parts() | {"exit_code": error.exit_code}
-        echo_json({"error": parts})
+        echo_json({"error": {**error.parts(), "exit_code": error.exit_code}})
     else:
         echo("error:", err=True, newline=False, fg="red", bold=True)
         texts = (error.what, error.where, error.got, error.allowed, error.action)

@@ -1,5 +1,6 @@
 """`uflip oc`: the benchmark of open-channel devices, and single jobs over physical addresses."""
 
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
 
 if TYPE_CHECKING:
+    from uflip._native import FlashTrace
+    from uflip.oc.one_job import Failure, OneJob
     from uflip.results.outputs import Place
 
 EPILOG = """\b
@@ -177,8 +180,8 @@ def pattern(
     **options: Any,
 ) -> None:
     """Execute one job over physical addresses on DEVICE, as FOX does."""
-    from uflip.microbench.open_channel.series import Series, mb_per_s
     from uflip.oc.device import open_flash_device
+    from uflip.oc.one_job import found_in
 
     job = Job(**options)
     if read is not None:
@@ -196,11 +199,10 @@ def pattern(
         )
     if log is not None:
         _write_log(_log_place(log, force), trace, opened.geometry.sector_bytes)
-    series, rate = Series.of(trace), mb_per_s(trace, opened.geometry.sector_bytes)
-    found = _findings(trace, series, rate)
+    found = found_in(trace, opened.geometry.sector_bytes)
     if as_json:
         whole = table_of(resolved.job) | {"totals": plain(resolved.totals)}
-        echo_json({"device": device, "job": whole} | found)
+        echo_json({"device": device, "job": whole, **asdict(found)})
         return
     _print_job(resolved.job, found)
 
@@ -226,7 +228,7 @@ def _log_place(log: Path, force: bool) -> "Place":
     return outputs.check(log, seals.LOG, "--log", force=force)
 
 
-def _write_log(place: "Place", trace: Any, sector_bytes: int) -> None:
+def _write_log(place: "Place", trace: "FlashTrace", sector_bytes: int) -> None:
     from uflip.errors import native_errors
     from uflip.results import outputs
 
@@ -238,69 +240,33 @@ def _write_log(place: "Place", trace: Any, sector_bytes: int) -> None:
             trace.write_parquet(str(temporary), "{}")
 
 
-def _findings(trace: Any, series: Any, rate: float) -> dict[str, Any]:
-    """What a job amounts to, as FOX prints it."""
-    import numpy as np
-
-    from uflip.microbench.open_channel.series import ERASE, READ, WRITE
-    from uflip.oc.benchmark import times_summary
-
-    numbers = np.asarray(trace.column("status"))
-    names, counts = np.unique(numbers[numbers > 0], return_counts=True)
-    failures = {trace.statuses[n]: int(c) for n, c in zip(names, counts, strict=True)}
-    return {
-        "elapsed_ns": trace.elapsed_ns(),
-        "commands": len(trace),
-        "mb_per_s": rate,
-        "commands_per_s": len(trace) / trace.elapsed_ns() * 1e9,
-        "reads": times_summary(series, READ),
-        "writes": times_summary(series, WRITE),
-        "erases": times_summary(series, ERASE),
-        "failed": series.failed,
-        "failures": failures,
-        "first_failure": _first_failure(trace) if failures else None,
-    }
-
-
-def _first_failure(trace: Any) -> dict[str, Any]:
-    """Say which command failed first, and where."""
-    import numpy as np
-
-    failed = np.flatnonzero(np.asarray(trace.column("failed")))
-    row = int(failed[np.argmin(np.asarray(trace.column("submit_ns"))[failed])])
-    names = ("thread", "submit_ns", "op", "channel", "lun", "block", "page", "failed", "status")
-    found = {name: int(np.asarray(trace.column(name))[row]) for name in names}
-    words = {"op": ("read", "write", "erase")[found["op"]],
-             "status": trace.statuses[found["status"]]}  # fmt: skip
-    return found | words
-
-
-def _place(failure: dict[str, Any] | None) -> str:
+def _place(failure: "Failure | None") -> str:
     if failure is None:
         return ""
     return (
-        "{op} of channel {channel}, LUN {lun}, block {block}, page {page} by thread {thread}, "
-        "{failed} addresses {status}".format(**failure)
+        f"{failure.op} of channel {failure.channel}, LUN {failure.lun}, block {failure.block}, "
+        f"page {failure.page} by thread {failure.thread}, {failure.failed} addresses "
+        f"{failure.status}"
     )
 
 
-def _print_job(job: "Job", found: dict[str, Any]) -> None:
+def _print_job(job: "Job", found: "OneJob") -> None:
     from uflip.units import format_duration_ns
 
     echo_pairs(
         [
             ("job", ", ".join(f"{k} {v}" for k, v in table_of(job).items() if k != "kind")),
-            ("elapsed", format_duration_ns(found["elapsed_ns"])),
-            ("throughput", f"{found['mb_per_s']:.2f} MB/s, {found['commands_per_s']:,.0f} IOPS"),
-            ("failed", ", ".join(f"{n} {name}" for name, n in found["failures"].items()) or "0"),
-            ("first of them", _place(found["first_failure"])),
+            ("elapsed", format_duration_ns(found.elapsed_ns)),
+            ("throughput", f"{found.mb_per_s:.2f} MB/s, {found.commands_per_s:,.0f} IOPS"),
+            ("failed", ", ".join(f"{n} {name}" for name, n in found.failures.items()) or "0"),
+            ("first of them", _place(found.first_failure)),
         ]
     )
-    keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+    every = (("reads", found.reads), ("writes", found.writes), ("erases", found.erases))
     rows = [
-        (word, f"{times['count']:,}", *(f"{times[key]:.3f}" for key in keys))
-        for word in ("reads", "writes", "erases")
-        if (times := found[word])
+        (word, f"{times.count:,}", *(f"{value:.3f}" for value in astuple(times)[1:]))
+        for word, times in every
+        if times is not None
     ]
     echo()
     echo_table(("[ms]", "commands", "mean", "p5", "p50", "p95", "p99", "max"), rows)

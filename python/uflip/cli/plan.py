@@ -1,6 +1,6 @@
 """`uflip plan`: what `uflip run` would do, how much, and for how long; touches nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ def command(
         outputs.write(_place_of(out, force), write_plan(plan).encode())
     if as_json:
         worn = plain(wear) | {"share": wear.share(written)}
-        echo_json(_document(plan, estimated, known=known) | {"wear": worn})
+        echo_json({**_document(plan, estimated, known=known), "wear": worn})
         return
     echo_table(HEAD, _rows(plan, estimated))
     echo(f"\nassumed: {estimated.assumptions}")
@@ -226,7 +226,7 @@ def _skipped(plan: Plan) -> dict[str, list[str]]:
     return reasons
 
 
-def _document(plan: Plan, estimated: Estimate, *, known: bool) -> dict[str, Any]:
+def _document(plan: Plan, estimated: Estimate, *, known: bool) -> Mapping[str, object]:
     return {
         "device": plan.device,
         "scale": plan.scale,

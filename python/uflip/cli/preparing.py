@@ -1,9 +1,9 @@
 """What `uflip prepare` does, once nothing speaks against writing to the target."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
-from uflip import ends
 from uflip.choices import STATES
 from uflip.cli.common import check_saving, save_device
 from uflip.cli.terminal import echo, echo_json
@@ -11,11 +11,12 @@ from uflip.cli.watching import Watching, announce_state
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device
+from uflip.device.opened import Device
 from uflip.errors import unknown_name
 from uflip.methodology import Enforcement, describe_wear, plan_state, wear_of
 from uflip.results.state_record import StateRecord
-from uflip.session.opening import open_watched
-from uflip.session.state import bring_into_state, record_of
+from uflip.session.preparing import Opening
+from uflip.session.preparing import prepare as carry_out
 
 
 def prepare(
@@ -27,15 +28,14 @@ def prepare(
     record: Path | None,
     save: Path | None,
     force: bool,
-    opened_with: dict[str, Any],
-    io_timeout: int,
     again: bool,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
+    **opening: Unpack[Opening],
 ) -> None:
     """Bring a device into a state, and say so; the options are those of the verb."""
-    info = inspect_device(device, size=opened_with["size"], buffered=opened_with["buffered"])
+    info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_saving(info, save, force=force)
     wanted = plan_state(info, state, target_size, seed)
     if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into
@@ -48,28 +48,25 @@ def prepare(
     quiet = quiet or as_json
     if not quiet and info.outlives_process:
         echo(f"wear: {worn}", err=True)
-    with (
-        Watching(quiet=quiet) as watch,
-        ends.shielded(),
-        open_watched(device, info, watch, **opened_with, io_timeout_ns=io_timeout) as opened,
-    ):
-        kept = record_of(opened.info, device, record)
-        known = kept.state if kept else None
-        there = known and known.request == wanted.request and known.state_id == wanted.state_id
-        if there and not again:
-            text = f"{device} is in this state already; --again writes it once more"
-            _tell(_document(device, info, wanted, kept, "was"), text, as_json, quiet)
-            return
-        bring_into_state(opened, wanted, kept, watch)
+
+    def keep(opened: Device) -> None:
         if save is not None:
             save_device(opened, save, force=force)
-    kept_in = f"; kept in {save}" if save else "; it ends with this command"
-    noted = f"; noted in {kept.path}" if kept else kept_in
-    text = f"{device} is in state {wanted.state_id}{noted}"
-    _tell(_document(device, info, wanted, kept, "enforced"), text, as_json, quiet)
+
+    with Watching(quiet=quiet) as watch:
+        found = carry_out(
+            device, info, wanted, watch, record=record, again=again, afterwards=keep, **opening
+        )
+    if found.done == "was":
+        text = f"{device} is in this state already; --again writes it once more"
+    else:
+        kept_in = f"; kept in {save}" if save else "; it ends with this command"
+        noted = f"; noted in {found.record.path}" if found.record else kept_in
+        text = f"{device} is in state {wanted.state_id}{noted}"
+    _tell(_document(device, info, wanted, found.record, found.done), text, as_json, quiet)
 
 
-def _tell(document: dict[str, Any], text: str, as_json: bool, quiet: bool) -> None:
+def _tell(document: Mapping[str, object], text: str, as_json: bool, quiet: bool) -> None:
     if as_json:
         echo_json(document)
     elif not quiet:
@@ -78,7 +75,7 @@ def _tell(document: dict[str, Any], text: str, as_json: bool, quiet: bool) -> No
 
 def _document(
     device: str, info: DeviceInfo, wanted: Enforcement, record: StateRecord | None, done: str
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     wear = wear_of(info)
     return {
         "device": device,

@@ -1,10 +1,9 @@
 """`uflip profile`: simulated devices as files that people write: begun, looked at, checked."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from uflip import _native
 from uflip.cli.common import device_argument, json_option
@@ -28,6 +27,15 @@ Examples:
 \b
 What every key means: docs/reference/profiles.md
 """
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What is wrong with a profile, and where."""
+
+    line: int
+    key: str
+    got: str
+    allowed: str
 
 
 @click.group("profile", epilog=EPILOG, subcommand_metavar="new|export|check ...")
@@ -71,7 +79,7 @@ def check(path: str, as_json: bool) -> None:
         )
     _, text, source = read_profile(path)
     with native_errors():
-        faults: list[dict[str, Any]] = json.loads(_native.profile_faults(text, source))
+        faults = msgspec.json.decode(_native.profile_faults(text, source), type=list[Fault])
     if as_json:
         echo_json({"profile": source, "faults": faults})
         raise click.exceptions.Exit(UsageError.exit_code if faults else 0)
@@ -85,11 +93,11 @@ def check(path: str, as_json: bool) -> None:
         )
 
 
-def _tell(path: str, faults: list[dict[str, Any]]) -> None:
+def _tell(path: str, faults: list[Fault]) -> None:
     for fault in faults:
-        allowed = f"; allowed: {in_line(fault['allowed'])}" if fault["allowed"] else ""
-        name = f" [{in_line(fault['key'])}]" if fault["key"] else ""
-        echo(f"{in_line(path)}:{fault['line']}:{name} {in_line(fault['got'])}{allowed}")
+        allowed = f"; allowed: {in_line(fault.allowed)}" if fault.allowed else ""
+        name = f" [{in_line(fault.key)}]" if fault.key else ""
+        echo(f"{in_line(path)}:{fault.line}:{name} {in_line(fault.got)}{allowed}")
     if not faults:
         info = inspect_sim(DeviceUrl(f"sim:{path}", "sim", path), any_interface=True)
         echo(f"{in_line(path)}: no fault; {format_size(info.capacity_bytes)}")

@@ -1,9 +1,10 @@
 """`uflip reproduce`: the figures and tables of the papers, published values beside ours."""
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -197,7 +198,7 @@ def _list(out: Path | None, as_json: bool) -> None:
     echo_table(("id", "what it reproduces", "where it is published"), rows, left=3)
 
 
-def _document(outcome: "Outcome", out: Path | None) -> dict[str, Any]:
+def _document(outcome: "Outcome", out: Path | None) -> Mapping[str, object]:
     reproduction = outcome.reproduction
     return {
         "id": reproduction.id,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import click
@@ -26,6 +25,7 @@ from uflip.cli.common import (
     save_option,
 )
 from uflip.cli.terminal import echo, echo_json, plain
+from uflip.data.known import ServedDocument, ServedExport
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
@@ -192,7 +192,7 @@ def _serve(
     *,
     quiet: bool,
     as_json: bool,
-) -> dict[str, Any]:
+) -> ServedDocument:
     """Serve until a signal comes, or a program has ended; return what was served."""
     # No signal may fall between the start of the work and the waiting for it.
     with suppress(KeyboardInterrupt), ends.shielded():
@@ -301,15 +301,16 @@ def _name_of(url: str) -> str:
     return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind
 
 
-def _show(document: dict[str, Any], *, err: bool) -> None:
+def _show(document: ServedDocument, *, err: bool) -> None:
     head = ["export", "reads", "writes", "flushes", "failed", "p50", "p99", "lag p50", "lag p99"]
     rows = [_row_of(export) for export in document["exports"]]
     for line in Table([*head, "lag max"], plain(rows), "l" + "r").lines():
         echo(line, err=err)
 
 
-def _row_of(export: dict[str, Any]) -> list[str]:
+def _row_of(export: ServedExport) -> list[str]:
     response, lag = export["response_time"], export["lag"]
-    counts = [f"{export[key]:,}" for key in ("reads", "writes", "flushes", "failed")]
+    counts = (export["reads"], export["writes"], export["flushes"], export["failed"])
     times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
-    return [export["name"], *counts, *map(format_duration_ns, times)]
+    shown = [f"{count:,}" for count in counts]
+    return [export["name"], *shown, *map(format_duration_ns, times)]

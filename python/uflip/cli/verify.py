@@ -1,15 +1,19 @@
 """`uflip verify`: is what lies in result folders what was measured?"""
 
-from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from uflip.cli.common import json_option, quiet_option
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json, in_line
 from uflip.errors import ResultsError
 from uflip.units import format_size
+
+if TYPE_CHECKING:
+    from uflip.results.verdict import Verdict
 
 EPILOG = """\b
 Examples:
@@ -26,6 +30,38 @@ A file is
 """
 
 
+@dataclass(frozen=True)
+class Held:
+    """A folder, and what each of its files is worth."""
+
+    folder: Path
+    verdicts: "Sequence[Verdict]"
+
+    @property
+    def lost(self) -> int:
+        """Files that are not what was written."""
+        return sum(not verdict.usable for verdict in self.verdicts)
+
+    @property
+    def bytes(self) -> int:
+        """Length of all files [bytes]."""
+        return sum(verdict.bytes for verdict in self.verdicts)
+
+    def of(self, state: str) -> int:
+        """How many files are worth so much."""
+        return sum(verdict.state == state for verdict in self.verdicts)
+
+    def document(self) -> Mapping[str, object]:
+        """What `--json` prints of it."""
+        return {
+            "results": str(self.folder),
+            **{state: self.of(state) for state in ("proven", "unproven")},
+            "lost": self.lost,
+            "bytes": self.bytes,
+            "files": self.verdicts,
+        }
+
+
 @click.command("verify", epilog=EPILOG)
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
 @quiet_option
@@ -38,43 +74,28 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
     """
     from uflip.results.proof import verify
 
-    documents, lost = [], 0
-    for folder in results:
-        verdicts = verify(folder)
-        counted = Counter(verdict.state for verdict in verdicts)
-        gone = sum(not verdict.usable for verdict in verdicts)
-        lost += gone
-        documents.append(
-            {
-                "results": str(folder),
-                **{state: counted[state] for state in ("proven", "unproven")},
-                "lost": gone,
-                "bytes": sum(verdict.bytes for verdict in verdicts),
-                "files": [verdict.as_dict() for verdict in verdicts],
-            }
-        )
+    folders = [Held(folder, verify(folder)) for folder in results]
+    lost = sum(each.lost for each in folders)
     if as_json:
-        echo_json({"folders": documents, "lost": lost})
+        echo_json({"folders": [each.document() for each in folders], "lost": lost})
     else:
-        for document in documents:
-            _print(plain(document), quiet=quiet)
+        for each in folders:
+            _print(each, quiet=quiet)
     if lost:
         raise click.exceptions.Exit(ResultsError.exit_code)
 
 
-def _print(document: dict[str, Any], *, quiet: bool) -> None:
-    """Print a line a file that is not proven, and one for the folder."""
-    for file in document["files"]:
-        if file["state"] == "proven":
+def _print(held: Held, *, quiet: bool) -> None:
+    """Print a line for each file that is not proven, and one for the folder."""
+    name = str(held.folder)
+    for file in held.verdicts:
+        if file.state == "proven":
             continue
-        costs = f"; costs {file['costs']}" if file["costs"] else ""
-        echo(f"{file['state']:<9} {document['results']}/{file['file']}: {file['reason']}{costs}")
-    total = len(document["files"])
-    lost = f", {document['lost']} lost" if document["lost"] else ""
-    unproven = f", {document['unproven']} unproven" if document["unproven"] else ""
-    echo(
-        f"{document['results']}: {document['proven']} of {total} files proven{unproven}{lost}, "
-        f"{format_size(document['bytes'])}"
-    )
-    if document["lost"] and not quiet:
+        costs = f"; costs {file.costs}" if file.costs else ""
+        echo(in_line(f"{file.state:<9} {name}/{file.file}: {file.reason}{costs}"))
+    lost = f", {held.lost} lost" if held.lost else ""
+    unproven = f", {held.of('unproven')} unproven" if held.of("unproven") else ""
+    proven = f"{held.of('proven')} of {len(held.verdicts)} files proven"
+    echo(in_line(f"{name}: {proven}{unproven}{lost}, {format_size(held.bytes)}"))
+    if held.lost and not quiet:
         echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")

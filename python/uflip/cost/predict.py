@@ -1,8 +1,7 @@
 """A formula with the prices of a device put in."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from uflip.cost.pricing import Prices
 from uflip.cost.workloads import WORKLOADS, Parameters, Part, Workload
@@ -45,20 +44,9 @@ class Prediction:
             return None
         return sum(count * price for _, count, price in self.parts)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "workload": self.workload.name,
-            "title": self.workload.title,
-            "formula": self.workload.formula,
-            "parameters": asdict(self.given),
-            "parts": [
-                {"what": what, "ios": count, "ns_per_io": price}
-                for what, count, price in self.parts
-            ],
-            "missing": list(self.missing),
-            "predicted_ns": self.time_ns,
-        }
+    def error(self, took_ns: int) -> float | None:
+        """How far off it is, relative to what was taken; None where nothing is predicted."""
+        return None if self.time_ns is None else self.time_ns / took_ns - 1
 
 
 def parameters(capacity: int, **given: int | None) -> Parameters:

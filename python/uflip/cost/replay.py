@@ -46,6 +46,11 @@ class Replayed:
     ios: dict[str, int]
     ns_per_io: dict[str, float]
 
+    @property
+    def every_io(self) -> int:
+        """How many there were."""
+        return sum(self.ios.values())
+
 
 def replay(url: str, workload: Workload, given: Parameters) -> Replayed:
     """Do what a workload does on a new simulated device."""

@@ -77,7 +77,7 @@ def check(path: Path, kind: Kind, name: str, content: object, shape: type[T]) ->
         raise kind.unreadable(path, got, f"the {kind.name} that uflip wrote") from error
 
 
-def plain(document: Struct | Mapping[str, Any]) -> Table:
+def plain(document: Struct | Mapping[str, object]) -> Table:
     """Return a document, or a table of such, as plain data: as JSON holds it."""
     content: Table = msgspec.json.decode(msgspec.json.encode(document))
     return content

@@ -186,14 +186,22 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 # What is read of the plain data, wherever it is read. Other keys are let be.
 
 
-class _Disk(Struct, frozen=True):
+class Disk(Struct, frozen=True):
+    """The disk beneath a target, see `uflip.device.beneath`; None what is not known."""
+
     name: Text = ""
+    model: Text | None = None
+    transport: Text | None = None
     scheduler: Text | None = None
-    write_cache: Text | None = None
-    physical_block_bytes: Count | None = None
-    io_bytes_max: Count | None = None
     partition_begin_bytes: Count | None = None
     temperature_celsius: float | None = None
+    write_cache: Text | None = None
+    zoned: Text | None = None
+    logical_block_bytes: Count | None = None
+    physical_block_bytes: Count | None = None
+    io_bytes_max: Count | None = None
+    queue_requests: Count | None = None
+    unknown: tuple[Text, ...] = ()
 
 
 class After(Struct, frozen=True):
@@ -203,8 +211,11 @@ class After(Struct, frozen=True):
     wear: Wear | None = None
 
 
-class _Host(Struct, frozen=True):
-    disk: _Disk | None = None
+class Host(Struct, frozen=True):
+    """What is read of what is known about the host; `uflip.results.provenance` says it."""
+
+    disk: Disk | None = None
+    virtual_disk: Text | None = None
     after: After | None = None
     cpu_governor: Text | None = None
     load_average_1min: float | None = None
@@ -220,7 +231,12 @@ class _Harness(Struct, frozen=True):
     io_count: Count | None = None
 
 
-SHAPES: dict[str, type[Struct]] = {"host": _Host, "harness": _Harness}
+SHAPES: dict[str, type[Struct]] = {"host": Host, "harness": _Harness}
+
+
+def host_of(said: Table) -> Host:
+    """Read what a manifest says of its host."""
+    return msgspec.convert(said, Host)
 
 
 def encode(manifest: Manifest) -> bytes:

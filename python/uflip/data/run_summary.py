@@ -17,8 +17,9 @@ Version history
     and summaries of other versions are made again when they are needed.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -151,6 +152,6 @@ def read(path: Path) -> tuple[Kept, ...]:
     return found.experiments if _native.digest(blank) == found.digest else ()
 
 
-def typed(content: dict[str, Any]) -> RunSummary:
+def typed(content: Mapping[str, object]) -> RunSummary:
     """Check a summary that was made."""
     return msgspec.convert(content, RunSummary, dec_hook=spec_hook)

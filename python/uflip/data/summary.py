@@ -148,6 +148,15 @@ class Verdict(TypedDict):
     reference: NotRequired[Text | None]
 
 
+Characteristic = Literal[
+    "pause", "locality", "partitions", "reverse", "in_place", "large_increments"
+]
+"""A name of those in `KeyCharacteristics` that are verdicts."""
+CHARACTERISTICS: tuple[Characteristic, ...] = (
+    "pause", "locality", "partitions", "reverse", "in_place", "large_increments",
+)  # fmt: skip
+
+
 class KeyCharacteristics(TypedDict):
     """The device's row of Table 3 of uFLIP."""
 

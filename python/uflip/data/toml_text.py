@@ -7,15 +7,14 @@ errors like any other.
 
 import json
 from pathlib import Path
-from typing import Any
 
 from uflip import _native
-from uflip.data.document import DEEPEST, deepest
+from uflip.data.document import DEEPEST, Table, deepest
 from uflip.data.reading import Kind, read_text
 from uflip.errors import UflipError, native_errors
 
 
-def read_toml(path: Path, kind: Kind) -> dict[str, Any]:
+def read_toml(path: Path, kind: Kind) -> Table:
     """Read a file of TOML.
 
     Returns
@@ -37,5 +36,5 @@ def read_toml(path: Path, kind: Kind) -> dict[str, Any]:
         raise kind.unreadable(path, error.got, error.allowed) from error
     if deepest(plain.encode()) > DEEPEST:
         raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
-    content: dict[str, Any] = json.loads(plain)
+    content: Table = json.loads(plain)
     return content

@@ -12,25 +12,20 @@ the one that takes the I/Os. One temperature of several: the first, the composit
 
 import re
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from uflip.data.device import DeviceInfo
+from uflip.data.manifest import Disk
 from uflip.device.virtual import number_of, place_of
 
 SECTOR = 512
 """In which sysfs counts where a partition begins [bytes]."""
 # Parts of the place in the tree of devices -> how the disk is connected.
 TRANSPORTS = {"usb": "usb", "nvme": "nvme", "ata": "ata", "mmc": "mmc", "virtio": "virtio"}
-SIZES = {
-    "logical_block_bytes": ("logical_block_size", 1),
-    "physical_block_bytes": ("physical_block_size", 1),
-    "io_bytes_max": ("max_sectors_kb", 1 << 10),
-    "queue_requests": ("nr_requests", 1),
-}
-WORDS = {"write_cache": "write_cache", "zoned": "zoned"}
 
 
-def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> dict[str, Any] | None:
+def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
     """Describe the disk of a file or block device; None where there is none, or nothing is known.
 
     Parameters
@@ -42,11 +37,8 @@ def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> dict[str, Any] | N
 
     Returns
     -------
-    dict
-        `name`, `model`, `transport`, `scheduler`, `write_cache`, `zoned`, `logical_block_bytes`,
-        `physical_block_bytes`, `io_bytes_max` (longer I/Os are split), `queue_requests`,
-        `partition_begin_bytes`, `temperature_celsius`: null what is not known, and `unknown` names
-        it.
+    Disk or None
+        Longer I/Os than its `io_bytes_max` are split; `unknown` names what is not known.
     """
     number = number_of(info)
     place = None if number is None else place_of(*number, system)
@@ -55,17 +47,22 @@ def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> dict[str, Any] | N
     is_partition = (place / "partition").exists()
     disk = place.parent if is_partition else place
     queue = disk / "queue"
-    told: dict[str, Any] = {
-        "name": disk.name,
-        "model": _line(disk / "device" / "model") or None,
-        "transport": _transport(disk),
-        "scheduler": _scheduler(_line(queue / "scheduler")),
-        "partition_begin_bytes": _number(place / "start", SECTOR) if is_partition else 0,
-        "temperature_celsius": _temperature(disk),
-    }
-    told |= {name: _line(queue / file) or None for name, file in WORDS.items()}
-    told |= {name: _number(queue / file, unit) for name, (file, unit) in SIZES.items()}
-    return told | {"unknown": sorted(name for name, value in told.items() if value is None)}
+    told = Disk(
+        name=disk.name,
+        model=_line(disk / "device" / "model") or None,
+        transport=_transport(disk),
+        scheduler=_scheduler(_line(queue / "scheduler")),
+        partition_begin_bytes=_number(place / "start", SECTOR) if is_partition else 0,
+        temperature_celsius=_temperature(disk),
+        write_cache=_line(queue / "write_cache") or None,
+        zoned=_line(queue / "zoned") or None,
+        logical_block_bytes=_number(queue / "logical_block_size", 1),
+        physical_block_bytes=_number(queue / "physical_block_size", 1),
+        io_bytes_max=_number(queue / "max_sectors_kb", 1 << 10),
+        queue_requests=_number(queue / "nr_requests", 1),
+    )
+    unknown = sorted(name for name, value in asdict(told).items() if value is None)
+    return replace(told, unknown=tuple(unknown))
 
 
 def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
@@ -77,7 +74,7 @@ def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | Non
     >>> temperature_of(open_device("null").info)
     """
     told = beneath(info, system)
-    return None if told is None else told["temperature_celsius"]
+    return None if told is None else told.temperature_celsius
 
 
 def _transport(disk: Path) -> str | None:

@@ -6,12 +6,12 @@ Nothing is opened for writing, created or grown by looking at it.
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data.device import Details, DeviceInfo, read_info
+from uflip.data.known import BlockReport, KnownDevice
 from uflip.device.opened import Device
 from uflip.device.opening import open_null
 from uflip.device.options import SMALLEST_SECTOR, check_options
@@ -51,7 +51,7 @@ def inspect_device(
     UsageError
         For a form that is unknown, or options that do not fit it.
     DeviceError
-        If there is no such device, or it cannot be looked at.
+        If there is no such device, or it cannot be inspected.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _sector_bytes_below(folder: Path) -> int:
     return SMALLEST_SECTOR
 
 
-def known_devices() -> list[dict[str, Any]]:
+def known_devices() -> list[KnownDevice]:
     """List the devices that can be named: profiles, the null device, block devices.
 
     Returns
@@ -154,7 +154,7 @@ def known_devices() -> list[dict[str, Any]]:
     >>> [each["url"] for each in known_devices() if each["kind"] == "null"]
     ['null']
     """
-    found: list[dict[str, Any]] = [
+    found: list[KnownDevice] = [
         {"url": f"sim:{name}", "kind": "sim", "description": _profile_title(name)}
         for name in profile_names()
     ]
@@ -164,7 +164,7 @@ def known_devices() -> list[dict[str, Any]]:
     return found + [device for name in _block_names() if (device := _describe_block(name))]
 
 
-def report_block(path: str) -> dict[str, Any]:
+def report_block(path: str) -> BlockReport:
     """Say who uses a block device, what it holds, and what must be typed to have it overwritten.
 
     Parameters
@@ -178,7 +178,7 @@ def report_block(path: str) -> dict[str, Any]:
         in_use (by what, "" if by nothing), holds (list of names), token.
     """
     with native_errors():
-        found: dict[str, Any] = json.loads(_native.report_block(path))
+        found: BlockReport = json.loads(_native.report_block(path))
     return found
 
 
@@ -198,7 +198,7 @@ def _block_names() -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(skipped))
 
 
-def _describe_block(name: str) -> dict[str, Any] | None:
+def _describe_block(name: str) -> KnownDevice | None:
     """Describe a block device from what the kernel says; nothing is opened."""
     # In /sys, "/" in the name of a device is written "!".
     path = "/dev/" + name.replace("!", "/")
@@ -210,7 +210,14 @@ def _describe_block(name: str) -> dict[str, Any] | None:
     if not info.capacity_bytes:
         return None
     rotating = info.details.rotational == "1"
-    kept = ("url", "kind", "model", "serial", "capacity_bytes")
-    described = {key: getattr(info, key) for key in kept}
-    described |= {key: report[key] for key in ("in_use", "holds", "token")}
-    return described | {"description": "rotating disk" if rotating else "solid-state or virtual"}
+    return {
+        "url": info.url,
+        "kind": info.kind,
+        "model": info.model,
+        "serial": info.serial,
+        "capacity_bytes": info.capacity_bytes,
+        "in_use": report["in_use"],
+        "holds": report["holds"],
+        "token": report["token"],
+        "description": "rotating disk" if rotating else "solid-state or virtual",
+    }

@@ -10,15 +10,27 @@ the run writes as well; other users of the disk below a file. Reads and writes t
 are not those of the run, so sectors are counted for direct I/O only.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Literal, TypedDict
 
 from uflip._native import Trace
 from uflip.errors import DeviceError
 
-Standing = Mapping[str, Any]
-"""size_bytes, found_by_name, exists, modified_ns, opened, closed_by_writers, sectors_read,
-sectors_written; see `crates/host/src/standing.rs`."""
+
+class Standing(TypedDict):
+    """How a target stands; see `crates/host/src/standing.rs`."""
+
+    size_bytes: int
+    found_by_name: bool
+    exists: bool
+    modified_ns: int | None
+    opened: int | None
+    closed_by_writers: int | None
+    sectors_read: int | None
+    sectors_written: int | None
+
+
+Counted = Literal["opened", "closed_by_writers", "sectors_read", "sectors_written"]
+
 
 SECTOR_BYTES = 512
 
@@ -74,8 +86,10 @@ def disturbed(
         return {}
     # Block devices are opened by whoever looks for file systems; there sectors tell who used one.
     is_file = after["modified_ns"] is not None
-    told = ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
-    found = {key: _more(before, after, key) for key in told}
+    told: tuple[Counted, ...] = (
+        ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
+    )
+    found: dict[str, int] = {key: _more(before, after, key) for key in told}
     read, written = _sectors(traces)
     changed = written + sum(trace.bytes_trimmed for trace in traces)
     if not buffered:
@@ -86,10 +100,9 @@ def disturbed(
     return {key: count for key, count in found.items() if count > 0}
 
 
-def _more(before: Standing, after: Standing, key: str) -> int:
-    if before[key] is None or after[key] is None:
-        return 0
-    return int(after[key]) - int(before[key])
+def _more(before: Standing, after: Standing, key: Counted) -> int:
+    was, now = before[key], after[key]
+    return 0 if was is None or now is None else now - was
 
 
 def _sectors(traces: list[Trace]) -> tuple[int, int]:

@@ -3,16 +3,16 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from uflip.data.device import DeviceInfo
+from uflip.data.known import Identity
 
 MODEL = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")
 FILE = ("inode", "file_system_device")
 MEDIUM = ("brand", "diskseq", "boot_id")
 
 
-def model_identity(info: DeviceInfo) -> dict[str, Any]:
+def model_identity(info: DeviceInfo) -> Identity:
     """What identifies a device as far as a plan is concerned: model, serial number, sizes.
 
     Examples
@@ -21,7 +21,7 @@ def model_identity(info: DeviceInfo) -> dict[str, Any]:
     >>> model_identity(open_device("null", size="1MiB").info)
     {'kind': 'null', 'model': 'null', 'capacity_bytes': 1048576, 'sector_bytes': 512}
     """
-    found = {name: value for name in MODEL if (value := getattr(info, name))}
+    found: Identity = {name: value for name in MODEL if (value := getattr(info, name))}
     if info.simulated:
         profile = json.dumps(info.profile_table, sort_keys=True)
         found["profile"] = hashlib.blake2b(profile.encode(), digest_size=8).hexdigest()
@@ -30,7 +30,7 @@ def model_identity(info: DeviceInfo) -> dict[str, Any]:
     return found
 
 
-def identity(info: DeviceInfo) -> dict[str, Any]:
+def identity(info: DeviceInfo) -> Identity:
     """What identifies a device with what is stored on it: of a file also which file it is."""
     found = model_identity(info)
     if info.kind == "file":
@@ -38,7 +38,7 @@ def identity(info: DeviceInfo) -> dict[str, Any]:
     return found
 
 
-def medium(info: DeviceInfo) -> dict[str, Any]:
+def medium(info: DeviceInfo) -> Identity:
     """What tells a medium from another one behind the same name: the brand of the data that uflip
     wrote, and the number that the kernel gave it, which holds until the machine is started again.
 
@@ -53,7 +53,7 @@ def medium(info: DeviceInfo) -> dict[str, Any]:
     return {name: value for name in MEDIUM if (value := getattr(info.details, name))}
 
 
-def other_medium(was: Mapping[str, Any], now: DeviceInfo) -> tuple[str, str] | None:
+def other_medium(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
     """Say how the medium of a device is another one than it was.
 
     Parameters

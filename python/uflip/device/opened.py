@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -194,7 +194,7 @@ class Device(Managed):
 
     def enforce(
         self,
-        state: Mapping[str, Any],
+        state: Mapping[str, object],
         skip_ios: int = 0,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -242,7 +242,7 @@ class Device(Managed):
             on_progress(total, total, 0)
 
     def _enforce(
-        self, state: Mapping[str, Any], skip_ios: int, on_progress: OnProgress | None
+        self, state: Mapping[str, object], skip_ios: int, on_progress: OnProgress | None
     ) -> None:
         text = json.dumps(state)
         self._finished(lambda: self._opened().enforce(text, skip_ios), on_progress)

@@ -67,7 +67,9 @@ def profile_text(url: str, *, comments: bool = False) -> str:
     return "\n".join([*top, "", *tables, _sources(keys, target)])
 
 
-def _table(name: str, values: Mapping[str, Any], known: Mapping[str, Key], comments: bool) -> str:
+def _table(
+    name: str, values: Mapping[str, object], known: Mapping[str, Key], comments: bool
+) -> str:
     lines = [f"[{name}]"]
     for key, about in known.items():
         if values.get(key) is None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -63,7 +63,7 @@ class ResolvedState(NamedTuple):
     totals: Totals
 
 
-def resolve_state(state: Mapping[str, Any], info: DeviceInfo) -> ResolvedState:
+def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedState:
     """Check a state against a device and fill in the defaults; nothing is touched.
 
     Parameters

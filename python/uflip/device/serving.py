@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from uflip import _native
+from uflip.data.known import ServedDocument
 from uflip.device.opened import Device
 from uflip.errors import UsageError, native_errors
 
@@ -145,8 +145,8 @@ def serve(
         )
 
 
-def served(handle: _native.Handle[str]) -> dict[str, Any]:
+def served(handle: _native.Handle[str]) -> ServedDocument:
     """Return what was served, once the work is over."""
     with native_errors():
-        document: dict[str, Any] = json.loads(handle.result())
+        document: ServedDocument = json.loads(handle.result())
     return document

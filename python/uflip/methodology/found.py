@@ -25,7 +25,7 @@ BASELINE = "baseline"
 class Noting(Protocol):
     """Where findings and finished runs are; `uflip.results.ResultsWriter` is one."""
 
-    def note(self, key: str, value: Mapping[str, Any]) -> None:
+    def note(self, key: str, value: Phases | Interference) -> None:
         """Store a finding durably."""
 
     def trace_of(self, run_id: str) -> Trace | None:

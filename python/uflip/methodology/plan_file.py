@@ -56,7 +56,7 @@ PREAMBLE = """\
 
 def write_plan(plan: Plan) -> str:
     """Write a plan as TOML; what it skips and its doubts are not part of it."""
-    head: dict[str, Any] = {
+    head: dict[str, object] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "scale": plan.scale,
@@ -181,7 +181,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_OF_A_VALUE else f"{text[:SHOWN_OF_A_VALUE]} ..."
 
 
-def _check_device(device: Mapping[str, Any], info: DeviceInfo, path: Path) -> None:
+def _check_device(device: Mapping[str, object], info: DeviceInfo, path: Path) -> None:
     here = model_identity(info)
     known = {key: value for key, value in device.items() if key != "brand"}
     for key in {**here, **known}:
@@ -196,7 +196,7 @@ def _check_device(device: Mapping[str, Any], info: DeviceInfo, path: Path) -> No
     _check_medium(device, info, path)
 
 
-def _check_medium(device: Mapping[str, Any], info: DeviceInfo, path: Path) -> None:
+def _check_medium(device: Mapping[str, object], info: DeviceInfo, path: Path) -> None:
     """The data that uflip left on the medium, if there were any, must be there still."""
     nothing = info.details.brand is None or info.details.brand_is_new
     if "brand" not in device or (info.kind == "file" and nothing):
@@ -307,7 +307,7 @@ def _wrong(where: str, got: str, allowed: str) -> UflipError:
     return KIND.unreadable(Path(where), got, allowed)
 
 
-def _lines(content: Mapping[str, Any]) -> str:
+def _lines(content: Mapping[str, object]) -> str:
     return "".join(f"{key} = {_toml(value)}\n" for key, value in content.items())
 
 

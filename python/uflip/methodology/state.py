@@ -19,7 +19,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from uflip.choices import STATES
 from uflip.data.device import DeviceInfo
@@ -116,7 +116,7 @@ def plan_state(
         raise unknown_name("state", state, STATES, where="--state")
     if state == "as-is":
         return None
-    asked: dict[str, Any] = {"state": state, "seed": seed}
+    asked: dict[str, object] = {"state": state, "seed": seed}
     if state == "random":
         whole = info.capacity_bytes if target_size is None else target_size
         asked["random_bytes"] = overwrites * whole
@@ -129,7 +129,7 @@ def plan_state(
         raise
 
 
-def plan_request(info: DeviceInfo, asked: Mapping[str, Any]) -> Enforcement:
+def plan_request(info: DeviceInfo, asked: Mapping[str, object]) -> Enforcement:
     """As `plan_state`, for a request in which sizes and seed may be given as well.
 
     Raises
@@ -232,7 +232,7 @@ def next_state_id(
     return _digest(after if durability == CACHED else after | {"durability": durability})
 
 
-def state_of_profile(profile: Mapping[str, Any], snapshot: str | None = None) -> str:
+def state_of_profile(profile: Mapping[str, object], snapshot: str | None = None) -> str:
     """Name the state in which a simulated device is opened.
 
     Parameters
@@ -245,6 +245,6 @@ def state_of_profile(profile: Mapping[str, Any], snapshot: str | None = None) ->
     return _digest({"profile": profile} | ({"snapshot": snapshot} if snapshot else {}))
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -11,9 +11,7 @@ simulated device has its rated erases; how many of them a write takes depends on
 amplification, so that what follows for 1 is a lower bound.
 """
 
-import json
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,6 +20,16 @@ from uflip.data.device import DeviceInfo, Profile, Wear
 from uflip.units import format_size
 
 BOUNDS = ("about", "less than", "at least")
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What the native part says of a disk: why it knows nothing, or its log."""
+
+    unknown: str | None = None
+    percentage_used: int = 0
+    bytes_written: int = 0
+    available_spare_percent: float | None = None
+    temperature_celsius: float | None = None
 
 
 def wear_of(info: DeviceInfo) -> Wear:
@@ -42,14 +50,15 @@ def wear_of(info: DeviceInfo) -> Wear:
         return Wear(unknown="there is nothing that could wear")
     path = Path(info.url.removeprefix("file:").removeprefix("block:"))
     # A file that does not exist yet will be on the disk of its folder.
-    told: dict[str, Any] = json.loads(
-        _native.wear(str(path if path.exists() else path.absolute().parent))
+    text = _native.wear(str(path if path.exists() else path.absolute().parent))
+    told = msgspec.json.decode(text, type=_Told)
+    if told.unknown is not None:
+        return Wear(unknown=told.unknown)
+    return msgspec.structs.replace(
+        of_smart_log(told.percentage_used, told.bytes_written),
+        available_spare_percent=told.available_spare_percent,
+        temperature_celsius=told.temperature_celsius,
     )
-    if "unknown" in told:
-        return Wear(unknown=told["unknown"])
-    found = of_smart_log(told["percentage_used"], told["bytes_written"])
-    more = {name: told[name] for name in ("available_spare_percent", "temperature_celsius")}
-    return msgspec.structs.replace(found, **more)
 
 
 def of_smart_log(percentage_used: int, bytes_written: int) -> Wear:

@@ -11,7 +11,7 @@ places of their own by the plan (`uflip.methodology.plan`), all others start at 
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from uflip.experiment import Context, Counts, Experiment, PlannedRun, Skipped, run_seed
 from uflip.spec import BASELINES, Basic, Part, Spec, basic
@@ -56,14 +56,15 @@ def baseline_spec(
     """
     io_size = context.io_size if io_size is None else io_size
     counts = context.counts(pattern) if counts is None else counts
-    parameters: dict[str, Any] = {
+    parameters: dict[str, str | int] = {
         "io_size": io_size,
         "target_size": target_size(context, pattern, counts.io_count, io_size),
         "io_count": counts.io_count,
         "io_ignore": counts.io_ignore,
     }
     mode, location = BASELINES[pattern]
-    return basic(**({"mode": mode, "location": location} | parameters | changes))
+    whole = {"mode": mode, "location": location} | parameters | changes
+    return basic(str(whole.pop("mode")), str(whole.pop("location")), **whole)
 
 
 class Varying(NamedTuple):

@@ -1,11 +1,11 @@
 """The four micro-benchmarks of uFLIP-OC, one after the other, on one device."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from uflip.data.document import Table
 from uflip.experiment import PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
@@ -15,6 +15,8 @@ from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import Oc3
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
+
+MODES = (("reads", READ), ("writes", WRITE))
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,19 @@ class Measured:
     oc2: dict[str, Scaling] | None
     oc3: Oc3 | None
     order: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """Response times of an operation: how many, and statistics [ms]."""
+
+    count: int
+    mean_ms: float
+    p5_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
 
 
 def layout(place: Place, names: Sequence[str]) -> list[PlannedRun]:
@@ -61,9 +76,9 @@ def measure(bench: Bench, names: Sequence[str]) -> Measured:
     )
 
 
-def document(measured: Measured) -> dict[str, Any]:
+def document(measured: Measured) -> Table:
     """Turn what was found into plain data: what `--json` prints and a result folder keeps."""
-    found: dict[str, Any] = {}
+    found: Table = {}
     if measured.oc0:
         found["oc0"] = {
             "mixes": _mixes(measured.oc0.mixes, measured.oc0.throughput),
@@ -97,7 +112,7 @@ def document(measured: Measured) -> dict[str, Any]:
     return found
 
 
-def _scaling(found: dict[str, Scaling]) -> dict[str, Any]:
+def _scaling(found: dict[str, Scaling]) -> Mapping[str, object]:
     return {
         kind: {
             "over": scaling.over,
@@ -108,30 +123,33 @@ def _scaling(found: dict[str, Scaling]) -> dict[str, Any]:
     }
 
 
-def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> dict[str, Any]:
+def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> Mapping[str, object]:
     return {
         name: {
             "mb_per_s": throughput[name],
             "failed": series.failed,
-            "reads": times_summary(series, READ),
-            "writes": times_summary(series, WRITE),
+            **{word: _plain(times_summary(series, op)) for word, op in MODES},
         }
         for name, series in mixes.items()
     }
 
 
-def times_summary(series: Series, op: int) -> dict[str, float] | None:
-    """Return count, mean and percentiles of the response times of an operation [ms]."""
+def _plain(times: Times | None) -> Mapping[str, float] | None:
+    return None if times is None else asdict(times)
+
+
+def times_summary(series: Series, op: int) -> Times | None:
+    """Summarise the response times of an operation; None without any."""
     times = series.times(op)
     if not len(times):
         return None
     p5, p50, p95, p99 = np.percentile(times, [5, 50, 95, 99])
-    return {
-        "count": len(times),
-        "mean_ms": float(times.mean()),
-        "p5_ms": float(p5),
-        "p50_ms": float(p50),
-        "p95_ms": float(p95),
-        "p99_ms": float(p99),
-        "max_ms": float(times.max()),
-    }
+    return Times(
+        count=len(times),
+        mean_ms=float(times.mean()),
+        p5_ms=float(p5),
+        p50_ms=float(p50),
+        p95_ms=float(p95),
+        p99_ms=float(p99),
+        max_ms=float(times.max()),
+    )

@@ -1,6 +1,7 @@
 """The report of an open-channel device: one page of HTML with everything in it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
 import numpy as np
 
@@ -245,11 +246,11 @@ def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -
             times = times_summary(series, op)
             if times is None:
                 continue
-            keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+            _, *shown = astuple(times)
             rows.append((
                 f"{mix}, {word}",
-                f"{int(times['count']):,}",
-                *(f"{times[key]:.3f}" for key in keys),
+                f"{times.count:,}",
+                *(f"{value:.3f}" for value in shown),
                 f"{throughput[mix]:.2f}",
             ))  # fmt: skip
     head = ("mix", "I/Os", "mean [ms]", "p5", "p50", "p95", "p99", "most", "MB/s of all")

@@ -72,8 +72,8 @@ def _times(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
             times = times_summary(series, op)
             if times is None:
                 continue
-            keys = ("mean_ms", "p5_ms", "p50_ms", "p95_ms", "max_ms")
-            cells = [f"{times[key]:.2f}" for key in keys]
+            shown = (times.mean_ms, times.p5_ms, times.p50_ms, times.p95_ms, times.max_ms)
+            cells = [f"{value:.2f}" for value in shown]
             rows.append((mix, f"{throughput[mix]:.2f}", word, *cells))
     return Table(head, rows, "lr").text("  ")
 

@@ -14,12 +14,12 @@ several times may make an interval look narrow by chance; how often it does is w
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from uflip.analysis import analyse, run_length
-from uflip.data.summary import Repetition
+from uflip.data.summary import Said
 from uflip.executors import on_all
 from uflip.methodology.lengths import longest
 from uflip.methodology.rounds import GROWTH, needed_repetitions
@@ -148,13 +148,13 @@ def _experiment(place: int, first: int, seed: int) -> tuple[float, ...]:
     """Say of one experiment: known, covered, falsely claimed, repetitions, I/Os."""
     case, random = CASES[place], np.random.default_rng([place, seed])
     levels, ios, wanted = case.levels(random), 0, first
-    runs: list[Repetition] = []
+    runs: list[Said] = []
     while True:
         while len(runs) < wanted:
             series = case.family(random, longest(SHORTEST))
             times, truth = series.times * levels[len(runs)], series.mean
             run, length = _run(times, is_first=len(runs) < first)
-            runs.append(cast(Repetition, run))
+            runs.append(run)
             ios += length
         said = with_certainty(runs, None)
         expected, allowed = said["expected_ns"], said["allowed_ns"]
@@ -170,7 +170,7 @@ def _experiment(place: int, first: int, seed: int) -> tuple[float, ...]:
     return (float(said["converged"] or 0), covered, false, len(runs), ios)
 
 
-def _run(times: Times, *, is_first: bool) -> tuple[dict[str, Any], int]:
+def _run(times: Times, *, is_first: bool) -> tuple[Said, int]:
     """Make one run; return what is known of it, and its length."""
     if is_first:
         found: Any = run_length(times, min_ios=SHORTEST)
@@ -179,13 +179,14 @@ def _run(times: Times, *, is_first: bool) -> tuple[dict[str, Any], int]:
         found = analyse(times[:SHORTEST])
         converged = found.converged
     kept = times[found.startup_ios : found.ios]
-    told = {
+    told: Said = {
         "mean_ns": float(kept.mean()),
         "half_width_ns": found.half_width_ns,
         "converged": converged,
         "reasons": sorted(found.reasons),
         "slow_episodes": found.slow_episodes,
         "startup_ios": found.startup_ios,
+        "period_ios": None,
         "opening_ns": opening_ns(kept),
     }
     return told, found.ios

@@ -18,7 +18,6 @@ fitted to nothing else: what figures need of it is not asked here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from uflip.executors import OnStep, on_all
 from uflip.profiles import profile_sources
@@ -82,7 +81,7 @@ def score(cells: Mapping[str, table3.Cell]) -> Score:
     )
 
 
-def removable(profile: str, values: Mapping[str, Any]) -> dict[str, Number]:
+def removable(profile: str, values: Constants) -> dict[str, Number]:
     """Return what the fitted constants of a device are where they are taken away.
 
     Constants without a value that nobody had to tell are not among them, nor those that have it.
@@ -96,7 +95,7 @@ def removable(profile: str, values: Mapping[str, Any]) -> dict[str, Number]:
 
 def ablate(
     profile: str,
-    values: Mapping[str, Any],
+    values: Constants,
     measure: Measure,
     on_step: OnStep,
 ) -> tuple[Score, list[Ablation]]:

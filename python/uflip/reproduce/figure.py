@@ -6,11 +6,11 @@ uflip; what the paper prints is a ring in ink, and what an equation gives a thin
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.report.figures.canvas import mark_simulated, new_figure, styled
+from uflip.report.figures.canvas import LineLook, mark_simulated, new_figure, styled
 from uflip.report.figures.files import save
 from uflip.report.figures.palette import INK, MUTED, look
 from uflip.reproduce.reproduction import Outcome
@@ -25,7 +25,7 @@ READS, SEQUENTIAL_READS = look("RR").color, look("SR").color
 WRITES, SEQUENTIAL_WRITES = look("RW").color, look("SW").color
 
 # A printed value: a ring that a line can be seen through.
-PRINTED: dict[str, Any] = {
+PRINTED: LineLook = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 9,
@@ -34,9 +34,9 @@ PRINTED: dict[str, Any] = {
     "markeredgewidth": 1.4,
 }
 # The same where only a level is printed.
-PRINTED_LEVEL: dict[str, Any] = {"color": INK, "linewidth": 1.6, "linestyle": (0, (1, 2))}
+PRINTED_LEVEL: LineLook = {"color": INK, "linewidth": 1.6, "linestyle": (0, (1, 2))}
 # What an equation gives.
-EQUATION: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5, 2))}
+EQUATION: LineLook = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5, 2))}
 
 
 @styled

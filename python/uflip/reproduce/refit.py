@@ -123,7 +123,7 @@ def check_columns(columns: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def knowing(profile: str, values: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
+def knowing(profile: str, values: Constants, columns: Iterable[str]) -> list[str]:
     """Return the numbers of a profile that were fitted to any of the columns.
 
     Parameters
@@ -136,13 +136,13 @@ def knowing(profile: str, values: Mapping[str, Any], columns: Iterable[str]) -> 
         key
         for key, source in profile_sources(profile).items()
         if source.kind == "fitted"
-        and isinstance(values.get(key), int | float)
+        and key in values
         and any(fnmatchcase(one, pattern) for pattern in source.values for one in ids)
     ]
 
 
 def beginnings(
-    keys: Iterable[str], own: Constants, others: Sequence[Mapping[str, Any]], leave: str
+    keys: Iterable[str], own: Constants, others: Sequence[Constants], leave: str
 ) -> dict[str, Number]:
     """Say where the search for each constant begins, without what was fitted.
 
@@ -222,7 +222,7 @@ def folds(
     profile: str,
     wanted: Sequence[tuple[str, ...]],
     leave: str,
-    values: Mapping[str, Mapping[str, Any]],
+    values: Mapping[str, Constants],
     on_step: OnStep = ignore,
 ) -> list[Fold]:
     """Hold each of several groups of columns out by itself, several at a time; see `fold`."""
@@ -234,7 +234,7 @@ def fold(
     profile: str,
     held_out: tuple[str, ...],
     leave: str,
-    values: Mapping[str, Mapping[str, Any]],
+    values: Mapping[str, Constants],
     measure: Measure,
 ) -> Fold:
     """Hold columns out, search what knew of them with the others, and score it on them.
@@ -299,10 +299,15 @@ class Measured:
         return self._known[asked]
 
 
-def values_of(info: DeviceInfo) -> dict[str, Any]:
-    """Return all constants of a simulated device by their keys."""
-    tables = info.profile_table.values()
-    return {key: value for part in tables if isinstance(part, dict) for key, value in part.items()}
+def values_of(info: DeviceInfo) -> Constants:
+    """Return all constants of a simulated device that are numbers, by their keys."""
+    return {
+        key: value
+        for part in info.profile_table.values()
+        if isinstance(part, dict)
+        for key, value in part.items()
+        if isinstance(value, int | float)
+    }
 
 
 HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitted, begun, found")

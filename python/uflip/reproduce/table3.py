@@ -11,11 +11,9 @@ be the same power of two. `Cell.wide` keeps a wider reading beside it: a mean wi
 a pause within 20 %, a factor within a step of the scale or 25 %.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from uflip.data.summary import KeyCharacteristics
+from uflip.data.summary import KeyCharacteristics, Verdict
 from uflip.experiment import Counts
 from uflip.report import key_row
 
@@ -187,27 +185,25 @@ OTHER_PAUSE_NS = 1_000_000_000
 def compare(published: Published, row: KeyCharacteristics) -> list[Cell]:
     """Put the `key_characteristics` of a summary beside a row of the table, cell by cell."""
     ours = dict(zip(COLUMNS, key_row.cells(row), strict=True))
-    found: Mapping[str, Any] = row
     cells = [
         _mean(mean.removesuffix("_ms"), printed, row[mean])
         for mean, printed in zip(key_row.MEANS, published.means, strict=True)
     ]
-    cells.append(_pause(published.pause, found["pause"], ours["Pause"]))
-    area, partitions = published.locality, published.partitions
-    size, number = found["locality"].get("locality_bytes"), found["partitions"].get("partitions")
-    size = None if size is None else size / MIB
-    for column, printed, value, key in (
-        ("Locality", area, size, "locality"),
-        ("Partitions", partitions, number, "partitions"),
+    cells.append(_pause(published.pause, row["pause"], ours["Pause"]))
+    area, partitions = row["locality"], row["partitions"]
+    size = area.get("locality_bytes")
+    for column, printed, finding, value in (
+        ("Locality", published.locality, area, None if size is None else size / MIB),
+        ("Partitions", published.partitions, partitions, partitions.get("partitions")),
     ):
         words = (published.words(column), ours[column])
-        cells.append(_extent(column, words, printed, found[key] | {"value": value}))
+        cells.append(_extent(column, words, printed, finding, value))
     factors = (
-        ("Reverse", published.reverse, "reverse"),
-        ("In-place", published.in_place, "in_place"),
-        ("Large Incr", published.large_increments, "large_increments"),
+        ("Reverse", published.reverse, row["reverse"]),
+        ("In-place", published.in_place, row["in_place"]),
+        ("Large Incr", published.large_increments, row["large_increments"]),
     )
-    cells += [_factor(column, printed, found[key]["factor"]) for column, printed, key in factors]
+    cells += [_factor(column, printed, finding["factor"]) for column, printed, finding in factors]
     return cells
 
 
@@ -242,14 +238,15 @@ def _digits(mean: float) -> str:
     return f"{mean:.2f}" if mean < 9.995 else f"{mean:.1f}" if mean < 99.95 else f"{mean:.0f}"
 
 
-def _pause(text: str | None, finding: Mapping[str, Any], words: str) -> Cell:
+def _pause(text: str | None, finding: Verdict, words: str) -> Cell:
     if text is None:
         none = finding["verdict"] == "none"
         return Cell("Pause", "no", words, None, "no effect", none, none)
     tolerance = _around(text)
-    if finding["verdict"] != "found":
+    pause_ns = finding.get("pause_ns")
+    if finding["verdict"] != "found" or pause_ns is None:
         return Cell("Pause", f"{text} ms", words, None, tolerance, False, False)
-    ours = finding["pause_ns"] / 1e6
+    ours = pause_ns / 1e6
     deviation = ours / float(text) - 1
     wide = abs(deviation) <= WIDE_PAUSE_SHARE
     return Cell("Pause", f"{text} ms", words, deviation, tolerance, _rounds(text, ours), wide)
@@ -259,7 +256,8 @@ def _extent(
     column: str,
     words: tuple[str, str],
     printed: tuple[int, float] | None,
-    finding: Mapping[str, Any],
+    finding: Verdict,
+    value: float | None,
 ) -> Cell:
     """Compare an area [MB] or a number of partitions, with its factor."""
     if printed is None:
@@ -267,9 +265,9 @@ def _extent(
         return Cell(column, *words, None, "no effect", none, none)
     size, ratio = printed
     tolerance = f"{size:g}, and {_same_step(ratio)}"
-    if finding["verdict"] != "found":
+    factor, same = finding["factor"], value == size
+    if finding["verdict"] != "found" or factor is None:
         return Cell(column, *words, None, tolerance, False, False)
-    factor, same = finding["factor"], finding["value"] == size
     within, wide = _agree(ratio, factor), key_row.steps_between(ratio, factor) <= WIDE_STEPS
     return Cell(column, *words, factor / ratio - 1, tolerance, same and within, same and wide)
 

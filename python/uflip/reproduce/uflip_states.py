@@ -18,12 +18,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uflip.choices import SEED
-from uflip.data.summary import KeyCharacteristics, Summary
+from uflip.data.summary import CHARACTERISTICS, Summary
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.executors import OnStep, on_all
@@ -160,20 +160,18 @@ def _gathered(documents: list[Summary]) -> tuple[Means, list[str]]:
     """Put the summaries of the micro-benchmarks together, baselines from the first."""
     baselines = documents[0]["baselines_ms"].items()
     means = {f"baseline {pattern}": mean for pattern, mean in baselines if mean is not None}
-    row: dict[str, Any] = {}
+    row = key_row_of(documents[0]).copy()
     for document in documents:
         for name, runs in document["micro_benchmarks"].items():
             for run in runs:
                 if (said := run["statistics"]) is not None:
                     means[f"{name} {run['pattern']} {run['value']}"] = said["mean_ns"] / 1e6
-        measured = key_row_of(document).items()
-        row |= {key: one for key, one in measured if key not in row or _told(one)}
-    return means, cells(cast(KeyCharacteristics, row))
-
-
-def _told(characteristic: Any) -> bool:
-    """Whether this micro-benchmark is the one that says something about a characteristic."""
-    return isinstance(characteristic, dict) and characteristic["verdict"] != "not_measured"
+        measured = key_row_of(document)
+        for name in CHARACTERISTICS:
+            # That micro-benchmark tells it whose runs it needs.
+            if measured[name]["verdict"] != "not_measured":
+                row[name] = measured[name]
+    return means, cells(row)
 
 
 def _disturbed(device: Device, before: Means, how: Mapping[str, int]) -> Means:

@@ -3,13 +3,13 @@
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Manifest, entry_of, left_of
+from uflip.data.summary import Warned
 from uflip.durability import CACHED
 
 
@@ -26,8 +26,8 @@ def new_folder_id() -> str:
 def manifest_of(
     *,
     device: DeviceInfo,
-    host: Mapping[str, Any],
-    harness: Mapping[str, Any],
+    host: Mapping[str, object],
+    harness: Mapping[str, float],
     scale: str,
     seed: int,
     pause_ns: int,
@@ -38,7 +38,7 @@ def manifest_of(
     durability: str = CACHED,
     plan: Sequence[object],
     skipped: Sequence[object] = (),
-    warnings: Sequence[Mapping[str, Any]] = (),
+    warnings: Sequence[Warned] = (),
 ) -> Manifest:
     """Say what is about to be measured.
 

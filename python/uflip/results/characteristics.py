@@ -32,8 +32,9 @@ Every rule can abstain. A verdict says so, and why, in one of the words of `VERD
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from uflip.data.summary import Experiment, KeyCharacteristics, Verdict
 
 LIKE = 1.25
 """Behaves like a sequential write: up to so many times its mean."""
@@ -58,7 +59,6 @@ REFERENCES = {
     "smallest": "the smallest area, or two partitions, far from the sequential write as they are",
 }
 
-Run = Mapping[str, Any]
 Means = Mapping[str, float | None]
 
 
@@ -86,6 +86,11 @@ class Finding:
     reference: str | None = None
     bounds: tuple[float, float] | None = None
 
+    @property
+    def alone(self) -> Verdict:
+        """The finding of a rule without a value."""
+        return {"verdict": self.verdict, "factor": self.factor}
+
 
 NOT_MEASURED = Finding("not_measured")
 
@@ -105,28 +110,42 @@ class Characteristics:
     in_place: Finding
     large_increments: Finding
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> KeyCharacteristics:
         """Return the row as plain data; values carry their unit in their name."""
-        plain = asdict(self)
-        for name, unit in (("pause", "_ns"), ("locality", "_bytes"), ("partitions", "")):
-            finding = plain[name]
-            plain[name] = {
-                "verdict": finding["verdict"],
-                f"{name}{unit}": finding["value"],
-                "factor": finding["factor"],
-            }
-            if name == "pause":
-                first, last = finding["bounds"] or (None, None)
-                plain[name] |= {"pause_from_ns": first, "pause_to_ns": last}
-            else:
-                plain[name]["reference"] = finding["reference"]
-        for name in ("reverse", "in_place", "large_increments"):
-            plain[name] = {key: plain[name][key] for key in ("verdict", "factor")}
-        return plain
+        pause, area, several = self.pause, self.locality, self.partitions
+        first, last = pause.bounds or (None, None)
+        return {
+            "SR_ms": self.SR_ms,
+            "RR_ms": self.RR_ms,
+            "SW_ms": self.SW_ms,
+            "RW_ms": self.RW_ms,
+            "pause": {
+                "verdict": pause.verdict,
+                "pause_ns": pause.value,
+                "factor": pause.factor,
+                "pause_from_ns": first,
+                "pause_to_ns": last,
+            },
+            "locality": {
+                "verdict": area.verdict,
+                "locality_bytes": area.value,
+                "factor": area.factor,
+                "reference": area.reference,
+            },
+            "partitions": {
+                "verdict": several.verdict,
+                "partitions": several.value,
+                "factor": several.factor,
+                "reference": several.reference,
+            },
+            "reverse": self.reverse.alone,
+            "in_place": self.in_place.alone,
+            "large_increments": self.large_increments.alone,
+        }
 
 
 def characteristics(
-    baselines_ms: Means, micro_benchmarks: Mapping[str, Sequence[Run]]
+    baselines_ms: Means, micro_benchmarks: Mapping[str, Sequence[Experiment]]
 ) -> Characteristics:
     """Work out the ten key characteristics.
 
@@ -148,9 +167,11 @@ def characteristics(
         """Value of the varying parameter → mean [ms], in ascending order."""
         runs = micro_benchmarks.get(micro_benchmark, ())
         found = {
-            int(run["value"]): float(run["statistics"]["mean_ns"]) / 1e6
+            int(run["value"]): run["statistics"]["mean_ns"] / 1e6
             for run in runs
-            if run["pattern"] == pattern and run["statistics"] is not None
+            if run["pattern"] == pattern
+            and run["value"] is not None
+            and run["statistics"] is not None
         }
         return dict(sorted(found.items()))
 
@@ -284,7 +305,7 @@ def _factor(mean: float | None, sequential: float | None) -> Finding:
     return Finding("found", None, mean / sequential)
 
 
-def _io_size(micro_benchmarks: Mapping[str, Sequence[Run]]) -> int | None:
+def _io_size(micro_benchmarks: Mapping[str, Sequence[Experiment]]) -> int | None:
     for run in micro_benchmarks.get("order", ()):
         return int(run["spec"]["io_size"])
     return None

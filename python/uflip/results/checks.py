@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.data.device import DeviceInfo
+from uflip.data.one_run import Ended
 from uflip.data.spec import Basic, Spec
 from uflip.results.ticks import ticking
 from uflip.stats import drift
 
-Numbers = dict[str, Any]
+Numbers = Mapping[str, object]
+"""What a warning was raised by: names and plain values."""
 
 # Below 30 I/Os the standard error of a mean is itself guesswork.
 FEW_IOS = 30
@@ -44,12 +46,12 @@ class Examined:
     micro_benchmark: str
     spec: Spec
     device: DeviceInfo
-    harness: Mapping[str, Any]
+    harness: Mapping[str, float]
     stream: NDArray[Any]
     submit_ns: NDArray[Any]
     response_time_ns: NDArray[Any]
     measured_ns: NDArray[Any]  # response times without the start-up
-    ended: Mapping[str, Any] | None = None  # how a run with a stop rule came to its length
+    ended: Ended | None = None  # how a run with a stop rule came to its length
     # Of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
     # What others did to a real target meanwhile: see `uflip.device.disturbance`.
@@ -145,12 +147,15 @@ def not_converged(run: Examined) -> tuple[float, Numbers] | None:
     """A run whose budget was spent before its mean was known."""
     if run.ended is None or run.ended["converged"]:
         return None
-    known = [one for one in run.ended["series"] if one["half_width_ns"] is not None]
+    known = [
+        (width / one["mean_ns"], width, one["mean_ns"])
+        for one in run.ended["series"]
+        if (width := one["half_width_ns"]) is not None
+    ]
     if not known:
         return float("inf"), _ns(half_width=0, mean=0)
-    worst = max(known, key=lambda one: one["half_width_ns"] / one["mean_ns"])
-    ratio = worst["half_width_ns"] / worst["mean_ns"]
-    return ratio, _ns(half_width=worst["half_width_ns"], mean=worst["mean_ns"])
+    ratio, half_width, mean = max(known, key=lambda one: one[0])
+    return ratio, _ns(half_width=half_width, mean=mean)
 
 
 def at_ticks(run: Examined) -> tuple[float, Numbers] | None:

@@ -4,10 +4,7 @@ What is doubted was noted when the benchmark began (`device.beneath`, `results.p
 no fault of the device. Where something could not be read nothing is said about it.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from uflip.data.manifest import Manifest
+from uflip.data.manifest import Disk, Host, Manifest, host_of
 from uflip.durability import CACHED
 from uflip.results.warnings import StoredWarning
 
@@ -27,33 +24,34 @@ def about_circumstances(kept: Manifest) -> list[StoredWarning]:
     """Doubts that concern a real device only: none of one that was not measured on a disk."""
     if not kept.device.real:
         return []
-    disk: Mapping[str, Any] = kept.host.get("disk") or {}
+    host = host_of(kept.host)
+    disk = host.disk or Disk()
     found = [
         _cache(kept, disk),
         _splits(kept, disk),
         _partition(disk),
         _scheduler(kept, disk),
-        _governor(kept.host),
-        _temperature(disk, (kept.host.get("after") or {}).get("temperature_celsius")),
+        _governor(host),
+        _temperature(disk, host.after.temperature_celsius if host.after else None),
     ]
     return [each for each in found if each is not None]
 
 
-def _cache(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
+def _cache(kept: Manifest, disk: Disk) -> StoredWarning | None:
     writes = any(entry.spec.writes for entry in kept.plan)
-    if disk.get("write_cache") != "write back" or kept.durability != CACHED or not writes:
+    if disk.write_cache != "write back" or kept.durability != CACHED or not writes:
         return None
     return StoredWarning(
         "volatile_cache",
         "Writes counted as done when the disk had them in a cache that may be volatile",
-        {"write_cache": disk["write_cache"], "durability": CACHED},
+        {"write_cache": disk.write_cache, "durability": CACHED},
         "this is what an application sees that does not flush; with --durability fua or flush:N "
         "writes are measured that outlive a loss of power",
     )
 
 
-def _splits(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
-    most = disk.get("io_bytes_max")
+def _splits(kept: Manifest, disk: Disk) -> StoredWarning | None:
+    most = disk.io_bytes_max
     longest = [max((part.io_size or 0 for part in e.spec.parts), default=0) for e in kept.plan]
     split = [size for size in longest if most and size > most]
     if not split:
@@ -64,13 +62,13 @@ def _splits(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
         "this disk at a time",
         {"io_bytes_max": most, "longest_bytes": max(split), "runs": len(split)},
         "their response times are those of several I/Os: raise max_sectors_kb in "
-        f"/sys/block/{disk.get('name')}/queue, or leave these sizes out",
+        f"/sys/block/{disk.name}/queue, or leave these sizes out",
     )
 
 
-def _partition(disk: Mapping[str, Any]) -> StoredWarning | None:
-    begin = disk.get("partition_begin_bytes") or 0
-    block = max(disk.get("physical_block_bytes") or PAGE, PAGE)
+def _partition(disk: Disk) -> StoredWarning | None:
+    begin = disk.partition_begin_bytes or 0
+    block = max(disk.physical_block_bytes or PAGE, PAGE)
     if begin % block == 0:
         return None
     return StoredWarning(
@@ -82,8 +80,8 @@ def _partition(disk: Mapping[str, Any]) -> StoredWarning | None:
     )
 
 
-def _scheduler(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
-    scheduler = disk.get("scheduler")
+def _scheduler(kept: Manifest, disk: Disk) -> StoredWarning | None:
+    scheduler = disk.scheduler
     several = sum(
         entry.spec.depth > 1 or any(part.processes > 1 for part in entry.spec.parts)
         for entry in kept.plan
@@ -96,12 +94,12 @@ def _scheduler(kept: Manifest, disk: Mapping[str, Any]) -> StoredWarning | None:
         "decided which of them the disk got first",
         {"scheduler": scheduler, "runs": several},
         "order and merging are the kernel's: for those of the disk echo none > "
-        f"/sys/block/{disk.get('name')}/queue/scheduler",
+        f"/sys/block/{disk.name}/queue/scheduler",
     )
 
 
-def _governor(host: Mapping[str, Any]) -> StoredWarning | None:
-    governor = host.get("cpu_governor")
+def _governor(host: Host) -> StoredWarning | None:
+    governor = host.cpu_governor
     if governor not in CHANGING:
         return None
     return StoredWarning(
@@ -113,8 +111,8 @@ def _governor(host: Mapping[str, Any]) -> StoredWarning | None:
     )
 
 
-def _temperature(disk: Mapping[str, Any], after: float | None) -> StoredWarning | None:
-    told = {"began": disk.get("temperature_celsius"), "ended": after}
+def _temperature(disk: Disk, after: float | None) -> StoredWarning | None:
+    told = {"began": disk.temperature_celsius, "ended": after}
     known = {when: celsius for when, celsius in told.items() if celsius is not None}
     if max(known.values(), default=0) < HOT_CELSIUS:
         return None

@@ -3,11 +3,11 @@
 Those about its runs are gathered by `uflip.results.warnings`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import DeviceState, Doubt
+from uflip.data.manifest import DeviceState, Doubt, Host
 from uflip.data.phases import Interference
 from uflip.results.checks import CHECKS
 from uflip.results.circumstances import CIRCUMSTANCES
@@ -46,9 +46,7 @@ def about_interference(found: Interference | None) -> list[StoredWarning]:
     ]
 
 
-def about_conditions(
-    device: DeviceInfo, host: Mapping[str, Any], state: DeviceState
-) -> list[StoredWarning]:
+def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list[StoredWarning]:
     """Doubts that concern every run alike: the device's state, how it was opened, how busy it was.
 
     Parameters
@@ -110,7 +108,7 @@ def about_conditions(
                 "write the whole file once before, or let --size create it",
             )
         )
-    if (behind := host.get("virtual_disk")) is not None:
+    if (behind := host.virtual_disk) is not None:
         found.append(
             StoredWarning(
                 "virtual_disk",
@@ -121,7 +119,7 @@ def about_conditions(
                 "with runs on the same kind of disk",
             )
         )
-    load, cpus = host.get("load_average_1min"), host.get("cpus_usable") or host.get("cpus")
+    load, cpus = host.load_average_1min, host.cpus_usable or host.cpus
     if load is not None and cpus and load > BUSY_LOAD_PER_CPU * cpus:
         found.append(
             StoredWarning(
@@ -151,7 +149,7 @@ def about_the_files(proof: FolderProof) -> list[StoredWarning]:
                 "damaged",
                 f"{len(proof.lost)} of {len(proof.verdicts)} files are not what was written, and "
                 f"are left out ({named}{more})",
-                {"files": [each.as_dict() for each in proof.lost]},
+                {"files": [asdict(each) for each in proof.lost]},
                 "`uflip run --resume FOLDER` measures lost runs again; `uflip verify FOLDER` says "
                 "what each file is worth",
             )

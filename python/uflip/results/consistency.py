@@ -17,10 +17,10 @@ together allow, and than `AGREEMENT`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
-from typing import Any
+from typing import Any, cast
 
 from uflip.data.spec import Basic, Spec
-from uflip.data.summary import Repeated
+from uflip.data.summary import Characteristic, KeyCharacteristics, Repeated, Verdict
 from uflip.results.agreement import AGREEMENT
 
 BASELINE = "baseline"
@@ -32,7 +32,7 @@ OTHER_STATES = ("deallocate",)
 """Those whose runs meet the device in states of their own: alike, they need not take as long."""
 ONE = ("parallel_degree", "queue_depth", "incr", "partitions")
 """What is neutral at one."""
-VERDICTS_OVER = {
+VERDICTS_OVER: Mapping[Characteristic, tuple[str, ...]] = {
     "pause": ("SW", "RW"),
     "locality": ("SW", "RW"),
     "partitions": ("SW",),
@@ -175,23 +175,21 @@ def within(ratio: float, factor: float) -> bool:
 
 
 def only_what_repeats(
-    row: Mapping[str, Any], repeated: Mapping[str, Repeated | None]
-) -> dict[str, Any]:
+    row: KeyCharacteristics, repeated: Mapping[str, Repeated | None]
+) -> KeyCharacteristics:
     """Take back the verdicts of a row of key characteristics that are smaller than repeatability.
 
     What repeats to `REPEATS_WELL` is told whatever it is: "as much as" is then a verdict, too.
     """
-    told = dict(row)
+    told = row.copy()
     for name, labels in VERDICTS_OVER.items():
         worst, finding = worst_of(repeated, labels), row[name]
         if worst is None or finding["factor"] is None:
             continue
         limit = float(worst[1]["factor"])
         if limit > REPEATS_WELL and within(finding["factor"], limit):
-            told[name] = dict.fromkeys(finding) | {
-                "verdict": "not_repeatable",
-                "factor": finding["factor"],
-            }
+            blank = cast(Verdict, dict.fromkeys(finding))
+            told[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
     return told
 
 

@@ -18,17 +18,17 @@ can be read alone. The folder appears under its name only when it is complete.
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from uflip.data.document import plain
+from uflip.data.summary import Experiment
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.csv_text import cell
 from uflip.results.fio_job import write_jobs
 from uflip.results.jobs import OPS
 from uflip.results.store import Results, StoredRun
+from uflip.results.summarise import experiment
 
 FORMATS = ("csv", "parquet", "fio-job")
 
@@ -100,7 +100,7 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
         _check_addresses(results)
         write_jobs(results, folder)
         return
-    rows = [_summary_row(run, plain(results.summary_of([run]))) for run in results.runs]
+    rows = [_summary_row(run, experiment(results.summary_of([run]))) for run in results.runs]
     _write_rows(folder / "summary.csv", rows)
     if results.is_open_channel:
         _write_logs(results, folder / "logs", file_format)
@@ -180,33 +180,27 @@ def _constants(run: StoredRun) -> dict[str, str]:
     }
 
 
-def _summary_row(run: StoredRun, document: dict[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = dict(_constants(run))
-    row |= {name: document[name] for name in ("io_count", "io_ignore", "elapsed_ns")}
+def _summary_row(run: StoredRun, document: Experiment) -> Mapping[str, object]:
+    row: dict[str, object] = dict(_constants(run))
+    row["io_count"], row["io_ignore"] = document["io_count"], document["io_ignore"]
+    row["elapsed_ns"] = document["elapsed_ns"]
     row |= document["statistics"] or {}
     for name, component in document.get("components", {}).items():
-        for key, value in (component["statistics"] or {}).items():
-            row[f"{name}_{key}"] = value
+        row |= {f"{name}_{key}": value for key, value in (component["statistics"] or {}).items()}
     for cause, mean_ns in document.get("time_spent_ns", {}).items():
         row[f"mean_{cause}"] = mean_ns
-    for name, value in _flat_numbers(document.get("counters") or {}):
-        row[f"counter_{name}"] = value
+    for name, counted in document.get("counters", {}).items():
+        row[f"counter_{name}"] = counted
     if "write_amplification" in document:
         row["write_amplification"] = document["write_amplification"]
     return row
 
 
-def _flat_numbers(counters: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in counters.items():
-        if isinstance(value, (int, float)):
-            yield name, value
-
-
-def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _names(rows: Sequence[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+def _write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write dictionaries as CSV; a column that a row does not have, or None, stays empty."""
     names = _names(rows)
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:

@@ -108,7 +108,7 @@ def read_inside(run: "StoredRun") -> Inside | None:
         return None
     with native_errors():
         columns, _ = _native.read_inside(str(_of(run)), (about.bytes, about.digest))
-    found: dict[str, Any] = {name: np.asarray(column) for name, column in columns}
+    found: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns}
     valid = found.get("block_valid_and_one")
     try:
         channels, dies, pages_per_block, page_bytes = map(int, found["shape"])

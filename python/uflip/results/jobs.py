@@ -5,7 +5,7 @@ status, or a row a cycle of a block that is worn out. What is kept of it in numb
 is to doubt, is asked here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 
 from uflip import _native
 from uflip.data.manifest import PlanEntry
+from uflip.data.phases import Phases
+from uflip.data.run import About
 from uflip.data.run_summary import RunSummary, typed
 from uflip.results.warnings import StoredWarning
 from uflip.stats import summarise
@@ -42,7 +44,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
         ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios", "slow_episodes",
          "opening_ns")
     )  # fmt: skip
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "run": run.id,
         "pattern": run.pattern,
         "parameter": run.parameter,
@@ -78,7 +80,7 @@ def _times(log: _native.FlashTrace, number: int, op: str) -> np.ndarray:
     return of_this
 
 
-def _statistics(times: np.ndarray) -> dict[str, Any] | None:
+def _statistics(times: np.ndarray) -> dict[str, int | float | None] | None:
     return summarise(times).as_dict() if len(times) else None
 
 
@@ -89,7 +91,7 @@ class FlashExaminer:
     looked_at: int = 0
     _failed: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def look(self, entry: PlanEntry, log: Any, _about: Mapping[str, Any] | None = None) -> None:
+    def look(self, entry: PlanEntry, log: Any, _about: About | None = None) -> None:
         """Look at the log of a job."""
         self.looked_at += 1
         if "status" not in log.columns or entry.parameter == "first_page":
@@ -100,9 +102,7 @@ class FlashExaminer:
             name = log.statuses[int(np.bincount(failed).argmax())]
             self._failed.append((len(failed), entry.id, name))
 
-    def warnings(
-        self, _phases: Mapping[str, Any] | None, _plan: Sequence[PlanEntry]
-    ) -> list[StoredWarning]:
+    def warnings(self, _phases: Phases | None, _plan: Sequence[PlanEntry]) -> list[StoredWarning]:
         """One warning for all jobs with commands that failed."""
         if not self._failed:
             return []

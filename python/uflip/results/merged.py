@@ -5,7 +5,7 @@ benchmark is over (`summaries`); what is not kept is made from the run files, an
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from uflip.stats import summarise
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
 
-Document = dict[str, Any]
+Document = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,10 @@ def merged(parts: Sequence[Part]) -> RunSummary:
         }
     known = [counters for counters in (part.counters for part in parts) if counters is not None]
     if known:
-        document["counters"] = {name: sum(each[name] for each in known) for name in known[0]}
+        counted = {name: sum(each[name] for each in known) for name in known[0]}
         written = sum(written_bytes(trace) for trace in traces)
-        document["write_amplification"] = write_amplification(
-            document["counters"], first.page_bytes, written
-        )
+        document["counters"] = counted
+        document["write_amplification"] = write_amplification(counted, first.page_bytes, written)
     return typed(document)
 
 
@@ -119,7 +118,7 @@ def _mean(values: Sequence[np.ndarray]) -> float:
     return float(together.mean()) if len(together) else 0.0
 
 
-def _statistics(response_time_ns: np.ndarray) -> Document | None:
+def _statistics(response_time_ns: np.ndarray) -> Mapping[str, int | float | None] | None:
     return summarise(response_time_ns).as_dict() if len(response_time_ns) else None
 
 

@@ -110,7 +110,7 @@ class Operations:
         return found
 
 
-def operations_of(columns: Mapping[str, Any]) -> Operations | None:
+def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     """Make operations of the columns of a file; None where it is of before they were recorded.
 
     Raises

@@ -137,7 +137,7 @@ def examine_open_channel(folder: Path) -> list[Verdict]:
     Raises
     ------
     ResultsError
-        If a file cannot be looked at, or the ledger is of a newer version.
+        If a file cannot be inspected, or the ledger is of a newer version.
     """
     path = folder / OPEN_CHANNEL
     content = read_document(path, KIND)

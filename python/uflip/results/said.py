@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from uflip import _native
+from uflip.data import summary
 from uflip.data.summary import Certainty, Repetition
 from uflip.results.agreement import CLAIM, MANY, allowed_ns, begin_otherwise, student, together
 from uflip.results.columns import measured
 from uflip.results.ended import repetition
 
 
-def with_certainty(repetitions: Sequence[Repetition], slowest_ns: float | None) -> Certainty:
+def with_certainty(repetitions: Sequence[summary.Said], slowest_ns: float | None) -> Certainty:
     """What repetitions say together, and what the next round is decided by.
 
     Returns
@@ -44,7 +45,7 @@ def with_certainty(repetitions: Sequence[Repetition], slowest_ns: float | None) 
     }
 
 
-def _begin_alike(repetitions: Sequence[Repetition]) -> bool:
+def _begin_alike(repetitions: Sequence[summary.Said]) -> bool:
     """Whether all of few repetitions have a start-up, or none.
 
     What only some of them show at their beginning may be a slow episode like any other, which is

@@ -7,10 +7,8 @@ brand of the data on it, and the number that the kernel gave it, say so.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -34,7 +32,7 @@ class StateRecord:
         self.state = state
         """What is known; None where nothing is, or where it is not to be believed any more."""
 
-    def begin(self, request: Mapping[str, Any], total_ios: int) -> int:
+    def begin(self, request: Request, total_ios: int) -> int:
         """Note that a state is to be enforced; returns how many of its writes were made already."""
         known = self.state
         if known and known.state_id is None and known.request == dict(request):
@@ -44,7 +42,7 @@ class StateRecord:
                 uflip_version=_native.__version__,
                 updated_utc=_now(),
                 device=identity(self._info) | medium(self._info),
-                request=msgspec.convert(request, Request),
+                request=request,
                 total_ios=total_ios,
             )
         )

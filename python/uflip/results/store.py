@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.data.manifest import Manifest, PlanEntry
+from uflip.data.manifest import Manifest, PlanEntry, host_of
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
@@ -207,7 +207,7 @@ class Results:
             entry = kept.entry(run.id)
             assert entry is not None, "runs are of the plan"
             examiner.look(entry, run.log() if run.is_job else run.trace())
-        found = about_conditions(kept.device, kept.host, kept.state)
+        found = about_conditions(kept.device, host_of(kept.host), kept.state)
         found += about_circumstances(kept)
         found += about_interference(kept.interference)
         found += examiner.warnings(kept.phases, kept.plan)

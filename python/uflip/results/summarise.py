@@ -80,8 +80,7 @@ def summary(results: Results) -> Summary:
     for _, document in runs:
         document["together"] = together(document["repetitions"], slowest_ns)
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
-    row = characteristics(means, benchmarks).as_dict()
-    told = cast(KeyCharacteristics, only_what_repeats(row, repeated_to))
+    told = only_what_repeats(characteristics(means, benchmarks).as_dict(), repeated_to)
     return around(
         results,
         {

@@ -1,7 +1,7 @@
 """What a file of a result folder is worth: proven, or not, and why."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
 PROVEN: State = "proven"
@@ -47,7 +47,3 @@ class Verdict:
     def usable(self) -> bool:
         """Whether what is in it may be shown."""
         return self.state in (PROVEN, UNPROVEN)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)

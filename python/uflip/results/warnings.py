@@ -19,7 +19,7 @@ import numpy as np
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
-from uflip.data.run import metadata_of
+from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import Said, Warned
 from uflip.results.agreement import AGREEMENT, disagreement, together
@@ -49,7 +49,7 @@ class StoredWarning:
 
     code: str
     message: str
-    numbers: Mapping[str, Any]
+    numbers: Numbers
     advice: str
 
     def as_dict(self) -> Warned:
@@ -67,7 +67,7 @@ class Examiner:
     """Gathers the doubts of many runs into one warning per code."""
 
     device: DeviceInfo
-    harness: Mapping[str, Any]
+    harness: Mapping[str, float]
     looked_at: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
     _asked: dict[tuple[Question, tuple[Any, ...]], list[Said]] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Examiner:
     _paces: list[Pace] = field(default_factory=list)
     _met: dict[Question, list[float]] = field(default_factory=dict)
 
-    def look(self, entry: PlanEntry, trace: Any, about: Mapping[str, Any] | None = None) -> None:
+    def look(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
         """Ask every check about one run.
 
         Parameters
@@ -89,10 +89,11 @@ class Examiner:
             What is stored with a fresh one; a loaded one has it.
         """
         run_id, spec = entry.id, read_spec(trace.spec_json)
-        if about is None:
-            others = metadata_of(Path(run_id), trace.metadata_json).disturbed
-        else:
-            others = about.get("disturbed")
+        others: Mapping[str, int] | None = (
+            metadata_of(Path(run_id), trace.metadata_json).disturbed
+            if about is None
+            else about.get("disturbed")
+        )
         run = Examined(
             micro_benchmark=entry.micro_benchmark,
             spec=spec,
@@ -298,6 +299,8 @@ def _answer(key: tuple[Any, ...], repetitions: Sequence[Said]) -> Answer:
 
 def _readable(numbers: Numbers) -> dict[str, str]:
     return {
-        name.removesuffix("_ns"): format_duration_ns(value) if name.endswith("_ns") else str(value)
+        name.removesuffix("_ns"): format_duration_ns(value)
+        if name.endswith("_ns") and isinstance(value, int | float)
+        else str(value)
         for name, value in numbers.items()
     }

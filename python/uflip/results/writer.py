@@ -11,16 +11,18 @@ While it lives, the writer holds a lock on the folder: see `lock`.
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from uflip import _native
 from uflip.data import manifest
-from uflip.data.manifest import Manifest, PlanEntry, entry_of
+from uflip.data.manifest import Manifest, PlanEntry, entry_of, host_of
+from uflip.data.phases import Interference, Phases
+from uflip.data.run import About
 from uflip.data.summary import Certainty, Warned
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
@@ -56,8 +58,7 @@ class ResultsWriter:
         self._files = Files(path)
         self._manifest = content
         self._held = held
-        self._began = time.monotonic()
-        self._before_s = 0.0
+        self._began, self._before_s = time.monotonic(), 0.0
         self._found: FolderProof | None = None
         self.done: list[str] = []
         """Ids of the runs that were there when the benchmark went on."""
@@ -149,7 +150,7 @@ class ResultsWriter:
             self._manifest, warnings=tuple(of_the_plan(self._manifest.warnings))
         )
 
-    def note(self, key: str, value: Mapping[str, Any]) -> None:
+    def note(self, key: str, value: Phases | Interference) -> None:
         """Store what was found out about the device: `phases` or `interference`."""
         self._manifest = msgspec.structs.replace(self._manifest, **{key: dict(value)})
         self._keep()
@@ -231,7 +232,7 @@ class ResultsWriter:
         """What the manifest says now."""
         return self._manifest
 
-    def commit(self, run: Named, trace: Log, extra: Mapping[str, Any] | None = None) -> Path:
+    def commit(self, run: Named, trace: Log, extra: About | None = None) -> Path:
         """Store a finished run durably, before the next one starts.
 
         Parameters
@@ -291,25 +292,26 @@ class ResultsWriter:
         ResultsError
             If the manifest cannot be written; the runs are readable all the same.
         """
+        said = self._manifest
         if self.at_end is not None:
-            host = {**self._manifest.host, "after": msgspec.to_builtins(self.at_end())}
-            self._manifest = msgspec.structs.replace(self._manifest, host=host)
+            host = {**said.host, "after": msgspec.to_builtins(self.at_end())}
+            said = msgspec.structs.replace(said, host=host)
         seen: list[StoredWarning] = [
-            *about_conditions(self._manifest.device, self._manifest.host, self._manifest.state),
-            *about_circumstances(self._manifest),
-            *about_interference(self._manifest.interference),
-            *self._examiner.warnings(self._manifest.phases, self._manifest.plan),
+            *about_conditions(said.device, host_of(said.host), said.state),
+            *about_circumstances(said),
+            *about_interference(said.interference),
+            *self._examiner.warnings(said.phases, said.plan),
         ]
-        doubts = [dict(each) for each in warnings] + [each.as_dict() for each in seen]
+        doubts = [*warnings, *(each.as_dict() for each in seen)]
         try:
             self._manifest = msgspec.structs.replace(
-                self._manifest,
+                said,
                 status=msgspec.convert(status, manifest.Status),
                 finished_utc=utc_now(),
                 elapsed_s=round(self._before_s + time.monotonic() - self._began, 3),
                 warnings=(
-                    *self._manifest.warnings,
-                    *(msgspec.convert(each, manifest.Doubt) for each in doubts),
+                    *said.warnings,
+                    *(msgspec.convert(one, manifest.Doubt) for one in doubts),
                 ),
             )
             self._keep()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from uflip._native import Trace
@@ -122,12 +123,19 @@ def new_work(
         If the folder exists, or cannot be made.
     """
     worn = wear_of(plan.device) if wear is None else wear
-    host = host_provenance(sys.argv if command is None else command)
+    host = host_provenance(sys.argv if command is None else command) | {
+        "virtual_disk": behind_device(plan.device),
+        "disk": msgspec.to_builtins(beneath(plan.device)),
+    }
     writer = ResultsWriter.create(
         out,
         manifest_of(
             device=with_details(plan.device, wear=worn),
-            host=host | {"virtual_disk": behind_device(plan.device), "disk": beneath(plan.device)},
+            host=host
+            | {
+                "virtual_disk": behind_device(plan.device),
+                "disk": msgspec.to_builtins(beneath(plan.device)),
+            },
             harness=measure_harness(),
             scale=plan.scale,
             seed=plan.seed,

@@ -10,10 +10,9 @@ its sectors, or left out because they are neither reads nor writes) is a warning
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from uflip import _native, ends
 from uflip.data.device import DeviceInfo
@@ -42,6 +41,14 @@ SCALE = "replay"
 _MILLION = 1_000_000
 # Of a real device in an open loop: what NVMe drives take at a time without a queue before theirs.
 _QUEUE = 256
+
+
+class Recorded(TypedDict):
+    """What is read of what the native part says of a trace."""
+
+    bytes_written: int
+    end: int
+    left_out: dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +106,7 @@ def replay(
     """
     with native_errors():
         recording = _native.read_recording(str(wanted.trace), wanted.format)
-    summary = json.loads(recording.summary_json())
+    summary: Recorded = json.loads(recording.summary_json())
     writable = bool(summary["bytes_written"]) or request.size is not None
     if writable:
         request.check()
@@ -251,7 +258,7 @@ def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _
         return recording.fit(info.capacity_bytes, info.sector_bytes, wanted.fit, ppm)
 
 
-def _doubts(summary: Mapping[str, Any], ios: _native.Ios) -> tuple[Warned, ...]:
+def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[Warned, ...]:
     """Say what of a trace is not replayed as it was."""
     total = len(ios)
     found: list[Warned] = []

@@ -8,8 +8,8 @@ time.
 busy, and is no more than one queue of any NVMe device.
 """
 
+from uflip.data.summary import ResponseTime, Statistics
 from uflip.experiment import Context
-from uflip.microbench.finding import Run
 from uflip.microbench.mix import half_size
 from uflip.spec import Mix, baseline, mix
 from uflip.units import format_size
@@ -67,9 +67,15 @@ def too_small(context: Context, spec: Mix) -> str | None:
     )
 
 
-def tail(one: Run, other: Run) -> tuple[str, float, float]:
+PERCENTILES: tuple[tuple[ResponseTime, str], ...] = (
+    ("p99_ns", "p99"), ("p95_ns", "p95"), ("p50_ns", "the median"),
+)  # fmt: skip
+
+
+def tail(one: Statistics, other: Statistics) -> tuple[str, float, float]:
     """Return the highest percentile up to p99 that both samples support: its name, and both."""
-    for key, name in (("p99_ns", "p99"), ("p95_ns", "p95"), ("p50_ns", "the median")):
-        if one[key] is not None and other[key] is not None:
-            return name, one[key], other[key]
+    for key, name in PERCENTILES:
+        first, second = one[key], other[key]
+        if first is not None and second is not None:
+            return name, first, second
     return "the mean", one["mean_ns"], other["mean_ns"]

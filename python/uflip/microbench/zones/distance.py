@@ -58,8 +58,10 @@ def _describe(context: Context, pattern: str, distance: int) -> Spec:
 
 
 def read_ns(run: Run) -> float:
-    """Mean response time of the reads of a run [ns]."""
-    return float(run["components"]["second"]["statistics"]["mean_ns"])
+    """Mean response time of the reads of a run that has some [ns]."""
+    reads = run["components"]["second"]["statistics"]
+    assert reads is not None, "it has reads"
+    return reads["mean_ns"]
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:

@@ -7,7 +7,7 @@ page are drawn by `svg`.
 import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 from uflip.errors import UnavailableError
 from uflip.report import words
@@ -20,6 +20,26 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 Drawn = TypeVar("Drawn")
+
+Dashes = Any
+"""A line in matplotlib's words: "-", ":", or where a pattern begins and its lengths."""
+
+
+class LineLook(TypedDict, total=False):
+    """How a line is drawn, in matplotlib's words."""
+
+    color: str
+    linewidth: float
+    linestyle: Dashes
+    marker: str
+    markersize: float
+    markerfacecolor: str
+    markeredgecolor: str
+    markeredgewidth: float
+    alpha: float | None
+    label: str
+    zorder: float
+
 
 # Of a figure in inches, if nothing else is said.
 WIDTH = 8.6

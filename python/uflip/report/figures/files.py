@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.report.figures.canvas import only_text, styled
 from uflip.results import outputs, seals
@@ -48,7 +48,7 @@ def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str
     only_text(figure)
 
     # The same data gives the same file: no date, and ids that do not change.
-    dated: dict[str, dict[str, Any]] = {
+    dated: dict[str, dict[str, None]] = {
         ".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None},
     }  # fmt: skip
     with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):

@@ -10,12 +10,13 @@ what lies between two of them is left out.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uflip.report.figures import palette
+from uflip.report.figures.canvas import Dashes
 from uflip.results import Results, StoredRun
 from uflip.results.columns import as_array
 from uflip.results.summarise import BASELINE
@@ -66,7 +67,7 @@ def workload(pattern: str, ended_s: NDArray[np.float64]) -> Workload:
     return Workload(pattern, seconds, counts / (seconds / windows))
 
 
-def draw_on(axis: "Axes", workloads: Sequence[Workload], dashes: Mapping[str, Any]) -> None:
+def draw_on(axis: "Axes", workloads: Sequence[Workload], dashes: Mapping[str, Dashes]) -> None:
     """Draw them along one time axis, with a number above each, and dashes by their patterns."""
     begins = [0.0, *accumulate(each.seconds for each in workloads)]
     named = set()

@@ -20,7 +20,7 @@ from uflip.microbench.words import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import history, lingering, palette, phases, sweep, traces, varied
-from uflip.report.figures.canvas import new_figure, styled
+from uflip.report.figures.canvas import Dashes, new_figure, styled
 from uflip.report.figures.chart import Axis, Chart, Level, Line, Panel
 from uflip.report.figures.plotted import figure_of, on_axes
 from uflip.report.words import axis_name
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COLUMN, PAGE = 3.4, 7.0
 """Widths [inches]."""
 HEIGHT = 2.5
-DASHES: Mapping[str, Any] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1, 1)), "RW": ":"}
+DASHES: Mapping[str, Dashes] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1, 1)), "RW": ":"}
 SMALL = 7.0
 """Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
 RELATIVE, TRACES, PHASES, PAUSE = "locality-relative", "traces", "phases", "pause"

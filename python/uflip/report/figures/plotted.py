@@ -1,10 +1,17 @@
 """A chart drawn with matplotlib: for files, and on axes of somebody else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from uflip.report.figures.axes import number as written
-from uflip.report.figures.canvas import INCH, mark_simulated, new_figure, outside_legend
+from uflip.report.figures.canvas import (
+    INCH,
+    Dashes,
+    LineLook,
+    mark_simulated,
+    new_figure,
+    outside_legend,
+)
 from uflip.report.figures.chart import (
     Area,
     Axis,
@@ -80,7 +87,7 @@ def handles(entries: "Sequence[Line | Box]") -> "list[Artist]":
     ]
 
 
-def _look(line: Line) -> dict[str, Any]:
+def _look(line: Line) -> LineLook:
     """How a line is drawn, in matplotlib's words."""
     is_dash = line.marker == "_"
     return {
@@ -97,7 +104,7 @@ def _look(line: Line) -> dict[str, Any]:
     }
 
 
-def _dashes(dashes: Sequence[float]) -> Any:
+def _dashes(dashes: Sequence[float]) -> Dashes:
     return (0, tuple(dashes)) if dashes else "-"
 
 
@@ -116,8 +123,11 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
                 color=mark.color, lw=mark.width, alpha=mark.alpha, zorder=order,
             )  # fmt: skip
         case Level():
-            look: Mapping[str, Any] = {
-                "color": mark.color, "lw": mark.width, "ls": _dashes(mark.dashes), "zorder": order,
+            look: LineLook = {
+                "color": mark.color,
+                "linewidth": mark.width,
+                "linestyle": _dashes(mark.dashes),
+                "zorder": order,
             }  # fmt: skip
             if mark.upright:
                 axis.axvline(mark.at, ymax=mark.part, **look)

@@ -7,18 +7,18 @@ where the report counts relocated pages a collected block.
 **Ambiguous** Names that vary beside it: a line for each combination of their values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import new_figure
+from uflip.report.figures.canvas import Dashes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEIGHT = 3.4
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
+DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
 MARKERS = "oDsv"
 MOST_LINES = 4
 """So many can be told apart without colour."""
@@ -39,7 +39,7 @@ class Point:
         Bytes programmed over bytes written; None where none were.
     """
 
-    values: dict[str, Any]
+    values: Mapping[str, str | int | float]
     iops: float | None
     write_amplification: float | None
 
@@ -64,7 +64,10 @@ def lines_of(points: Sequence[Point], name: str) -> dict[str, list[Point]]:
     for point in points:
         beside = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
         found.setdefault(beside, []).append(point)
-    return {words: sorted(some, key=lambda one: one.values[name]) for words, some in found.items()}
+    return {
+        words: sorted(some, key=lambda one: float(one.values[name]))
+        for words, some in found.items()
+    }
 
 
 def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
@@ -76,7 +79,7 @@ def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
     measures = ("kIOPS", _kiops), ("write amplification", _amplification)
     for axis, (what, of) in zip(axes, measures, strict=True):
         for place, (words, some) in enumerate(list(lines.items())[:MOST_LINES]):
-            pairs = [(scale * point.values[name], of(point)) for point in some]
+            pairs = [(scale * float(point.values[name]), of(point)) for point in some]
             known = [(x, y) for x, y in pairs if y is not None]
             axis.plot(
                 [x for x, _ in known],

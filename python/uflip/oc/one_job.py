@@ -1,0 +1,110 @@
+"""What one job over physical addresses amounts to, as FOX prints it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from uflip import _native
+from uflip.microbench.open_channel.series import ERASE, READ, WRITE, Series, mb_per_s
+from uflip.oc.benchmark import Times, times_summary
+
+OPERATIONS = ("read", "write", "erase")
+"""Words of the numbers in the column `op`."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A command that failed: when, where, of which thread, how many addresses, and why."""
+
+    thread: int
+    submit_ns: int
+    op: str
+    channel: int
+    lun: int
+    block: int
+    page: int
+    failed: int
+    status: str
+
+
+@dataclass(frozen=True)
+class OneJob:
+    """What a job amounts to.
+
+    Attributes
+    ----------
+    elapsed_ns : int
+        From the first submission to the last completion [ns].
+    commands : int
+        How many.
+    mb_per_s, commands_per_s : float
+        Throughput.
+    reads, writes, erases : Times or None
+        Response times; None without any.
+    failed : int
+        Commands of which an address failed.
+    failures : dict
+        Status -> commands that ended with it.
+    first_failure : Failure or None
+        The first of them.
+    """
+
+    elapsed_ns: int
+    commands: int
+    mb_per_s: float
+    commands_per_s: float
+    reads: Times | None
+    writes: Times | None
+    erases: Times | None
+    failed: int
+    failures: dict[str, int]
+    first_failure: Failure | None
+
+
+def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
+    """Say what the log of a job amounts to.
+
+    Parameters
+    ----------
+    trace : FlashTrace
+        Of a job over pages.
+    sector_bytes : int
+        Of its device [bytes].
+    """
+    series = Series.of(trace)
+    numbers = np.asarray(trace.column("status"))
+    names, counts = np.unique(numbers[numbers > 0], return_counts=True)
+    failures = {trace.statuses[n]: int(c) for n, c in zip(names, counts, strict=True)}
+    return OneJob(
+        elapsed_ns=trace.elapsed_ns(),
+        commands=len(trace),
+        mb_per_s=mb_per_s(trace, sector_bytes),
+        commands_per_s=len(trace) / trace.elapsed_ns() * 1e9,
+        reads=times_summary(series, READ),
+        writes=times_summary(series, WRITE),
+        erases=times_summary(series, ERASE),
+        failed=series.failed,
+        failures=failures,
+        first_failure=_first_failure(trace) if failures else None,
+    )
+
+
+def _first_failure(trace: _native.FlashTrace) -> Failure:
+    """Say which command failed first, and where."""
+    failed = np.flatnonzero(np.asarray(trace.column("failed")))
+    row = int(failed[np.argmin(np.asarray(trace.column("submit_ns"))[failed])])
+
+    def of(name: str) -> int:
+        return int(np.asarray(trace.column(name))[row])
+
+    return Failure(
+        thread=of("thread"),
+        submit_ns=of("submit_ns"),
+        op=OPERATIONS[of("op")],
+        channel=of("channel"),
+        lun=of("lun"),
+        block=of("block"),
+        page=of("page"),
+        failed=of("failed"),
+        status=trace.statuses[of("status")],
+    )

@@ -1,0 +1,85 @@
+"""A device is brought into a state and left in it: what `uflip prepare` does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+from uflip import ends
+from uflip.data.device import DeviceInfo
+from uflip.device.opened import Device
+from uflip.methodology import Enforcement
+from uflip.results.state_record import StateRecord
+from uflip.session.events import OnEvent
+from uflip.session.opening import open_watched
+from uflip.session.state import bring_into_state, record_of
+
+Done = Literal["was", "enforced"]
+
+
+class Opening(TypedDict):
+    """How it is opened; see `uflip.open_device`."""
+
+    size: int | None
+    buffered: bool
+    data: str
+    destroy: str | None
+    io_timeout_ns: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What became of it: whether it was in that state already, and where that is noted."""
+
+    done: Done
+    record: StateRecord | None
+
+
+def prepare(
+    url: str,
+    info: DeviceInfo,
+    wanted: Enforcement,
+    on_event: OnEvent,
+    *,
+    record: Path | None,
+    again: bool,
+    afterwards: Callable[[Device], None],
+    **opening: Unpack[Opening],
+) -> Prepared:
+    """Bring a device into a state, unless it is in it already.
+
+    Parameters
+    ----------
+    url : str
+        The device.
+    info : DeviceInfo
+        From `inspect_device`, with the same options.
+    wanted : Enforcement
+        The state.
+    on_event : callable
+        Told what is done.
+    record : Path or None
+        Where the state is noted; None: where it goes without saying.
+    again : bool
+        Also if it is in that state.
+    afterwards : callable
+        Given the device when it is in that state, and was brought into it.
+    **opening
+        As `Opening` has it.
+
+    Returns
+    -------
+    Prepared
+    """
+    with (
+        ends.shielded(),
+        open_watched(url, info, on_event, **opening) as opened,
+    ):
+        kept = record_of(opened.info, url, record)
+        known = kept.state if kept else None
+        there = known and known.request == wanted.request and known.state_id == wanted.state_id
+        if there and not again:
+            return Prepared("was", kept)
+        bring_into_state(opened, wanted, kept, on_event)
+        afterwards(opened)
+    return Prepared("enforced", kept)
