@@ -1,7 +1,6 @@
 """`uflip deallocate`: tell a device, or a part of it, that nobody needs what is there any more."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,11 +16,6 @@ from uflip.cli.common import (
 from uflip.device.guard import check_before_all
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
-from uflip.errors import UsageError
-
-if TYPE_CHECKING:
-    from uflip.data.device import DeviceInfo
-    from uflip.spec import Basic
 
 EPILOG = """\b
 Examples:
@@ -34,8 +28,6 @@ Examples:
 What was stored there is lost, as if it had been written over; blkdiscard, fstrim and hdparm do the
 same. What reads and writes cost afterwards: uflip run DEVICE --suite today --only deallocate
 """
-LONGEST = 128 << 20
-"""A trim is no longer than any other I/O [bytes]."""
 
 
 @click.command("deallocate", epilog=EPILOG)
@@ -89,12 +81,13 @@ def command(
     from uflip.cli.terminal import echo, echo_json
     from uflip.cli.watching import Watching
     from uflip.device.catalogue import inspect_device
+    from uflip.session.deallocating import trims_of
     from uflip.session.opening import open_watched
     from uflip.units import format_duration_ns, format_size
 
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
-    trims = _trims(info, target_offset, target_size)
+    trims = trims_of(info, target_offset, target_size)
     size_bytes = sum(each.ios * each.io_bytes for each in trims)
     count = sum(each.ios for each in trims)
     told: dict[str, object] = {
@@ -134,39 +127,3 @@ def command(
         echo_json(told)
     elif not quiet:
         echo(text)
-
-
-def _trims(info: "DeviceInfo", begin: int, size: int | None) -> "list[Basic]":
-    """Cut a range into trims of one size, and a shorter one for the rest."""
-    from uflip.spec import basic
-    from uflip.units import format_size
-
-    end = info.capacity_bytes if size is None else begin + size
-    if not info.details.deallocates:
-        raise UsageError(
-            "The device has no command to deallocate",
-            where="DEVICE",
-            got=info.url,
-            allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
-            action="choose another device",
-        )
-    if begin >= end or end > info.capacity_bytes or (begin | end) % info.sector_bytes:
-        raise UsageError(
-            "That is no range of the device",
-            where="--target-offset, --target-size",
-            got=f"bytes {begin} to {end}",
-            allowed=f"whole sectors of {info.sector_bytes} bytes, up to byte "
-            f"{info.capacity_bytes} ({format_size(info.capacity_bytes)})",
-            action="choose another range",
-        )
-    whole = (end - begin) // LONGEST
-    pieces = [(begin, LONGEST, whole)] if whole else []
-    if rest := end - begin - whole * LONGEST:
-        pieces.append((end - rest, rest, 1))
-    return [
-        basic(
-            "trim", "sequential", io_size=each, target_offset=at, target_size=each * count,
-            io_count=count, io_ignore=0,
-        )
-        for at, each, count in pieces
-    ]  # fmt: skip

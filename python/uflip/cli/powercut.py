@@ -15,8 +15,7 @@ from uflip.cli.common import (
 from uflip.cli.terminal import echo_json
 from uflip.data.document import plain
 from uflip.data.power import PowerLoss
-from uflip.device.url import SNAPSHOT, parse_url
-from uflip.errors import UsageError
+from uflip.device.catalogue import with_power_loss
 from uflip.spec import BASELINES, baseline
 from uflip.units import format_duration_ns
 
@@ -31,9 +30,6 @@ Examples:
 A device without [power_loss] in its profile gets power_loss_protection=false and
 spare_read_bytes=16. Each cut is one more on the device that recovered from the last.
 """
-
-ADDED = {"power_loss_protection": "false", "spare_read_bytes": "16"}
-"""What a profile without `[power_loss]` gets."""
 
 HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "read", "ready in")
 
@@ -95,7 +91,7 @@ def command(
     """Cut the power of the simulated DEVICE while it works, let it recover, and say what was lost
     and how long it took to be ready again.
     """
-    url = _with_power_loss(device)
+    url = with_power_loss(device)
     specs = [
         baseline(pattern, io_size=io_size, io_count=1_000_000, seed=seed + number)
         for number in range(cuts)
@@ -110,30 +106,6 @@ def command(
         _echo_one(found[0])
     else:
         echo_table(HEAD, [_row(number, each) for number, each in enumerate(found, 1)], left=0)
-
-
-def _with_power_loss(device: str) -> str:
-    """Name a simulated device that can lose its power."""
-    target = parse_url(device)
-    if target.kind != "sim":
-        raise UsageError(
-            "Only the power of a simulated device can be cut",
-            where="DEVICE",
-            got=device,
-            allowed="sim:NAME",
-            action="name a simulated device; `uflip devices` lists them",
-        )
-    if target.name.endswith(SNAPSHOT):
-        return device
-    given = dict(target.overrides)
-    if not given.keys() & ADDED.keys():
-        from uflip.device.catalogue import inspect_device
-
-        profile = inspect_device(device, any_interface=True).details.profile or {}
-        if "power_loss" in profile:
-            return device
-    added = "&".join(f"{key}={value}" for key, value in ADDED.items() if key not in given)
-    return f"{device}{'&' if given else '?'}{added}" if added else device
 
 
 def _row(number: int, loss: PowerLoss) -> tuple[str, ...]:

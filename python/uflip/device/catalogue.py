@@ -16,9 +16,12 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_null
 from uflip.device.options import SMALLEST_SECTOR, check_options
 from uflip.device.simulated import inspect_sim
-from uflip.device.url import DeviceUrl, parse_url
-from uflip.errors import DeviceError, native_errors
+from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
+from uflip.errors import DeviceError, UsageError, native_errors
 from uflip.profiles import profile_names, read_profile
+
+POWER_LOSS = {"power_loss_protection": "false", "spare_read_bytes": "16"}
+"""What a profile without `[power_loss]` gets."""
 
 
 def inspect_device(
@@ -133,6 +136,39 @@ def _sector_bytes_below(folder: Path) -> int:
         except (OSError, ValueError):
             continue
     return SMALLEST_SECTOR
+
+
+def with_power_loss(device: str) -> str:
+    """Name a simulated device that can lose its power: a profile that has no such table gets one.
+
+    Raises
+    ------
+    UsageError
+        For a device that is not simulated.
+
+    Examples
+    --------
+    >>> with_power_loss("sim:demo")
+    'sim:demo?power_loss_protection=false&spare_read_bytes=16'
+    """
+    target = parse_url(device)
+    if target.kind != "sim":
+        raise UsageError(
+            "Only the power of a simulated device can be cut",
+            where="DEVICE",
+            got=device,
+            allowed="sim:NAME",
+            action="name a simulated device; `uflip devices` lists them",
+        )
+    if target.name.endswith(SNAPSHOT):
+        return device
+    given = dict(target.overrides)
+    if not given.keys() & POWER_LOSS.keys():
+        profile = inspect_device(device, any_interface=True).details.profile or {}
+        if "power_loss" in profile:
+            return device
+    added = "&".join(f"{key}={value}" for key, value in POWER_LOSS.items() if key not in given)
+    return f"{device}{'&' if given else '?'}{added}" if added else device
 
 
 def known_devices() -> list[KnownDevice]:

@@ -1,0 +1,63 @@
+"""A range of a device as trims: what `uflip deallocate` carries out."""
+
+from uflip.data.device import DeviceInfo
+from uflip.errors import UsageError
+from uflip.spec import Basic, basic
+from uflip.units import format_size
+
+LONGEST = 128 << 20
+"""A trim is no longer than any other I/O [bytes]."""
+
+
+def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
+    """Cut a range into trims of one size, and a shorter one for the rest.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device.
+    begin : int
+        Where the range begins [bytes].
+    size : int or None
+        How long it is [bytes]; None: up to the end of the device.
+
+    Raises
+    ------
+    UsageError
+        If the device cannot deallocate, or has no such range.
+
+    Examples
+    --------
+    >>> from uflip import inspect_device
+    >>> [(each.io_bytes, each.ios) for each in trims_of(inspect_device("sim:demo"), 0, 300 << 20)]
+    [(134217728, 2), (46137344, 1)]
+    """
+    end = info.capacity_bytes if size is None else begin + size
+    if not info.details.deallocates:
+        raise UsageError(
+            "The device has no command to deallocate",
+            where="DEVICE",
+            got=info.url,
+            allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
+            action="choose another device",
+        )
+    if begin >= end or end > info.capacity_bytes or (begin | end) % info.sector_bytes:
+        raise UsageError(
+            "That is no range of the device",
+            where="--target-offset, --target-size",
+            got=f"bytes {begin} to {end}",
+            allowed=f"whole sectors of {info.sector_bytes} bytes, up to byte "
+            f"{info.capacity_bytes} ({format_size(info.capacity_bytes)})",
+            action="choose another range",
+        )
+    whole = (end - begin) // LONGEST
+    pieces = [(begin, LONGEST, whole)] if whole else []
+    if rest := end - begin - whole * LONGEST:
+        pieces.append((end - rest, rest, 1))
+    return [
+        basic(
+            "trim", "sequential", io_size=each, target_offset=at, target_size=each * count,
+            io_count=count, io_ignore=0,
+        )
+        for at, each, count in pieces
+    ]  # fmt: skip
