@@ -67,9 +67,13 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which `uflip` is the one that belongs to this Python."""
+    """Return an environment in which `uflip` is the one that belongs to this Python.
+
+    How far a command is, which a slow machine tells, is no part of what it prints.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | {"PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+    ours = {"PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "UFLIP_PROGRESS": "0"}
+    return os.environ | ours | {"PYTHONUTF8": "1"}
 
 
 class Page:

@@ -26,9 +26,10 @@ from uflip.microbench.open_channel.oc0 import MIXES
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, degrees
 from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
-from uflip.oc.benchmark import document, measure
+from uflip.oc.benchmark import document, layout, measure
 from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit
 from uflip.oc.session import Session, check_unused, choose_sacrifice
+from uflip.reproduce import oc as reproduced
 
 # Another geometry than the paper's: 3 channels of 2 LUNs, one plane, small blocks.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
@@ -397,3 +398,15 @@ def test_what_does_not_fit_is_said_before_anything_is_done(
 def test_info_tells_the_geometry() -> None:
     done = uflip("info", "sim:dfc", "--json")
     assert json.loads(done.out)["details"]["geometry"]["vector_max"] == 64
+
+
+def test_each_job_is_one_step_of_a_reproduction() -> None:
+    """However often it tells that it is over: its progress may, and the session does."""
+    told: list[tuple[float, str]] = []
+    session = reproduced.session(lambda done, name: told.append((done, name)))
+    first, second, *_ = layout(session.place, ["oc2"])
+
+    for job in (first, second):
+        for share in (0.0, 0.5, 1.0, 1.0):
+            session.on_step(job.id, share)
+    assert told == [(1, first.id), (2, second.id)]

@@ -103,12 +103,12 @@ def session(on_step: OnStep, **overrides: int) -> Session:
     """Open a device of its own at the paper's scale; every job that is over is a step."""
     query = "&".join(f"{key}={value}" for key, value in overrides.items())
     device = open_flash_device(DEVICE + (f"?{query}" if query else ""))
-    done = 0
+    over: set[str] = set()
 
     def told(name: str, share: float) -> None:
-        nonlocal done
-        if share == 1.0:
-            done += 1
-            on_step(done, name)
+        # The last of what a job tells of itself may be that it is over, too.
+        if share == 1.0 and name not in over:
+            over.add(name)
+            on_step(len(over), name)
 
     return Session(device, SCALES["standard"], on_step=told)

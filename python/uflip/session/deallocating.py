@@ -1,8 +1,8 @@
 """A range of a device as trims: what `uflip deallocate` carries out."""
 
 from uflip.data.device import DeviceInfo
+from uflip.data.spec import Basic
 from uflip.errors import UsageError
-from uflip.spec import Basic, basic
 from uflip.units import format_size
 
 LONGEST = 128 << 20
@@ -55,7 +55,7 @@ def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
     if rest := end - begin - whole * LONGEST:
         pieces.append((end - rest, rest, 1))
     return [
-        basic(
+        Basic(
             "trim", "sequential", io_size=each, target_offset=at, target_size=each * count,
             io_count=count, io_ignore=0,
         )

@@ -52,8 +52,8 @@ ALL_LUNS = {"writes": "300", "reads": "400"}
 """With 32 threads [MB/s], in the text."""
 
 ONE_LUN = {
-    "writes": "table2/writes_a_thread_a_LUN/1",
-    "reads": "table2/reads_a_thread_a_LUN/1",
+    "writes": "table2/writes_a_thread_per_LUN/1",
+    "reads": "table2/reads_a_thread_per_LUN/1",
 }
 MIXES = tuple(mix for mix in oc0.MIXES if len(set(mix)) > 1)
 SHARES = tuple(share for share, mix in oc3.SHARES.items() if len(set(mix)) > 1)
