@@ -22,7 +22,7 @@ from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, sweep
 
 URL = "sim:demo?blocks_per_die=256"
-WRITES = baseline("RW", io_size="4k", io_count=50_000)
+KINDS = ("threads", "processes", "dask")
 NOTHINGS = 2000
 # One worker and two, in turn; the quicker ones count, which others on the machine disturbed least.
 ROUNDS = 3
@@ -49,9 +49,10 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def swept(points: int) -> Any:
-    """Sweep so many devices."""
-    return sweep(URL, WRITES, {"spare_factor": Range(0.1, 0.5)}, sample=Sample("lhs", points))
+def swept(points: int, ios: int) -> Any:
+    """Sweep so many devices, with so many writes each."""
+    writes = baseline("RW", io_size="4k", io_count=ios)
+    return sweep(URL, writes, {"spare_factor": Range(0.1, 0.5)}, sample=Sample("lhs", points))
 
 
 def waited(duration_s: float, _point: int) -> None:
@@ -59,16 +60,16 @@ def waited(duration_s: float, _point: int) -> None:
     time.sleep(duration_s)
 
 
-def measure(kind: str, points: int, duration_s: float) -> None:
+def measure(kind: str, points: int, ios: int, duration_s: float) -> None:
     """Print what one kind of executor costs."""
     alone, both = [], []
     for _ in range(ROUNDS):
         with made(kind, 1):
-            swept(4)  # whoever works has loaded what it takes
-            alone.append(seconds(partial(swept, points)))
+            swept(4, ios)  # whoever works has loaded what it takes
+            alone.append(seconds(partial(swept, points, ios)))
         with made(kind, 2):
-            swept(8)
-            both.append(seconds(partial(swept, points)))
+            swept(8, ios)
+            both.append(seconds(partial(swept, points, ios)))
     quickest, quicker = min(alone), min(both)
     with made(kind, 2):
         tasks = 20
@@ -82,10 +83,10 @@ def measure(kind: str, points: int, duration_s: float) -> None:
     )
 
 
-def killing(points: int, every_s: float) -> None:
+def killing(points: int, ios: int, every_s: float) -> None:
     """Sweep while workers are killed, and compare with threads."""
     with using(Threads()):
-        expected = swept(points)
+        expected = swept(points, ios)
     over, killed = threading.Event(), 0
     with made("dask", 2) as executor:
         client = executor._client  # type: ignore[attr-defined]
@@ -101,7 +102,7 @@ def killing(points: int, every_s: float) -> None:
         killer.start()
         try:
             began = time.perf_counter()
-            rows = swept(points)
+            rows = swept(points, ios)
             lasted = time.perf_counter() - began
         finally:
             over.set()
@@ -114,15 +115,17 @@ def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=60)
+    parser.add_argument("--ios", type=int, default=50_000, help="writes of a point")
+    parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--kill-every", type=float, default=0.0)
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with cache.switched_off():
-        for kind in ("threads", "processes", "dask"):
-            measure(kind, given.points, given.seconds)
+        for kind in given.kinds:
+            measure(kind, given.points, given.ios, given.seconds)
         if given.kill_every:
-            killing(given.points, given.kill_every)
+            killing(given.points, given.ios, given.kill_every)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

@@ -55,11 +55,19 @@ def results(session: "Session", who: Account | None, wanted: Wanted) -> Found:
     query = _matching(session, who, wanted)
     start = place_at(wanted.after, wanted.before)
     order = order_named(wanted.sort, SORTS)
+    some, total = query.with_only_columns(Result.id).limit(MOST_COUNTED + 1), None
+    if wanted.text:
+        # What a word leaves cannot be foreseen as what a filter leaves: looked up first, and once.
+        ids = session.scalars(some).all()
+        total = len(ids)
+        if total <= MOST_COUNTED:
+            query = rows.results().where(Result.id.in_(ids))
     found = page(session, query, order, Result.id, wanted.per_page, start)
-    if start is None and found.after is None:
-        return Found(found, len(found.rows))
-    some = query.with_only_columns(Result.id).limit(MOST_COUNTED + 1).subquery()
-    return Found(found, session.scalar(select(func.count()).select_from(some)) or 0)
+    if total is None and start is None and found.after is None:
+        total = len(found.rows)
+    if total is None:
+        total = session.scalar(select(func.count()).select_from(some.subquery())) or 0
+    return Found(found, total)
 
 
 def every(session: "Session", who: Account | None, wanted: Wanted, most: int) -> Iterator[Row[Any]]:
