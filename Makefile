@@ -57,7 +57,7 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
-	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py
+	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zoned_disk.py
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_hostile.py tests/python/test_mutations.py
 	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)
 	tools/fuzz.sh $$(($(SOAK_SECONDS) / 6))

@@ -275,8 +275,10 @@ class Recording:
 
     def __len__(self) -> int: ...
     def summary_json(self) -> str:
-        """format, ios, reads, bytes_read, bytes_written, end (of the last byte), span_ns (None
-        without times), left_out (what is no read or write, how often), sources."""
+        """format, ios, reads, bytes_read, bytes_written, bytes_trimmed, end (of the last byte),
+        span_ns (None without times), left_out (what is not replayed, how often), sources."""
+    def without_trims(self) -> Recording:
+        """The same for a device that has no command to deallocate; `left_out` counts them."""
     def fit(self, capacity_bytes: int, sector_bytes: int, how: str, speed_ppm: int | None) -> Ios:
         """A list for a device; `how` is refuse, wrap or scale. At the times that were recorded,
         speed_ppm / 1,000,000 times as fast; with None each I/O after the one before."""

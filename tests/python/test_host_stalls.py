@@ -18,6 +18,8 @@ from uflip.device.opening import open_device
 from uflip.results import Results
 from uflip.results.checks import CHECKS, Examined
 from uflip.spec import basic
+from uflip.web import slow
+from uflip.web.open_run import OpenRun
 
 INTERVAL_NS, COUNT, STOPPED_S = 2_000_000, 700, 0.15
 (CHECK,) = (check for check in CHECKS if check.code == "host_stalls")
@@ -64,6 +66,11 @@ def test_a_process_that_is_stopped_is_told_of(here: Path) -> None:
     (warning,) = (one for one in results.manifest.warnings if one.code == "host_stalls")
     assert warning.numbers["worst"]["longest_ns"] == gaps.max()
     assert "host_stalls" in uflip("show", "out", "--json").out
+    opened = OpenRun(results, run)
+    assert slow.one(opened, at).get("host_gap_ns") == gaps[at]
+    # What slow ones have in common is looked for by marks: this is one of them.
+    marks = dict(slow._marks(opened, 0, COUNT, 0, COUNT))
+    assert (marks["the host", "let it wait more than 50 µs"] == (gaps > 50_000)).all()
 
 
 def test_in_virtual_time_there_is_no_host() -> None:

@@ -364,6 +364,7 @@ def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
         "partition_begin_bytes": 63 * 512,
         "temperature_celsius": 71.85,
         "unknown": (),
+        "group_rates": {},
     }
     (tmp_path / "sys/devices/pci0/nvme/nvme0/nvme0n1/device/model").unlink()
     known = beneath(info, tmp_path / "sys")
@@ -447,7 +448,9 @@ def test_a_disk_is_asked_again_when_its_benchmark_is_over(
     monkeypatch.setattr(
         carrying_out, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
     )
-    assert carrying_out.after(info).temperature_celsius == 71.85
+    told = carrying_out.after(info, (0, 0))
+    assert told.temperature_celsius == 71.85
+    assert told.stolen_share is None or 0 <= told.stolen_share <= 1
     out = tmp_path / "out"
     device = open_device(f"file:{tmp_path / 'scratch'}", size=1 << 20, buffered=True)
     plan = single.plan_of(

@@ -74,6 +74,36 @@ def test_what_only_reads_writes_nothing(here: Path) -> None:
     assert (refused.code, Path("other").exists()) == (3, False), "somebody else's file"
 
 
+TRIMS = "fio version 2 iolog\na write 0 65536\na trim 0 32768\na read 0 4096\n"
+
+
+def test_trims_of_others_are_replayed_where_the_device_can(here: Path) -> None:
+    Path("trims").write_text(TRIMS)
+    for device, size in ((SMALL, ()), ("file:scratch.bin", ("--size", "4MiB"))):
+        results, trace = replayed(Path("trims"), device, Path(f"out-{device[:3]}"), *size)
+        assert ios_of(trace) == [(0, 65536, 1), (0, 32768, 2), (0, 4096, 0)]
+        assert "trace_left_out" not in [each["code"] for each in results.warnings]
+    content = Path("scratch.bin").read_bytes()
+    assert content[:32768] == bytes(32768), "there is a hole now"
+    assert content[32768:65536] != bytes(32768)
+
+
+def test_where_it_cannot_trims_are_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "trims").write_text(TRIMS)
+    results, trace = replayed(tmp_path / "trims", "sim:zns", tmp_path / "out")
+    assert ios_of(trace) == [(0, 65536, 1), (0, 4096, 0)]
+    (told,) = (each for each in results.warnings if each["code"] == "trace_left_out")
+    assert told["numbers"] == {"trim": 1}
+
+
+def test_what_only_trims_changes_a_device(here: Path) -> None:
+    Path("trims").write_text("fio version 2 iolog\na trim 0 4096\n")
+    Path("mine").write_bytes(b"x" * 8192)
+    refused = uflip("replay", "trims", "file:mine", "--out", "other")
+    assert (refused.code, Path("other").exists()) == (3, False), "somebody else's file"
+    assert Path("mine").read_bytes() == b"x" * 8192
+
+
 def test_in_an_open_loop_ios_arrive_when_they_did(tmp_path: Path) -> None:
     _, trace = replayed(FIO, SMALL, tmp_path / "as-it-was", "--speed", "1")
     times = [int(line.split()[0]) for line in FIO.read_text().splitlines() if " 4096" in line or

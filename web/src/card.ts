@@ -15,6 +15,7 @@ export function draw(node: HTMLElement, io: Plain, around: () => void, close: ()
       ["offset", io.offset_bytes === undefined ? "" : `${count(io.offset_bytes)} B (${bytes(io.offset_bytes)})`],
       ["submitted", duration(io.submit_ns - io.begin_ns)],
       ["rest before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],
+      ["the host let it wait", io.host_gap_ns ? duration(io.host_gap_ns) : ""],
       ["stream", io.stream ? io.stream : ""], ["part of", io.ignored ? "the start-up" : ""],
     ]),
     io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not say what the time went into."),

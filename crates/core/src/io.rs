@@ -1,5 +1,7 @@
 //! One I/O as a host sees it.
 
+use std::fmt;
+
 use crate::Bytes;
 
 /// uFLIP's `Mode`: read or write; and ours: trim, and the commands of zoned devices.
@@ -99,4 +101,13 @@ pub struct Io {
     /// Of a write: the stream that the host says it belongs to, for a device that keeps several apart; 0
     /// where the host says nothing.
     pub stream: u8,
+}
+
+/// As an error begins: "A read of 4 KiB at byte 0".
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.mode.name();
+        let article = if name.starts_with(['a', 'o']) { "An" } else { "A" };
+        write!(f, "{article} {name} of {} at byte {}", self.size, self.offset.0)
+    }
 }

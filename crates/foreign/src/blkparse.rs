@@ -2,9 +2,9 @@
 //!
 //! **Source**: blkparse(1), "default output format": device, CPU, number, seconds, process id, action,
 //! RWBS, then "sector + count" in sectors of 512 bytes.
-//! **Faithful**: reads and writes with their times, as they were queued (Q), or where nothing was, as
+//! **Faithful**: reads, writes and discards with their times, as they were queued (Q), or where nothing was, as
 //! they were issued to the device (D).
-//! **Simplified**: devices lie side by side. Discards, flushes and commands are counted, and not replayed.
+//! **Simplified**: devices lie side by side. Flushes and commands are counted, and not replayed.
 //! **Ambiguous**: lines that are no event (messages, the summary at the end) say nothing about I/Os.
 
 use uflip_core::Mode;
@@ -48,10 +48,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
         let mode = match rwbs.trim_start_matches('F').chars().next() {
             Some('R') => Mode::Read,
             Some('W') => Mode::Write,
-            Some('D') => {
-                into.leave_out("discard");
-                continue;
-            }
+            Some('D') => Mode::Trim,
             _ if rwbs.starts_with('F') => {
                 into.leave_out("flush");
                 continue;

@@ -1,9 +1,9 @@
 //! fio's I/O logs, versions 2 and 3 (`fio --write_iolog=FILE`).
 //!
 //! **Source**: fio's documentation, "Trace file format v2" and "v3" (HOWTO); what fio 3.33 writes.
-//! **Faithful**: reads and writes with their offsets and lengths; in version 3 their times [µs]; in
+//! **Faithful**: reads, writes and trims with their offsets and lengths; in version 3 their times [µs]; in
 //! version 2 waits, which are relative to the wait before [µs].
-//! **Simplified**: files lie side by side. Syncs and trims are counted, and not replayed.
+//! **Simplified**: files lie side by side. Syncs are counted, and not replayed.
 //! **Ambiguous**: a name of a file may hold blanks, which the format does not quote: the action is looked
 //! for from the end of the line.
 
@@ -58,16 +58,13 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
         let mode = match action {
             "read" => Mode::Read,
             "write" => Mode::Write,
+            "trim" => Mode::Trim,
             "sync" => {
                 recorded.leave_out("sync");
                 continue;
             }
             "datasync" => {
                 recorded.leave_out("datasync");
-                continue;
-            }
-            "trim" => {
-                recorded.leave_out("trim");
                 continue;
             }
             "wait" => {

@@ -6,7 +6,7 @@
 //!
 //! A file of others may hold anything. It is read line by line, with a limit for each line and for the
 //! number of I/Os; whatever is wrong is an error that names the line. Nothing is guessed: a line that is
-//! no I/O although it looks like one is an error, and what is left out on purpose (a discard, a flush) is
+//! no I/O although it looks like one is an error, and what is left out on purpose (a flush, a command) is
 //! counted by its name.
 
 mod blkparse;
@@ -122,7 +122,7 @@ pub fn read_from(input: &mut dyn BufRead, place: &str, format: Option<&str>) -> 
     };
     let mut recorded = (reader.read)(&mut lines).map_err(wrong)?;
     if recorded.ios.is_empty() {
-        let got = format!("no read and no write in {} lines", lines.number());
+        let got = format!("no read, write or trim in {} lines", lines.number());
         return Err(wrong(Wrong { line: 0, got, allowed: "at least one I/O".to_owned() }));
     }
     recorded.format = reader.name;

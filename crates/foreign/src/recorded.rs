@@ -21,7 +21,7 @@ pub struct RecordedIo {
     pub offset: u64,
     /// How long it was [bytes]; not 0.
     pub size: u64,
-    /// Read or write.
+    /// Read, write or trim.
     pub mode: Mode,
     /// When [ns], from any instant; in order.
     pub at: u64,
@@ -38,7 +38,7 @@ pub struct Recorded {
     pub ios: Vec<RecordedIo>,
     /// Whether the trace says when each was.
     pub has_times: bool,
-    /// What is no read or write, by its name, and how often it was.
+    /// What is not replayed, by its name, and how often it was.
     pub left_out: BTreeMap<&'static str, u64>,
     /// The files or disks, in the order in which they appear.
     pub sources: Vec<String>,
@@ -67,6 +67,17 @@ impl Recorded {
         }
         self.ios.push(RecordedIo { offset, size, mode, at, source });
         Ok(())
+    }
+
+    /// The same for a device that has no command to deallocate.
+    #[must_use]
+    pub fn without_trims(&self) -> Recorded {
+        let mut left = self.clone();
+        left.ios.retain(|io| io.mode != Mode::Trim);
+        for _ in left.ios.len()..self.ios.len() {
+            left.leave_out("trim");
+        }
+        left
     }
 
     /// Count something that is no I/O.

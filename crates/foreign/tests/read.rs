@@ -52,9 +52,15 @@ fn version_2_has_waits() {
                 /dev/sda sync 0 0\n/dev/sda trim 0 4096\n/dev/sda read 0 512\n/dev/sda close\n";
     let recorded = of(text).unwrap();
     let expected = [(0, 4096, false, 0), (8192, 512, true, 100_000), (0, 512, false, 150_000)];
-    assert_eq!(rows(&recorded), expected);
-    let left_out: Vec<_> = recorded.left_out.iter().collect();
-    assert_eq!(left_out, [(&"sync", &1), (&"trim", &1)]);
+    assert_eq!(recorded.ios[2].mode, Mode::Trim);
+    assert_eq!(
+        (recorded.ios[2].offset, recorded.ios[2].size, recorded.ios[2].at),
+        (0, 4096, 150_000)
+    );
+    assert_eq!(recorded.left_out.iter().collect::<Vec<_>>(), [(&"sync", &1)]);
+    let without = recorded.without_trims();
+    assert_eq!(rows(&without), expected);
+    assert_eq!(without.left_out.iter().collect::<Vec<_>>(), [(&"sync", &1), (&"trim", &1)]);
     assert!(!of("fio version 2 iolog\na read 0 1\n").unwrap().has_times);
 }
 
@@ -69,11 +75,15 @@ fn blkparse_is_read_by_what_was_queued() {
         (3000 * 512, 8192, true, 123_701_758),
         (16 * 512, 4096, false, 2_123_701_758),
     ];
-    assert_eq!(rows(&recorded), expected);
-    assert_eq!(recorded.left_out.iter().collect::<Vec<_>>(), [(&"discard", &1), (&"flush", &1)]);
+    assert_eq!(rows(&recorded.without_trims()), expected);
+    assert_eq!(recorded.left_out.iter().collect::<Vec<_>>(), [(&"flush", &1)]);
+    let discards: Vec<_> = recorded.ios.iter().filter(|io| io.mode == Mode::Trim).collect();
+    let (discard, more) = discards.split_first().unwrap();
+    assert_eq!((discard.offset, discard.size, more.len()), (4096 * 512, 2048 * 512, 0));
     // A trace of what was issued only.
+    let is_issued = |line: &&str| line.split_whitespace().nth(5) == Some("D");
     let text = include_str!("data/blkparse-1.2.txt");
-    let issued: Vec<&str> = text.lines().filter(|line| line.contains("  D ")).collect();
+    let issued: Vec<&str> = text.lines().filter(is_issued).collect();
     let issued = of(&issued.join("\n")).unwrap();
     assert_eq!(rows(&issued)[..1], [(223_490 * 512, 4096, true, 0)]);
     assert_eq!(rows(&issued)[1].3, 154_929 - 3_229);
@@ -104,7 +114,7 @@ fn what_is_wrong_is_named_by_its_line() {
         ("fio version 2 iolog\na eat 1 5\n", "trace:2", "eat"),
         ("fio version 2 iolog\na read 1 99999999999999999999\n", "trace:2", "9999"),
         ("fio version 3 iolog\nx a read 1 5\n", "trace:2", "x a read"),
-        ("fio version 2 iolog\n", "trace", "no read and no write"),
+        ("fio version 2 iolog\n", "trace", "no read, write or trim"),
         ("1,h,0,Read,0,512,1\n1,h,0,Eat,0,512,1\n", "trace:2", "Eat"),
         ("1,h,0,Read,0,512,1\n1,h,0,Read,0,512\n", "trace:2", "512"),
         ("8,0 0 1 0.000000000 697 Q W 2 + x [cp]\n", "trace:1", "+ x"),

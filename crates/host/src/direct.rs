@@ -224,8 +224,7 @@ impl DirectDevice {
     }
 
     fn explained(&self, request: &Io, moved: isize, error: &std::io::Error) -> Error {
-        let verb = request.mode.name();
-        let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
+        let what = format!("{request} failed");
         if moved >= 0 {
             return Error::device(what)
                 .at(&self.info.url)
@@ -235,6 +234,8 @@ impl DirectDevice {
         let action = match error.raw_os_error() {
             _ if request.mode == Mode::Trim => not_deallocated(error),
             _ if request.mode.is_of_zones() => zoned::refused(error),
+            Some(libc::ETOOMANYREFS) => zoned::TOO_MANY_OPEN,
+            Some(libc::EOVERFLOW) => zoned::TOO_MANY_ACTIVE,
             Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
             Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
             Some(libc::EOPNOTSUPP) => "this file system has no durable writes: see --durability",

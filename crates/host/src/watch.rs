@@ -98,9 +98,8 @@ impl Watch {
     }
 
     fn error(&self, io: Io, taken: Nanos, limit: Nanos) -> Error {
-        let verb = io.mode.name();
         let seconds = |time: Nanos| format!("{:.1} s", time.0 as f64 / 1e9);
-        Error::device(format!("A {verb} of {} at byte {} does not end", io.size, io.offset.0))
+        Error::device(format!("{io} does not end"))
             .at(&self.url)
             .got(format!("no answer for {}", seconds(taken)))
             .allowed(format!("{} (--io-timeout)", seconds(limit)))

@@ -71,6 +71,13 @@ pub(crate) fn manage(file: &File, mode: Mode, offset: Bytes, size: Bytes) -> boo
     unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) == 0 }
 }
 
+/// What Linux answers with where a device refuses a command or a write because of its limits:
+/// `BLK_STS_ZONE_OPEN_RESOURCE` and `BLK_STS_ZONE_ACTIVE_RESOURCE` as error numbers.
+pub(crate) const TOO_MANY_OPEN: &str = "as many zones are open as the device allows \
+     (max_open_zones): close or finish one; `uflip zones DEVICE` lists them";
+pub(crate) const TOO_MANY_ACTIVE: &str = "as many zones are open or closed as the device allows \
+     (max_active_zones): finish or reset one; `uflip zones DEVICE` lists them";
+
 /// What to do where a command to a zone fails.
 pub(crate) fn refused(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
@@ -79,6 +86,8 @@ pub(crate) fn refused(error: &std::io::Error) -> &'static str {
         }
         Some(libc::EINVAL) => "name whole zones: where one begins, and how long it is",
         Some(libc::EBADF | libc::EACCES | libc::EPERM) => "open it for writing",
+        Some(libc::ETOOMANYREFS) => TOO_MANY_OPEN,
+        Some(libc::EOVERFLOW) => TOO_MANY_ACTIVE,
         Some(libc::EIO) => "the zone is in no state for that: `uflip zones DEVICE` says",
         _ => "see the system's message above",
     }

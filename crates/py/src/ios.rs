@@ -50,12 +50,17 @@ impl Recording {
             "reads": recorded.ios.iter().filter(|io| io.mode == Mode::Read).count(),
             "bytes_read": bytes(Mode::Read),
             "bytes_written": bytes(Mode::Write),
+            "bytes_trimmed": bytes(Mode::Trim),
             "end": recorded.end(),
             "span_ns": recorded.has_times.then(|| recorded.span()),
             "left_out": recorded.left_out,
             "sources": recorded.sources,
         })
         .to_string()
+    }
+
+    fn without_trims(&self) -> Recording {
+        Recording { recorded: self.recorded.without_trims() }
     }
 
     fn fit(

@@ -350,8 +350,7 @@ impl Device for NbdDevice {
         let done = self.do_it(request);
         let completed = uflip_host::now();
         done.map_err(|error| {
-            let verb = request.mode.name();
-            let what = format!("A {verb} of {} at byte {} failed", request.size, request.offset.0);
+            let what = format!("{request} failed");
             Error::os(what, &self.info.url, &error).action("see what the server says")
         })?;
         Ok(self.finished.push(submitted, completed))

@@ -187,7 +187,10 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Disk(Struct, frozen=True):
-    """The disk beneath a target, see `uflip.device.beneath`; None what is not known."""
+    """The disk beneath a target, see `uflip.device.beneath`; None what is not known.
+
+    `group_rates` is what a control group allows, see `uflip.device.control_group`.
+    """
 
     name: Text = ""
     model: Text | None = None
@@ -201,14 +204,20 @@ class Disk(Struct, frozen=True):
     physical_block_bytes: Count | None = None
     io_bytes_max: Count | None = None
     queue_requests: Count | None = None
+    group_rates: dict[Text, Count] = {}
     unknown: tuple[Text, ...] = ()
 
 
 class After(Struct, frozen=True):
-    """What a real device said when its benchmark was over."""
+    """What a real device said when its benchmark was over, and what its host was kept from.
+
+    `stolen_share` is of the time that the processors were wanted since the benchmark began, or was
+    resumed: so much of it a hypervisor gave to others.
+    """
 
     temperature_celsius: float | None = None
     wear: Wear | None = None
+    stolen_share: float | None = None
 
 
 class Host(Struct, frozen=True):
@@ -221,6 +230,7 @@ class Host(Struct, frozen=True):
     load_average_1min: float | None = None
     cpus: Count | None = None
     cpus_usable: Count | None = None
+    cpus_of_group: float | None = None
     memory_bytes: Count | None = None
     command_line: tuple[Text, ...] = ()
 

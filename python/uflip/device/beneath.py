@@ -2,6 +2,7 @@
 
     file ─▶ file system ─▶ partition ─▶ queue of the disk ─▶ disk
                            begins at    scheduler, splits    cache, blocks, temperature
+                                        rates of a group
 
 **Source** Linux, `Documentation/ABI/stable/sysfs-block`; `hwmon` for temperatures.
 **Faithful** A file is traced to the disk that its file system is on, a partition to its disk.
@@ -17,6 +18,7 @@ from msgspec.structs import asdict, replace
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Disk
+from uflip.device.control_group import limits_of_group
 from uflip.device.virtual import number_of, place_of
 
 SECTOR = 512
@@ -60,6 +62,7 @@ def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
         physical_block_bytes=_number(queue / "physical_block_size", 1),
         io_bytes_max=_number(queue / "max_sectors_kb", 1 << 10),
         queue_requests=_number(queue / "nr_requests", 1),
+        group_rates=limits_of_group(_device_number(disk)).disk,
     )
     unknown = sorted(name for name, value in asdict(told).items() if value is None)
     return replace(told, unknown=tuple(unknown))
@@ -75,6 +78,11 @@ def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | Non
     """
     told = beneath(info, system)
     return None if told is None else told.temperature_celsius
+
+
+def _device_number(disk: Path) -> tuple[int, int] | None:
+    major, _, minor = _line(disk / "dev").partition(":")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
 
 
 def _transport(disk: Path) -> str | None:

@@ -115,6 +115,8 @@ def describe_wear(wear: Wear, size_bytes: int) -> str:
     '0.5 % of the rated endurance, for 93.13 GiB written; the device says 5 % are used'
     >>> describe_wear(of_smart_log(0, 10**12), 10**11)
     'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device says 0 % are used'
+    >>> describe_wear(of_smart_log(0, 10**8), 174 * 10**6)
+    'less than 174 % of the rated endurance, for 165.94 MiB written; the device says 0 % are used'
     """
     used = ""
     if wear.percentage_used is not None:
@@ -124,4 +126,5 @@ def describe_wear(wear: Wear, size_bytes: int) -> str:
         return "; ".join(part for part in (f"unknown: {wear.unknown}", used) if part)
     bound = "" if wear.bound == BOUNDS[0] else f"{wear.bound} "
     written = format_size(size_bytes)
-    return f"{bound}{100 * share:.2g} % of the rated endurance, for {written} written; {used}"
+    percent = f"{100 * share:.2g}" if share < 1 else f"{100 * share:.0f}"
+    return f"{bound}{percent} % of the rated endurance, for {written} written; {used}"

@@ -4,7 +4,7 @@ What is doubted was noted when the benchmark began (`device.beneath`, `results.p
 no fault of the device. Where something could not be read nothing is said about it.
 """
 
-from uflip.data.manifest import Disk, Host, Manifest, host_of
+from uflip.data.manifest import After, Disk, Host, Manifest, host_of
 from uflip.durability import CACHED
 from uflip.results.warnings import StoredWarning
 
@@ -12,11 +12,13 @@ from uflip.results.warnings import StoredWarning
 PAGE = 4096
 # Disks are rated up to 70 °C, and slow down beyond.
 HOT_CELSIUS = 70
+# One I/O in a hundred may be late by what was stolen then: a p99 is the host's.
+STOLEN_SHARE = 0.01
 # Governors that change the pace of the processor by how busy it was.
 CHANGING = ("powersave", "ondemand", "conservative", "schedutil")
 CIRCUMSTANCES = (
     "volatile_cache", "split_ios", "misaligned_partition", "scheduler_between", "changing_pace",
-    "hot_disk",
+    "hot_disk", "limited_by_group", "stolen_time",
 )  # fmt: skip
 
 
@@ -25,14 +27,16 @@ def about_circumstances(kept: Manifest) -> list[StoredWarning]:
     if not kept.device.real:
         return []
     host = host_of(kept.host)
-    disk = host.disk or Disk()
+    disk, after = host.disk or Disk(), host.after or After()
     found = [
         _cache(kept, disk),
         _splits(kept, disk),
         _partition(disk),
         _scheduler(kept, disk),
         _governor(host),
-        _temperature(disk, host.after.temperature_celsius if host.after else None),
+        _temperature(disk, after.temperature_celsius),
+        _group(disk, host),
+        _stolen(after.stolen_share),
     ]
     return [each for each in found if each is not None]
 
@@ -122,4 +126,33 @@ def _temperature(disk: Disk, after: float | None) -> StoredWarning | None:
         f"The disk had {hot}",
         {"temperature_celsius": max(known.values())},
         "disks slow down when they are hot: cool it, wait, and measure again",
+    )
+
+
+def _group(disk: Disk, host: Host) -> StoredWarning | None:
+    found: dict[str, float] = dict(disk.group_rates)
+    if host.cpus_of_group is not None:
+        found["cpus"] = host.cpus_of_group
+    if not found:
+        return None
+    told = ", ".join(f"{name} {limit:g}" for name, limit in found.items())
+    return StoredWarning(
+        "limited_by_group",
+        f"The control group of the benchmark held it back: {told}",
+        found,
+        "the limit was measured where the device is quicker: repeat outside of the container or "
+        "service, or without cpu.max and io.max (CPUQuota=, IOReadBandwidthMax= of systemd)",
+    )
+
+
+def _stolen(share: float | None) -> StoredWarning | None:
+    if share is None or share <= STOLEN_SHARE:
+        return None
+    return StoredWarning(
+        "stolen_time",
+        f"{share:.1%} of the processor time that this machine wanted went to others of its host",
+        {"stolen_share": share, "limit": STOLEN_SHARE},
+        f"beyond {STOLEN_SHARE:.0%} one I/O in {1 / STOLEN_SHARE:.0f} can be late because nobody "
+        "was there to submit it or to see it end: trust medians more than high percentiles, or "
+        "measure on a machine of its own",
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from uflip import _native
+from uflip.device.control_group import limits_of_group
 
 # Reading a version from a checkout is a courtesy; it must never hold up a benchmark.
 GIT_TIMEOUT_S = 2.0
@@ -43,6 +44,7 @@ def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
         "cpu_model": _cpu_model(),
         "cpus": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)),
+        "cpus_of_group": _below(limits_of_group(None).cpus, len(os.sched_getaffinity(0))),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "cpu_governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clock_source": _first_line(
@@ -53,6 +55,24 @@ def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
         "command_line": [Path(word).name if not i else word for i, word in enumerate(command_line)],
         "executable": Path(sys.executable).name,
     }
+
+
+def _below(limit: float | None, most: float) -> float | None:
+    return limit if limit is not None and limit < most else None
+
+
+def processor_time(system: Path = Path("/proc/stat")) -> tuple[int, int]:
+    """Return how much time of all processors was stolen by a hypervisor, and how much was wanted.
+
+    Both since the start of the system, in ticks; zeros where the system does not say. What was
+    wanted is what was worked and what was stolen: a processor that idles has nothing stolen.
+    """
+    try:
+        words = system.read_text(encoding="utf-8").split("\n", 1)[0].split()
+        user, nice, kernel, _idle, _waiting, interrupt, soft, stolen = map(int, words[1:9])
+    except (OSError, ValueError):
+        return 0, 0
+    return stolen, user + nice + kernel + interrupt + soft + stolen
 
 
 def _first_line(path: str) -> str | None:

@@ -27,6 +27,7 @@ from uflip.methodology import (
 )
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.beginning import manifest_of
+from uflip.results.provenance import processor_time
 from uflip.results.state_record import StateRecord
 from uflip.session.events import OnEvent, RunsBegin, ignore
 
@@ -68,7 +69,7 @@ class Work:
         """
         done = self.writer.done
         if self.device.info.real:
-            self.writer.at_end = partial(after, self.device.info)
+            self.writer.at_end = partial(after, self.device.info, processor_time())
         on_event(RunsBegin(self.plan, estimate(self.plan), len(done)))
         execute(
             self.plan,
@@ -83,9 +84,14 @@ class Work:
         )
 
 
-def after(info: DeviceInfo) -> After:
-    """Ask a real device again, when its benchmark is over, what was asked before the first run."""
-    return After(temperature_of(info), wear_of(info))
+def after(info: DeviceInfo, before: tuple[int, int]) -> After:
+    """Ask a real device again, when its benchmark is over, what was asked before the first run.
+
+    `before` is what `processor_time` said then.
+    """
+    stolen, wanted = (now - then for now, then in zip(processor_time(), before, strict=True))
+    share = round(stolen / wanted, 4) if wanted > 0 else None
+    return After(temperature_of(info), wear_of(info), share)
 
 
 def new_work(

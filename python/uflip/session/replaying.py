@@ -47,6 +47,7 @@ class Recorded(TypedDict):
     """What is read of what the native part says of a trace."""
 
     bytes_written: int
+    bytes_trimmed: int
     end: int
     left_out: dict[str, int]
 
@@ -107,12 +108,15 @@ def replay(
     with native_errors():
         recording = _native.read_recording(str(wanted.trace), wanted.format)
     summary: Recorded = json.loads(recording.summary_json())
-    writable = bool(summary["bytes_written"]) or request.size is not None
+    changes = summary["bytes_written"] or summary["bytes_trimmed"]
+    writable = bool(changes) or request.size is not None
     if writable:
         request.check()
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
     info = request.inspect()
+    recording = _possible(recording, info)
+    summary = json.loads(recording.summary_json())
     ios = _fitted(recording, wanted, info)
     run = _run_of(wanted, info, ios)
     durability, doubts = request.durability_of(), _doubts(summary, ios)
@@ -202,6 +206,7 @@ def resume(
 def _the_same(writer: ResultsWriter, recording: _native.Recording, wanted: Replay) -> _native.Ios:
     """Return the I/Os of a replay that goes on; others are refused."""
     kept = writer.manifest
+    recording = _possible(recording, kept.device)
     spec = kept.plan[0].spec if kept.plan else None
     if not isinstance(spec, ReplaySpec):
         raise UsageError(
@@ -241,6 +246,11 @@ def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
         unit="",
         spec=read_spec(ios.spec_json(depth)),
     )
+
+
+def _possible(recording: _native.Recording, info: DeviceInfo) -> _native.Recording:
+    """Leave out what a device has no command for."""
+    return recording if info.details.deallocates else recording.without_trims()
 
 
 def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _native.Ios:
@@ -288,7 +298,8 @@ def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[Warned, ...]:
                 "code": "trace_left_out",
                 "message": f"Not everything in the trace was replayed: {listed}",
                 "numbers": left_out,
-                "advice": "only reads and writes are; see docs/how-to/replay-a-trace.md",
+                "advice": "reads and writes are, and trims where the device can; see "
+                "docs/how-to/replay-a-trace.md",
             }
         )
     return tuple(found)

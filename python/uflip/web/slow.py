@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from uflip.data.spec import MODES
 from uflip.report.words import cause_name
+from uflip.results.checks import STALL_NS
+from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
 from uflip.web.grid import PIECE
 from uflip.web.open_run import OpenRun
@@ -222,6 +224,9 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
         yield from _addresses(run, low, high)
     if run.has("submit_ns"):
         yield from _rests(run, low, high)
+    if run.has(HOST_GAP):
+        stalled = run.column(HOST_GAP, low, high) > STALL_NS
+        yield ("the host", f"let it wait more than {format_duration_ns(STALL_NS)}"), stalled
     part = (np.arange(low, high) - start) * EIGHTS // max(stop - start, 1)
     for each in range(EIGHTS):
         yield ("place", f"part {each + 1} of {EIGHTS} of the stretch"), part == each

@@ -82,6 +82,7 @@ class Io(TypedDict):
     component: NotRequired[int]
     ignored: NotRequired[int]
     idle_before_ns: NotRequired[int]
+    host_gap_ns: NotRequired[int]
     flash: NotRequired[Flash]
 
 

@@ -1,0 +1,134 @@
+"""What the control group of this process allows it: a share of the processors, a rate of the disk.
+
+::
+
+    /proc/self/cgroup       which group this is, of each hierarchy
+    /proc/self/mountinfo    where a hierarchy is mounted
+    group ─▶ its parent ─▶ … ─▶ root of the mount      the tightest limit on the way holds
+
+**Source** Linux, `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, `io.max`), `cgroup-v1/` and
+`scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`, `blkio.throttle.*`); proc(5).
+**Faithful** Both versions, side by side where a machine has both; limits of groups above hold too.
+**Simplified** Weights, latency targets and limits of memory are left out: they hold back only where
+others want the same.
+**Ambiguous** What cannot be read is no limit: a group above the root of the mount may have one.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+# A rate as `io.max` names it -> the file that version 1 has for it.
+RATES = {
+    "rbps": "blkio.throttle.read_bps_device",
+    "wbps": "blkio.throttle.write_bps_device",
+    "riops": "blkio.throttle.read_iops_device",
+    "wiops": "blkio.throttle.write_iops_device",
+}
+Number = tuple[int, int]
+
+
+class GroupLimits(Struct, frozen=True):
+    """What a control group allows; None, or no entry, where nothing is limited.
+
+    Attributes
+    ----------
+    cpus : float or None
+        So many processors' time.
+    disk : dict of str to int
+        `rbps`, `wbps` [bytes/s], `riops`, `wiops` [I/Os/s] of the disk that was asked about.
+    """
+
+    cpus: float | None = None
+    disk: dict[str, int] = {}
+
+
+def limits_of_group(disk: Number | None, process: Path = Path("/proc/self")) -> GroupLimits:
+    """Read what limits this process, and its I/Os to a disk.
+
+    Parameters
+    ----------
+    disk : tuple of int or None
+        Major and minor number of the disk; None asks for none.
+    process : Path
+        Where the kernel tells of the process.
+
+    Examples
+    --------
+    >>> limits_of_group(None).disk
+    {}
+    """
+    cpus: list[float] = []
+    rates: dict[str, list[int]] = {name: [] for name in RATES}
+    for group in _groups(process):
+        cpus += _cpus(group)
+        if disk is not None:
+            for name, rate in _rates(group, disk):
+                rates[name].append(rate)
+    return GroupLimits(
+        min(cpus, default=None), {name: min(each) for name, each in rates.items() if each}
+    )
+
+
+def _groups(process: Path) -> Iterator[Path]:
+    """Go through the groups of a process and those above, of every hierarchy that is mounted."""
+    mounts = list(_mounts(process))
+    for line in _lines(process / "cgroup"):
+        _, controllers, path = line.split(":", 2)
+        wanted = set(controllers.split(",")) if controllers else {"cgroup2"}
+        for root, place, has in mounts:
+            if not wanted & has:
+                continue
+            inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
+            group = place / inside
+            yield group
+            yield from (above for above in group.parents if above.is_relative_to(place))
+            break
+
+
+def _mounts(process: Path) -> Iterator[tuple[str, Path, set[str]]]:
+    """Yield root, place and controllers of each mount of control groups."""
+    for line in _lines(process / "mountinfo"):
+        before, _, after = line.partition(" - ")
+        words, told = before.split(), after.split()
+        if told[:1] == ["cgroup2"]:
+            yield words[3], Path(words[4]), {"cgroup2"}
+        elif told[:1] == ["cgroup"]:
+            yield words[3], Path(words[4]), set(told[2].split(","))
+
+
+def _cpus(group: Path) -> Iterator[float]:
+    quota, period = _words(group / "cpu.max", 2)
+    if not quota:
+        (quota,) = _words(group / "cpu.cfs_quota_us", 1)
+        (period,) = _words(group / "cpu.cfs_period_us", 1)
+    if quota.isdigit() and period.isdigit() and int(period):
+        yield int(quota) / int(period)
+
+
+def _rates(group: Path, disk: Number) -> Iterator[tuple[str, int]]:
+    which = f"{disk[0]}:{disk[1]}"
+    for line in _lines(group / "io.max"):
+        found, *limits = line.split()
+        for name, _, rate in (limit.partition("=") for limit in limits if found == which):
+            if name in RATES and rate.isdigit():
+                yield name, int(rate)
+    for name, file in RATES.items():
+        for line in _lines(group / file):
+            found, _, rate = line.partition(" ")
+            if found == which and rate.isdigit():
+                yield name, int(rate)
+
+
+def _words(path: Path, count: int) -> list[str]:
+    """Return so many words of a file's first line, empty ones where there are less."""
+    words = next(iter(_lines(path)), "").split()
+    return (words + [""] * count)[:count]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,201 @@
+"""What holds on a zoned block device: run in a guest by `tests/python/test_zoned_disk.py`.
+
+What uflip says of zones is held against `blkzone report` of util-linux, which asks the kernel
+itself.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import uflip
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
+from uflip.errors import DeviceError, UflipError
+from uflip.results import Results
+from uflip.spec import basic
+
+DISK = "/dev/nvme0n1"
+KIB, MIB = 1 << 10, 1 << 20
+ZONE, CAPACITY, ZONES = 16 * MIB, 12 * MIB, 64
+OPEN, ACTIVE = 8, 12
+TOKEN = f"QEMU_NVMe_Ctrl:guest:{ZONES * ZONE}"
+STATES = {
+    "em": "empty", "oi": "implicitly_open", "oe": "explicitly_open", "cl": "closed", "fu": "full",
+}  # fmt: skip
+
+
+class Known(NamedTuple):
+    """A zone as the kernel tells of it [bytes]."""
+
+    start: int
+    capacity: int
+    written: int
+    state: str
+
+
+def kernel_tells() -> list[Known]:
+    """Return what `blkzone` says of all zones."""
+    told = subprocess.run(["blkzone", "report", DISK], capture_output=True, text=True, check=True)
+    found = re.findall(
+        r"start: (0x\w+), len 0x\w+, cap (0x\w+), wptr (0x\w+) .*zcond: ?\d+\((\w\w)\)", told.stdout
+    )
+    zones = []
+    for start, capacity, pointer, state in found:
+        at, most, written = (512 * int(number, 16) for number in (start, capacity, pointer))
+        zones.append(Known(at, most, min(written, most), STATES[state]))
+    return zones
+
+
+def opened() -> Device:
+    """Open the disk for writing."""
+    return open_device(DISK, destroy=TOKEN)
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run uflip as a user would."""
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("uflip")), *arguments],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _empty() -> None:
+    subprocess.run(["blkzone", "reset", DISK], check=True)
+
+
+def agree(device: Device) -> list[Known]:
+    """Check that uflip and the kernel say the same of every zone; return it."""
+    known = kernel_tells()
+    report = device.zones()
+    ours = [
+        Known(zone.start_bytes, zone.capacity_bytes, zone.written_bytes, zone.state)
+        for zone in report.zones
+    ]
+    assert ours == known
+    assert (report.zone_bytes, report.max_open_zones, report.max_active_zones) == (
+        ZONE, OPEN, ACTIVE,
+    )  # fmt: skip
+    return known
+
+
+def test_zones_are_those_that_the_kernel_knows() -> None:
+    with opened() as device:
+        known = agree(device)
+    assert known == [Known(at * ZONE, CAPACITY, 0, "empty") for at in range(ZONES)]
+
+
+def test_commands_change_the_state_that_they_name_and_no_other() -> None:
+    with opened() as device:
+        for name, zone in (("open", 3), ("open", 4), ("close", 4), ("finish", 5)):
+            assert device.manage_zone(name, zone) > 0
+        states = [zone.state for zone in agree(device)]
+        assert {at: state for at, state in enumerate(states) if state != "empty"} == {
+            3: "explicitly_open", 4: "closed", 5: "full",
+        }  # fmt: skip
+        device.run(basic("write", "sequential", io_size=4096, io_count=2, target_offset=7 * ZONE))
+        device.manage_zone("close", 7)
+        assert agree(device)[7] == Known(7 * ZONE, CAPACITY, 8192, "closed")
+        for zone in (3, 4, 5, 7):
+            device.manage_zone("reset", zone)
+        assert {zone.state for zone in agree(device)} == {"empty"}
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_writes_move_the_pointer_by_what_they_write(depth: int) -> None:
+    """One at a time and with a queue: then the scheduler of the kernel keeps them in order."""
+    with opened() as device:
+        trace = device.run(
+            basic(
+                "write", "sequential", io_size=32 * KIB, io_count=100, target_offset=2 * ZONE,
+                target_size=CAPACITY, queue_depth=depth,
+            )
+        )  # fmt: skip
+        assert len(trace) == 100
+        assert agree(device)[2] == Known(2 * ZONE, CAPACITY, 3200 * KIB, "implicitly_open")
+        read = device.run(
+            basic(
+                "read", "random", io_size=4 * KIB, io_count=50, target_offset=2 * ZONE,
+                target_size=3200 * KIB,
+            )
+        )  # fmt: skip
+        assert len(read) == 50
+
+
+def test_a_write_that_is_not_at_the_pointer_fails_in_words() -> None:
+    with opened() as device:
+        wrong = basic(
+            "write", "sequential", io_size=4096, io_count=1, target_offset=ZONE + 64 * KIB
+        )
+        with pytest.raises(UflipError) as caught:
+            device.run(wrong)
+        assert caught.value.action
+        assert agree(device)[1] == Known(ZONE, CAPACITY, 0, "empty")
+
+
+def test_no_more_zones_are_open_than_the_device_allows() -> None:
+    with opened() as device:
+        for zone in range(OPEN):
+            device.manage_zone("open", zone)
+        with pytest.raises(DeviceError) as caught:
+            device.manage_zone("open", OPEN)
+        assert str(caught.value).startswith(f"An open of 16 MiB at byte {OPEN * ZONE} failed")
+        assert "close or finish one" in str(caught.value.action)
+        with pytest.raises(DeviceError, match="A write of 4 KiB") as caught:
+            device.run(
+                basic("write", "sequential", io_size=4096, io_count=1, target_offset=9 * ZONE)
+            )
+        assert "close or finish one" in str(caught.value.action)
+        assert [zone.state for zone in agree(device)].count("explicitly_open") == OPEN
+        device.manage_zone("close", 0)
+        device.manage_zone("open", OPEN)
+
+
+def test_nothing_is_changed_without_the_token_or_for_a_dry_run() -> None:
+    with opened() as device:
+        device.run(basic("write", "sequential", io_size=4096, io_count=3, target_offset=0))
+        before = agree(device)
+    for arguments in (
+        ("zones", DISK, "--reset", "all"),
+        ("zones", DISK, "--reset", "all", "--destroy", f"{TOKEN}1"),
+        ("run", DISK, "--suite", "zones", "--scale", "quick", "--out", "/var/tmp/refused"),
+        ("pattern", DISK, "--pattern", "SW", "--io-count", "1"),
+    ):
+        assert command(*arguments).returncode == 3, arguments
+    assert command("zones", DISK, "--reset", "all", "--dry-run").returncode == 0
+    assert kernel_tells() == before
+
+
+def test_the_verb_prints_what_the_kernel_knows() -> None:
+    done = command("zones", DISK, "--open", "0-2", "--finish", "5", "--destroy", TOKEN, "--json")
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    states = [zone["state"] for zone in document["zones"]]
+    assert states == [zone.state for zone in kernel_tells()]
+    assert {state: states.count(state) for state in sorted(set(states))} == {
+        "empty": 60, "explicitly_open": 3, "full": 1,
+    }  # fmt: skip
+
+
+def test_the_suite_of_zones_runs_and_proves_itself(tmp_path: Path) -> None:
+    """All five micro-benchmarks, their runs written into zones that are prepared for each."""
+    folder = tmp_path / "result"
+    done = command(
+        "run", DISK, "--suite", "zones", "--scale", "quick", "--destroy", TOKEN,
+        "--out", str(folder),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command("verify", str(folder)).returncode == 0
+    results = Results.load(folder)
+    ran = {entry.micro_benchmark for entry in results.manifest.plan}
+    assert ran == {
+        "zone_parallelism", "zone_append", "zone_distance", "zone_reset", "zone_finish",
+    }  # fmt: skip
+    assert "Zone reset" in command("show", str(folder)).stdout
+    assert uflip.load(folder).frame().num_rows > 0

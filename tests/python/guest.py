@@ -1,0 +1,145 @@
+"""A machine inside this one, with a kernel of Debian's and a zoned NVMe drive, for tests.
+
+QEMU emulates it, instruction by instruction. Its root is that of this machine, read-only over 9p:
+the environment of the tests is there as it is, and what is tested is what is installed here.
+
+Needs qemu-system-x86, busybox-static, kmod and cpio, and a kernel: the package that Debian's
+linux-image-amd64 stands for is downloaded into `build/guest/` where apt can. Who uses it is skipped
+with the reason where something is missing.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "build" / "guest"
+PROGRAMS = ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "dpkg-deb", "apt-get")
+MODULES = ("nvme", "virtio_pci", "9pnet_virtio", "9p")
+# A processor that NumPy runs on; `max` has features with which some kernels fail under emulation.
+PROCESSOR = "Nehalem"
+# On a busy machine the timer of a guest seems not to work when the kernel tries it.
+PATIENT = "no_timer_check"
+ZONE_MIB, CAPACITY_MIB, ZONES = 16, 12, 64
+OPEN, ACTIVE = 8, 12
+BOOTS_S = 900
+INIT = """#!/bin/sh
+export PATH=/bin
+mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev
+while read module; do insmod "/mod/$module" 2>/dev/null; done < /mod/order
+mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=1048576 root /root
+mount -t proc p /root/proc; mount -t sysfs s /root/sys; mount -t devtmpfs d /root/dev
+for memory in /root/var/tmp /root/run /root/dev/shm; do mount -t tmpfs t $memory; done
+chroot /root /bin/sh -c '{command}'
+echo "GUEST ENDED $?"
+poweroff -f
+"""
+
+
+def in_guest(command: str, folder: Path) -> tuple[int, str]:
+    """Run a shell command in the guest; return its exit code, and what it printed.
+
+    The zoned drive is new, and the only NVMe drive there is. `/var/tmp` can be written to.
+    """
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    kernel, modules = _kernel()
+    initramfs = _initramfs(folder, modules, command)
+    drive = folder / "drive"
+    with drive.open("wb") as file:
+        file.truncate(ZONES * ZONE_MIB << 20)
+    done = subprocess.run(
+        [
+            "qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", PROCESSOR, "-m", "2048",
+            "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
+            "-kernel", kernel, "-initrd", initramfs,
+            "-append", f"console=ttyS0 quiet panic=-1 {PATIENT} rdinit=/init",
+            "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,"
+            "multidevs=remap",
+            "-drive", f"file={drive},if=none,id=drive,format=raw",
+            "-device", "nvme,id=nvme0,serial=guest",
+            "-device", "nvme-ns,drive=drive,bus=nvme0,nsid=1,zoned=on,logical_block_size=4096,"
+            f"physical_block_size=4096,zoned.zone_size={ZONE_MIB}M,"
+            f"zoned.zone_capacity={CAPACITY_MIB}M,zoned.max_open={OPEN},zoned.max_active={ACTIVE}",
+        ],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+        timeout=BOOTS_S, check=False,
+    )  # fmt: skip
+    printed, _, ended = done.stdout.partition("GUEST ENDED ")
+    assert ended, f"the guest did not come to an end:\n{printed[-4000:]}\n{done.stderr}"
+    return int(ended.split()[0]), printed
+
+
+def _kernel() -> tuple[Path, Path]:
+    """Return a kernel and the folder that has its modules in `lib/modules`."""
+    unpacked = KEPT / "kernel"
+    if not unpacked.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        known = _told("apt-cache", "depends", "linux-image-amd64")
+        packages = [
+            line.split()[1] for line in known.splitlines() if "Depends: linux-image" in line
+        ]
+        if not packages or not _done("apt-get", "-qq", "download", packages[0]):
+            pytest.skip("apt has no kernel: apt-get update, and linux-image-amd64 of Debian")
+        (package,) = KEPT.glob(f"{packages[0]}_*.deb")
+        partly = KEPT / "unpacking"
+        shutil.rmtree(partly, ignore_errors=True)
+        subprocess.run(["dpkg-deb", "-x", package, partly], check=True)
+        partly.rename(unpacked)
+    (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
+    version = kernel.name.removeprefix("vmlinuz-")
+    if not (unpacked / "lib" / "modules" / version / "modules.dep").exists():
+        subprocess.run(["depmod", "-b", unpacked, version], check=True)
+    return kernel, unpacked
+
+
+def _initramfs(folder: Path, modules: Path, command: str) -> Path:
+    """Make what the kernel begins with: a shell, the modules it needs, and what it is to do."""
+    root = folder / "initramfs"
+    for name in ("bin", "proc", "sys", "dev", "root", "mod"):
+        (root / name).mkdir(parents=True)
+    busybox = shutil.which("busybox")
+    assert busybox is not None
+    shutil.copy(busybox, root / "bin" / "busybox")
+    for name in ("sh", "mount", "insmod", "poweroff", "chroot"):
+        (root / "bin" / name).symlink_to("busybox")
+    (version,) = (path.name for path in (modules / "lib" / "modules").iterdir())
+    needed: list[str] = []
+    for module in MODULES:
+        told = _told("modprobe", "-d", str(modules), "-S", version, "--show-depends", module)
+        needed += [line.split()[1] for line in told.splitlines() if line.startswith("insmod ")]
+    in_order = list(dict.fromkeys(needed))
+    for path in in_order:
+        shutil.copy(path, root / "mod")
+    names = "".join(f"{Path(path).name}\n" for path in in_order)
+    (root / "mod" / "order").write_text(names, encoding="utf-8")
+    init = root / "init"
+    init.write_text(INIT.format(command=command), encoding="utf-8")
+    init.chmod(0o755)
+    archive = folder / "initramfs.cpio"
+    with archive.open("wb") as file:
+        subprocess.run(
+            "find . | cpio -o -H newc --quiet", shell=True, cwd=root, stdout=file, check=True
+        )
+    return archive
+
+
+def _told(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _done(*command: str) -> bool:
+    return subprocess.run(command, cwd=KEPT, capture_output=True, check=False).returncode == 0
+
+
+def pytest_there(file: Path) -> str:
+    """Return the command that runs a file of tests in the guest, as this interpreter would."""
+    return (
+        "export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/var/tmp TMPDIR=/var/tmp "
+        f"PYTHONDONTWRITEBYTECODE=1; cd /var/tmp; {sys.executable} -m pytest -q -rA --color=no "
+        f"-p no:cacheprovider -p no:xdist -c /dev/null --rootdir={file.parent} {file} 2>&1"
+    )
