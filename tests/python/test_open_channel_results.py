@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +16,7 @@ from command_line import uflip
 
 import uflip as api
 from uflip import _native
+from uflip.data.open_channel import OpenChannel
 from uflip.data.run_summary import FOLDER
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.microbench import suited
@@ -137,6 +139,8 @@ def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None
     assert list(document["micro_benchmarks"]) == ["oc0", "oc1", "oc2", "oc3"]
     assert document["open_channel"]["oc2"]["writes, one thread"]["mb_per_s"]["1"] > 0
     assert len(document["open_channel"]["contract"]) == 5
+    # The whole of it is what its type says, and nothing besides.
+    assert msgspec.convert(document["open_channel"], OpenChannel) == document["open_channel"]
     page = tmp_path / "r.html"
     assert uflip("report", folder, "-o", page).code == 0
     html = page.read_text()

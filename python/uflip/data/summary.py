@@ -11,6 +11,7 @@ from typing import Literal, NotRequired, TypedDict
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text
 from uflip.data.manifest import KnownFrom
+from uflip.data.open_channel import OpenChannel
 from uflip.data.phases import Interference, Phases
 from uflip.data.state_record import Request
 
@@ -222,7 +223,7 @@ class Found(TypedDict):
     key_characteristics: KeyCharacteristics | None
     baselines: list[Experiment]
     micro_benchmarks: dict[str, list[Experiment]]
-    open_channel: NotRequired[Table]
+    open_channel: NotRequired[OpenChannel]
 
 
 class Summary(Found):

@@ -1,11 +1,12 @@
 """The four micro-benchmarks of uFLIP-OC, one after the other, on one device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from uflip.data.document import Table
+from uflip.data.open_channel import MixFound, OpenChannel, OpTimes, ScalingFound
 from uflip.experiment import PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
@@ -15,8 +16,6 @@ from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import Oc3
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
-
-MODES = (("reads", READ), ("writes", WRITE))
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,9 @@ def measure(bench: Bench, names: Sequence[str]) -> Measured:
     )
 
 
-def document(measured: Measured) -> Table:
+def document(measured: Measured) -> OpenChannel:
     """Turn what was found into plain data: what `--json` prints and a result folder keeps."""
-    found: Table = {}
+    found: OpenChannel = {}
     if measured.oc0:
         found["oc0"] = {
             "mixes": _mixes(measured.oc0.mixes, measured.oc0.throughput),
@@ -112,7 +111,7 @@ def document(measured: Measured) -> Table:
     return found
 
 
-def _scaling(found: dict[str, Scaling]) -> Mapping[str, object]:
+def _scaling(found: dict[str, Scaling]) -> dict[str, ScalingFound]:
     return {
         kind: {
             "over": scaling.over,
@@ -123,19 +122,20 @@ def _scaling(found: dict[str, Scaling]) -> Mapping[str, object]:
     }
 
 
-def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> Mapping[str, object]:
+def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> dict[str, MixFound]:
     return {
         name: {
             "mb_per_s": throughput[name],
             "failed": series.failed,
-            **{word: _plain(times_summary(series, op)) for word, op in MODES},
+            "reads": _plain(times_summary(series, READ)),
+            "writes": _plain(times_summary(series, WRITE)),
         }
         for name, series in mixes.items()
     }
 
 
-def _plain(times: Times | None) -> Mapping[str, float] | None:
-    return None if times is None else asdict(times)
+def _plain(times: Times | None) -> OpTimes | None:
+    return None if times is None else cast(OpTimes, asdict(times))
 
 
 def times_summary(series: Series, op: int) -> Times | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -11,6 +12,7 @@ from msgspec import Struct
 from uflip import _native
 from uflip.data import manifest
 from uflip.data.document import Count, check
+from uflip.data.open_channel import RuleFound
 from uflip.data.spec import Job, table_of, typed_spec
 from uflip.data.summary import Experiment, Summary
 from uflip.experiment import PlannedRun
@@ -124,6 +126,7 @@ class Kept:
         for run in self.results.runs:
             row = experiment(self.results.summary_of([run]))
             benchmarks.setdefault(run.micro_benchmark, []).append(row)
+        contract = [cast(RuleFound, asdict(rule)) for rule in self.rules]
         return around(
             self.results,
             {
@@ -133,8 +136,7 @@ class Kept:
                 "key_characteristics": None,
                 "baselines": [],
                 "micro_benchmarks": benchmarks,
-                "open_channel": document(self.measured)
-                | {"contract": [asdict(rule) for rule in self.rules]},
+                "open_channel": {**document(self.measured), "contract": contract},
             },
             [],
         )
