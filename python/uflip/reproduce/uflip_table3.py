@@ -63,7 +63,7 @@ MISSES = {
         (profile, column): COARSE
         for profile, columns in {
             "mtron": ("SR", "RR", "Partitions"),
-            "samsung": ("Reverse", "In-place"),
+            "samsung": ("Reverse",),
             "transcend-module": ("Partitions", "Reverse", "In-place"),
             "transcend-mlc": ("SR",),
             "kingston-dthx": ("SR", "RR", "SW", "RW", "In-place"),
