@@ -23,6 +23,7 @@ use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Token, Told};
 use crate::flash::geometry::DieIdx;
+use crate::flash::make::{Equipped, Make};
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
 use crate::timeline::{Op, Purpose, Timeline, Timing};
@@ -91,8 +92,11 @@ impl Parts<'_> {
 
     /// Where an operation of the collection of `die` goes to.
     #[inline]
-    fn media(&mut self, die: DieIdx, at: u64) -> (&mut PageMap, Issued<'_>) {
-        let media = Issued::new(self.flash, self.events, at, Target::collection(die));
+    fn media<M: Make>(&mut self, die: DieIdx, at: u64) -> (&mut PageMap, Issued<'_, M>) {
+        let media = Issued::made(self.flash, self.events, at, Target::collection(die));
+        if M::PLAIN {
+            return (self.ftl, media);
+        }
         (self.ftl, media.gathering(self.gather.as_deref_mut()))
     }
 }
@@ -115,6 +119,11 @@ impl Collector {
     #[inline]
     pub(crate) fn collects(&self, die: DieIdx) -> bool {
         self.jobs[die.0 as usize].is_some() || self.waiting.contains(&die)
+    }
+
+    /// Whether every die may collect as it likes, a page after the other.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.pace.blocks.is_none() && self.pace.pages == 1
     }
 
     /// Whether any die collects.
@@ -158,7 +167,7 @@ impl Collector {
     }
 
     fn begin_now(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) -> bool {
-        let (ftl, mut media) = parts.media(die, at);
+        let (ftl, mut media) = parts.media::<Equipped>(die, at);
         let Some(collection) = ftl.begin_collection(die, &mut media) else {
             return false;
         };
@@ -186,30 +195,34 @@ impl Collector {
 
     /// What the collection of `die` waited for has happened at `at`.
     #[inline(always)]
-    pub(crate) fn step(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
+    pub(crate) fn step<M: Make>(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[die.0 as usize].as_mut().expect("a step belongs to a collection");
         match job.step {
             Step::Beginning | Step::Settling => {}
             Step::Reading(item) => {
-                if let Some(gather) = &mut parts.gather {
+                if !M::PLAIN
+                    && let Some(gather) = &mut parts.gather
+                {
                     gather.serve_moved(parts.ftl.goes_with(&job.collection));
                 }
-                let (ftl, mut media) = parts.media(die, at);
+                let (ftl, mut media) = parts.media::<M>(die, at);
                 ftl.relocate(&mut job.collection, item, &mut media);
                 media.beside = true;
-                while let Some(beside) = ftl.next_beside(&mut job.collection, &item) {
+                while !M::PLAIN
+                    && let Some(beside) = ftl.next_beside(&mut job.collection, &item)
+                {
                     ftl.relocate(&mut job.collection, beside, &mut media);
                 }
             }
             Step::Erasing => return self.finish(die, at, parts),
         }
-        if self.pace.pages > 1 {
+        if !M::PLAIN && self.pace.pages > 1 {
             return self.read_ahead(die, at, parts);
         }
         match parts.ftl.next_item(&mut job.collection) {
             Some(item) => {
                 job.step = Step::Reading(item);
-                read(parts, &item, at);
+                read::<M>(parts, &item, at);
             }
             None => job.erase(at, parts),
         }
@@ -225,7 +238,7 @@ impl Collector {
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
         {
             ahead.push_back(item);
-            read(parts, &item, at);
+            read::<Equipped>(parts, &item, at);
         }
         match ahead.pop_front() {
             Some(item) => job.step = Step::Reading(item),
@@ -236,13 +249,14 @@ impl Collector {
     fn finish(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[die.0 as usize].take().expect("it was being collected");
         self.under_way -= 1;
-        let (ftl, mut media) = parts.media(die, at);
+        let (ftl, mut media) = parts.media::<Equipped>(die, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
             self.let_others_begin(parts.channel_of(die), at, parts);
         }
         // Relocated pages may have taken what was just gained.
-        if !(parts.ftl.wants_collection(die) && self.begin(die, at, parts)) && self.idle {
+        if !(parts.ftl.wants_collection::<Equipped>(die) && self.begin(die, at, parts)) && self.idle
+        {
             self.begin_ahead(die, at, parts);
         }
     }
@@ -287,11 +301,12 @@ impl Job {
 
 /// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
 #[inline(always)]
-fn read(parts: &mut Parts<'_>, item: &Item, at: u64) {
+fn read<M: Make>(parts: &mut Parts<'_>, item: &Item, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
     let from = item.from;
     let (die, token) = (from.die, Told::Collect(from.die).into());
-    let read_ns = match flash.slc_ns(from.block) {
+    let slc_ns = if M::PLAIN { None } else { flash.slc_ns(from.block) };
+    let read_ns = match slc_ns {
         Some((read_ns, _)) => read_ns,
         None => events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from)),
     };
@@ -299,12 +314,12 @@ fn read(parts: &mut Parts<'_>, item: &Item, at: u64) {
         Op::inside(die, read_ns, Purpose::Relocation, token)
     } else {
         let transfers = match events.timing.read_transfers {
-            1 if flash.geometry.units() > 1 => ftl.valid_beside(item) as u16,
+            1 if !M::PLAIN && flash.geometry.units() > 1 => ftl.valid_beside(item) as u16,
             whole => whole,
         };
         Op { transfers, ..Op::read(die, read_ns, Purpose::Relocation, token) }
     };
     let Timing { relocate_ns, relocate_latency_ns, .. } = events.timing;
     let planned = events.process(at, relocate_ns, relocate_latency_ns);
-    events.issue_when(planned, at, op);
+    events.issue_when_of::<M>(planned, at, op);
 }

@@ -9,6 +9,7 @@ use super::backend::{Backend, Hardware};
 use super::durable::Promise;
 use super::{ANNOUNCED, SimDevice};
 use crate::flash::geometry::Lpn;
+use crate::flash::make::{Equipped, Plain};
 use crate::ftl::extent::{Extent, NO_PAGES};
 use crate::timeline::breakdown::SimBreakdown;
 
@@ -138,8 +139,10 @@ impl SimDevice {
     fn let_in(&mut self, request: &Io, extent: Extent, promise: Promise) -> Ticket {
         let now = self.now;
         let (io, ticket) = self.host.submit(*request, extent, now, promise);
-        if !self.interface.is_limited() || self.interface.lets_in(io) {
-            self.begin(io, now);
+        if self.is_plain() {
+            self.begin::<Plain>(io, request, extent, now);
+        } else if !self.interface.is_limited() || self.interface.lets_in(io) {
+            self.begin::<Equipped>(io, request, extent, now);
         }
         ticket
     }

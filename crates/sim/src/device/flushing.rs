@@ -17,6 +17,7 @@ use super::cache::WriteCache;
 use super::durable::Held;
 use super::token::{IoIdx, PageIdx, Target, Told};
 use crate::flash::geometry::Lpn;
+use crate::flash::make::Equipped;
 use crate::timeline::Timing;
 use crate::timeline::breakdown::Cause;
 
@@ -53,7 +54,7 @@ impl SimDevice {
         self.host.taken_in(index, at);
         self.trim(io.offset, io.size);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended(page, at);
+        self.ended::<Equipped>(page, at);
     }
 
     /// A flush is let in at `at`, and waits for what the host takes for written.
@@ -62,7 +63,7 @@ impl SimDevice {
         self.events.reach(at);
         self.host.taken_in(index, at);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended(page, at);
+        self.ended::<Equipped>(page, at);
     }
 
     /// The last page of an I/O, all of which was `taken` then, ends when everything is durable.
@@ -91,7 +92,7 @@ impl SimDevice {
             // From then on it waits.
             host.arrived(index, end);
         } else {
-            self.end(index, end);
+            self.end::<Equipped>(index, end);
         }
     }
 
@@ -99,6 +100,6 @@ impl SimDevice {
     pub(super) fn drained(&mut self, index: PageIdx, at: u64) {
         let since = self.host.page_of(index).arrived;
         self.events.spent(Some(index.account()), Cause::CacheWait, at - since);
-        self.end(index, at);
+        self.end::<Equipped>(index, at);
     }
 }

@@ -5,11 +5,11 @@ use uflip_core::Io;
 use crate::device::SimDevice;
 use crate::device::any::AnyBackend;
 use crate::device::backend::{Hardware, Write};
+use crate::device::cached::{bytes_in, sectors_of};
 use crate::device::gather::{Gather, Programmed};
 use crate::device::issued::Issued;
 use crate::device::paged::Paged;
 use crate::device::token::{IoIdx, Target, Told};
-use crate::device::work::{bytes_in, sectors_of};
 use crate::flash::geometry::{DieIdx, Lpn, Place};
 use crate::flash::media::Media as _;
 use crate::ftl::extent::Extent;
@@ -109,7 +109,7 @@ impl Paged {
             let target = Target { token, report: Report::AtEnd, ..target };
             return Issued::new(hardware.flash, hardware.events, at, target).modify(from);
         }
-        self.seek_and_write(write, at, hardware);
+        self.seek_and_write::<crate::flash::make::Equipped>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.fill_up_pages(false, at, hardware);
         }
@@ -185,7 +185,7 @@ impl Paged {
         match told {
             Told::Modified(index) => {
                 let write = gather.modified(index);
-                self.seek_and_write(write, at, hardware);
+                self.seek_and_write::<crate::flash::make::Equipped>(write, at, hardware);
                 self.gathered_late(write.through, at, hardware);
             }
             Told::Programmed(number) => {

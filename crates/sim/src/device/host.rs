@@ -49,7 +49,7 @@ pub(crate) struct Host {
     pages: Vec<HostPage>,
     unused_pages: Vec<u32>,
     /// The completion that is due first; with one I/O at a time nothing else is ever needed.
-    first: Option<Done>,
+    first: First,
     /// The others, by time of completion, then by ticket.
     later: BinaryHeap<Reverse<Done>>,
     outstanding: u32,
@@ -64,6 +64,19 @@ pub(crate) struct Host {
 
 /// An I/O whose end is known. Ordered by time, then by ticket, which is unique.
 type Done = (u64, Ticket, IoIdx);
+
+/// When none ends that is known of.
+const NEVER: u64 = u64::MAX;
+
+/// The I/O that ends first, or nothing, which ends [`NEVER`].
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+struct First(Done);
+
+impl Default for First {
+    fn default() -> First {
+        First((NEVER, Ticket(u64::MAX), IoIdx(u32::MAX)))
+    }
+}
 
 const NO_PAGE: PageIdx = PageIdx(u32::MAX);
 
@@ -88,7 +101,13 @@ impl Host {
     /// When the first I/O ends, of those whose end is known.
     #[inline]
     pub(crate) fn first_end(&self) -> Option<u64> {
-        self.first.map(|(end, ..)| end)
+        Some(self.first_end_or_never()).filter(|end| *end != NEVER)
+    }
+
+    /// The same; the end of all time where none is known.
+    #[inline]
+    pub(crate) fn first_end_or_never(&self) -> u64 {
+        self.first.0.0
     }
 
     /// A new I/O, which touches the pages of `extent`; a write waits for what was promised. A flush touches
@@ -227,13 +246,12 @@ impl Host {
         self.open_reads -= u32::from(mode == Mode::Read);
         let (end, ticket) = (io.end, io.ticket);
         let done = (end, ticket, of);
-        match self.first.replace(done) {
-            None => {}
-            Some(first) if first < done => {
-                self.first = Some(first);
-                self.later.push(Reverse(done));
-            }
-            Some(first) => self.later.push(Reverse(first)),
+        if self.first.0.0 == NEVER {
+            self.first = First(done);
+        } else {
+            let First(first) = self.first;
+            self.first = First(first.min(done));
+            self.later.push(Reverse(first.max(done)));
         }
         Some((mode, end))
     }
@@ -247,9 +265,8 @@ impl Host {
     /// The I/O that is due first, where it has failed.
     #[inline]
     pub(crate) fn first_failed(&self) -> Option<Io> {
-        let (.., index) = self.first?;
-        let HostIo { io, failed, .. } = self.ios[index.0 as usize];
-        failed.then_some(io)
+        let (.., index) = self.first.0;
+        self.ios.get(index.0 as usize).filter(|first| first.failed).map(|first| first.io)
     }
 
     /// Nothing is under way any more, and nobody will hear of what was; returns how many I/Os that were.
@@ -265,9 +282,10 @@ impl Host {
     /// Where the end of none is known.
     #[inline(always)]
     pub(crate) fn complete(&mut self, accounts: &[SimBreakdown]) -> Completion<SimBreakdown> {
-        let (end, ticket, index) = self.first.take().expect("something is outstanding");
+        let (end, ticket, index) = std::mem::take(&mut self.first).0;
+        assert!(end != NEVER, "something is outstanding");
         if !self.later.is_empty() {
-            self.first = self.later.pop().map(|Reverse(done)| done);
+            self.first = self.later.pop().map_or_else(First::default, |Reverse(done)| First(done));
         }
         let HostIo { submitted, last, .. } = self.ios[index.0 as usize];
         self.unused_ios.push(index.0);

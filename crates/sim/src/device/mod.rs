@@ -8,6 +8,7 @@ mod any;
 mod backend;
 mod build;
 mod cache;
+mod cached;
 mod collector;
 mod contract;
 mod describe;
@@ -27,6 +28,7 @@ mod power;
 mod precondition;
 mod recovery;
 mod scan;
+mod seeking;
 pub mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -52,6 +54,7 @@ use crate::device::host::Host;
 use crate::device::interface::Interface;
 use crate::device::snapshot::Header;
 use crate::device::token::Token;
+use crate::flash::make::Equipped;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
 use crate::timeline::Timeline;
@@ -80,6 +83,12 @@ pub struct SimDevice {
     /// From then on nothing is submitted any more: at the end of the clock, and while there is no power.
     refuses_from: u64,
     sector_bytes: u64,
+    /// See [`SimDevice::is_made_plain`]; false of a device that was not described yet.
+    #[serde(skip)]
+    plain: bool,
+    /// So much may happen before the host has its turn again.
+    #[serde(skip)]
+    events_most: u64,
     /// Where the last read ended [bytes].
     read_end: u64,
     /// The pages of the last I/Os that were announced.
@@ -119,11 +128,14 @@ impl SimDevice {
             now: 0,
             refuses_from: CLOCK_END_NS,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
+            plain: false,
+            events_most: SimDevice::most_events(&geometry),
             read_end: 0,
             announced: Default::default(),
             announcements: 0,
         };
         device.keep_contents(&profile);
+        device.plain = device.is_made_plain();
         device.apply(precondition::writes(&profile).take_while(|_| !is_stopped()))?;
         if is_stopped() {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
@@ -159,8 +171,20 @@ impl SimDevice {
     /// The same device with a description.
     pub(crate) fn described(mut self, info: DeviceInfo, history: Value) -> SimDevice {
         self.info = info;
+        self.plain = self.is_made_plain();
+        self.events_most = SimDevice::most_events(&self.flash.geometry);
         self.info.details.insert("history".into(), history);
         self
+    }
+
+    /// Whether it has nothing that a device need not have: see [`crate::flash::make`].
+    fn is_made_plain(&self) -> bool {
+        let paged = match &self.backend {
+            AnyBackend::Paged(paged) => paged.is_plain(),
+            _ => false,
+        };
+        let waits = self.cache.is_some() || self.interface.is_limited();
+        paged && !waits && self.flash.is_plain() && self.events.is_plain()
     }
 
     /// What is known of the device that `profile` describes, without making it: no state, no history.
@@ -184,7 +208,7 @@ impl SimDevice {
         self.host_has_its_turn();
         while !self.host.is_settled() {
             match self.events.next(u64::MAX) {
-                Some((at, token)) => self.happens(at, token),
+                Some((at, token)) => self.happens::<Equipped>(at, token),
                 // Units of several streams may wait in buffers that nobody fills up.
                 None => self.is_stuck(),
             }

@@ -8,35 +8,24 @@ use crate::device::collector::{Collector, Pace, Parts};
 use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Told};
-use crate::device::waiting::{Waiter, Waiting};
+use crate::device::waiting::{Sought, Waiter, Waiting};
 use crate::flash::geometry::{DieIdx, Lpn, Shape};
+use crate::flash::make::{Equipped, Make};
 use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
 use crate::ftl::extent::Extent;
-use crate::timeline::breakdown::Cause;
 
 /// The page map, and the collections under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Paged {
     pub(super) ftl: PageMap,
-    collector: Collector,
+    pub(super) collector: Collector,
     /// Pages that wait for a free one.
     pub(super) waiting: Waiting,
     /// Steps of collections since a waiting page found its place.
-    in_vain: u64,
+    pub(super) in_vain: u64,
     /// Where units are gathered that are smaller than a flash page.
     pub(super) gather: Option<Box<Gather>>,
-}
-
-/// What a page meets that looks for room.
-#[derive(Clone, Copy)]
-enum Sought {
-    /// This die has some.
-    Room(DieIdx),
-    /// A collection has begun for it.
-    Begun,
-    /// It waits, and nothing has changed; who looks for the same comes to the same.
-    Waits,
 }
 
 impl Paged {
@@ -47,13 +36,21 @@ impl Paged {
         Paged { ftl, collector, waiting, in_vain: 0, gather }
     }
 
+    /// Whether there is nothing beside map and collector: see [`crate::flash::make`].
+    pub(crate) fn is_plain(&self) -> bool {
+        self.ftl.is_plain() && self.collector.is_plain() && self.gather.is_none()
+    }
+
     /// The FTL, for a look at it.
     pub(crate) fn ftl(&self) -> &PageMap {
         &self.ftl
     }
 
     #[inline]
-    fn split<'a>(&'a mut self, hardware: &'a mut Hardware<'_>) -> (&'a mut Collector, Parts<'a>) {
+    pub(super) fn split<'a>(
+        &'a mut self,
+        hardware: &'a mut Hardware<'_>,
+    ) -> (&'a mut Collector, Parts<'a>) {
         let Hardware { flash, events } = hardware;
         let gather = self.gather.as_deref_mut();
         (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
@@ -61,20 +58,30 @@ impl Paged {
 
     /// Write to `die`, which has room.
     #[inline(always)]
-    fn write_to(&mut self, die: DieIdx, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
+    pub(super) fn write_to<M: Make>(
+        &mut self,
+        die: DieIdx,
+        write: &Write,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
         let Write { page, extent, target, through } = write;
-        if let Some(gather) = &mut self.gather {
+        if !M::PLAIN
+            && let Some(gather) = &mut self.gather
+        {
             gather.serve(self.ftl.served());
         }
         // Of a unit that is gathered the rest is there already.
-        let whole = self.gather.is_some() || extent.covers(*page);
-        let mut media = Issued::new(hardware.flash, hardware.events, at, *target)
-            .gathering(self.gather.as_deref_mut());
-        media.through = *through;
+        let whole = !M::PLAIN && self.gather.is_some() || extent.covers(*page);
+        let mut media = Issued::<M>::made(hardware.flash, hardware.events, at, *target);
+        if !M::PLAIN {
+            media = media.gathering(self.gather.as_deref_mut());
+            media.through = *through;
+        }
         if !self.ftl.write_to(die, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
         }
-        if self.ftl.wants_collection(die) {
+        if self.ftl.wants_collection::<M>(die) {
             let (collector, mut parts) = self.split(hardware);
             collector.begin(die, at, &mut parts);
         }
@@ -82,20 +89,27 @@ impl Paged {
 
     /// Write a page where there is room, or let it wait.
     #[inline(always)]
-    pub(super) fn seek_and_write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
-        self.serve(write.extent.stream());
-        // Who waits is not overtaken by what the host wrote to the same page afterwards.
-        let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
-        if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
-            return self.waiting.add(die, write, at);
+    pub(super) fn seek_and_write<M: Make>(
+        &mut self,
+        write: Write,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
+        if !M::PLAIN {
+            self.serve(write.extent.stream());
+            // Who waits is not overtaken by what the host wrote to the same page afterwards.
+            let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
+            if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
+                return self.waiting.add(die, write, at);
+            }
         }
-        let turn = self.ftl.turn(write.page);
-        let sought = match self.ftl.has_room(turn) {
+        let turn = self.ftl.turn::<M>(write.page);
+        let sought = match self.ftl.has_room::<M>(turn) {
             true => Sought::Room(turn),
             false => self.seek(turn, &mut false, at, hardware),
         };
         match sought {
-            Sought::Room(die) => self.write_to(die, &write, at, hardware),
+            Sought::Room(die) => self.write_to::<M>(die, &write, at, hardware),
             Sought::Begun | Sought::Waits => {
                 self.waiting.add(turn, write, at);
                 if self.ftl.is_read_only() {
@@ -105,107 +119,13 @@ impl Paged {
         }
     }
 
-    /// What a page meets on `die`; `None` where that has no room and nothing to gain.
-    #[inline]
-    fn look_at(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Sought> {
-        if self.ftl.has_room(die) {
-            self.ftl.found_room();
-            return Some(Sought::Room(die));
-        }
-        if self.collector.collects(die) {
-            return Some(Sought::Waits);
-        }
+    /// The next step of the collection of `die`.
+    #[inline(always)]
+    pub(super) fn step<M: Make>(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) {
         let (collector, mut parts) = self.split(hardware);
-        collector.begin(die, at, &mut parts).then_some(Sought::Begun)
-    }
-
-    /// What a page meets on any other die than `turn`, whose turn it was and which has nothing to gain
-    /// (OFC §IV.C: the round robin is relaxed where dies differ).
-    #[cold]
-    fn look_elsewhere(&mut self, turn: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Sought {
-        loop {
-            let mut dies = self.ftl.dies_from(turn);
-            if let Some(sought) = dies.find_map(|die| self.look_at(die, at, hardware)) {
-                return sought;
-            }
-            if self.collector.collects_any() {
-                return Sought::Waits;
-            }
-            if !self.ftl.overrule_policy() {
-                self.ftl.end_of_life();
-                return Sought::Waits;
-            }
-        }
-    }
-
-    /// Somebody waits: see whether there is room for a page whose turn is `turn`. `others_wait` says
-    /// whether somebody has looked elsewhere in vain since anything has changed.
-    #[cold]
-    fn seek(
-        &mut self,
-        turn: DieIdx,
-        others_wait: &mut bool,
-        at: u64,
-        hardware: &mut Hardware<'_>,
-    ) -> Sought {
-        let sought = match self.look_at(turn, at, hardware) {
-            Some(sought) => sought,
-            None if *others_wait => Sought::Waits,
-            None => {
-                *others_wait = true;
-                self.look_elsewhere(turn, at, hardware)
-            }
-        };
-        *others_wait &= matches!(sought, Sought::Waits);
-        sought
-    }
-
-    /// Something was collected: see who of those that wait has room now.
-    #[cold]
-    fn try_again(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        self.in_vain += 1;
-        // What two passes over the device did not gain, more will not.
-        let shape = *hardware.flash.geometry.shape();
-        let steps = u64::from(shape.dies * shape.blocks_per_die)
-            * u64::from(hardware.flash.geometry.data_pages() + 2);
-        if self.in_vain > self.ftl.patience(steps) {
-            if self.ftl.overrule_policy() {
-                self.in_vain = 0;
-            } else {
-                self.ftl.end_of_life();
-            }
-        }
-        let mut others_wait = false;
-        self.waiting.begin_pass();
-        while !self.ftl.is_read_only()
-            && let Some(turn) = self.waiting.next()
-        {
-            self.serve(self.waiting.stream());
-            // A flash page that has begun is gone on with.
-            let turn = self.ftl.host_goes_on().unwrap_or(turn);
-            match self.seek(turn, &mut others_wait, at, hardware) {
-                Sought::Waits => self.waiting.waits(),
-                Sought::Begun => self.waiting.waits_changed(),
-                Sought::Room(die) => {
-                    let Waiter { write, since, .. } = self.waiting.take();
-                    self.in_vain = 0;
-                    hardware.events.spent(write.target.account, Cause::FreePage, at - since);
-                    self.write_to(die, &write, at, hardware);
-                    self.gathered_late(write.through, at, hardware);
-                }
-            }
-        }
-        if self.ftl.is_read_only() {
-            self.refuse_waiting(at, hardware);
-        }
-    }
-
-    /// The device is read-only: what waits for a page is not written.
-    #[cold]
-    fn refuse_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        for Waiter { write, since, .. } in self.waiting.drain() {
-            hardware.events.spent(write.target.account, Cause::FreePage, at - since);
-            hardware.events.end(at, at, write.target.failed().op());
+        collector.step::<M>(die, at, &mut parts);
+        if !self.waiting.is_empty() {
+            self.try_again(at, hardware);
         }
     }
 }
@@ -238,7 +158,7 @@ impl Backend for Paged {
         if self.gather.is_some() {
             return self.gather(write, at, hardware);
         }
-        self.seek_and_write(write, at, hardware);
+        self.seek_and_write::<Equipped>(write, at, hardware);
     }
 
     fn fill_up(&mut self, at: u64, hardware: &mut Hardware<'_>) {
@@ -252,11 +172,7 @@ impl Backend for Paged {
     #[inline]
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
         let Told::Collect(die) = told else { return self.happened_gathered(told, at, hardware) };
-        let (collector, mut parts) = self.split(hardware);
-        collector.step(die, at, &mut parts);
-        if !self.waiting.is_empty() {
-            self.try_again(at, hardware);
-        }
+        self.step::<Equipped>(die, at, hardware);
     }
 
     fn begin_idle(&mut self, now: u64, _until: u64, hardware: &mut Hardware<'_>) {

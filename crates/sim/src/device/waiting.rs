@@ -37,6 +37,17 @@ pub(crate) struct Waiter {
     pub(crate) since: u64,
 }
 
+/// What a page meets that looks for room.
+#[derive(Clone, Copy)]
+pub(crate) enum Sought {
+    /// This die has some.
+    Room(DieIdx),
+    /// A collection has begun for it.
+    Begun,
+    /// It waits, and nothing has changed; who looks for the same comes to the same.
+    Waits,
+}
+
 /// Where a pass through those that wait is; over when nobody looks.
 #[derive(Clone, Default, Debug)]
 struct Pass {

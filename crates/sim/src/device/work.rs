@@ -3,12 +3,13 @@
 use uflip_core::{Io, Mode};
 
 use super::SimDevice;
-use super::any::either;
+use super::any::{AnyBackend, either};
 use super::backend::{Backend, Hardware, Write};
-use super::cache::{Flushed, Sectors, WriteCache};
+use super::cached::{bytes_in, sectors_of};
 use super::host::HostPage;
-use super::token::{Epoch, IoIdx, PageIdx, Target, Token, Told};
-use crate::flash::geometry::Lpn;
+use super::token::{IoIdx, PageIdx, Target, Token, Told};
+use crate::flash::geometry::{DieIdx, Geometry, Lpn};
+use crate::flash::make::{Equipped, Make, Plain};
 use crate::ftl::extent::Extent;
 use crate::timeline::breakdown::Cause;
 
@@ -22,11 +23,20 @@ impl SimDevice {
     /// while no read is under way: whatever comes later is also taken in later. Not of one that goes past
     /// a cache, whose pages have to leave that when it is taken in.
     #[inline(always)]
-    fn is_next_on_the_link(&self, index: IoIdx, request: &Io) -> bool {
+    fn is_next_on_the_link<M: Make>(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.writes_in_order;
+        if M::PLAIN {
+            return request.mode == Mode::Write && in_order && !self.host.has_open_reads();
+        }
         let alone = !self.host.has_open_reads() && self.backend.takes_ahead();
         let past_a_cache = self.cache.is_some() && self.host.is_write_through(index);
         request.mode == Mode::Write && in_order && alone && !past_a_cache
+    }
+
+    /// Whether it has nothing that a device need not have, and nobody records what it does.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain && !self.events.is_watched()
     }
 
     /// `request` comes to the processor at `at`: when that has taken it in.
@@ -48,18 +58,28 @@ impl SimDevice {
     /// that end.
     #[inline(always)]
     pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
+        if self.is_plain() {
+            self.settle_of::<Plain>(until)
+        } else {
+            self.settle_of::<Equipped>(until)
+        }
+    }
+
+    #[inline(always)]
+    fn settle_of<M: Make>(&mut self, until: u64) -> Option<u64> {
         self.host_has_its_turn();
         // Nothing is known of the time after the last I/O: the host may come back at any moment.
-        while !self.host.is_idle() {
-            let end = self.host.first_end();
-            let limit = end.map_or(until, |end| end.min(until));
-            match self.events.next(limit) {
-                Some((at, token)) => self.happens(at, token),
-                None if end.is_none() && until == u64::MAX => self.is_stuck(),
-                None => return end.filter(|end| *end <= until),
+        if self.host.is_idle() {
+            return None;
+        }
+        loop {
+            let end = self.host.first_end_or_never();
+            match self.events.next_of::<M>(end.min(until)) {
+                Some((at, token)) => self.happens::<M>(at, token),
+                None if end.min(until) == u64::MAX => self.is_stuck(),
+                None => return self.host.first_end().filter(|end| *end <= until),
             }
         }
-        None
     }
 
     /// Nothing will happen any more, and an I/O has not ended.
@@ -75,9 +95,13 @@ impl SimDevice {
     /// as often as a block has pages. A file may hold a device that would go on for ever.
     #[inline]
     pub(super) fn host_has_its_turn(&mut self) {
-        let geometry = &self.flash.geometry;
+        self.events.allow(self.events_most);
+    }
+
+    /// What [`SimDevice::host_has_its_turn`] allows.
+    pub(super) fn most_events(geometry: &Geometry) -> u64 {
         let moves = u64::from(geometry.pages()) * u64::from(geometry.shape().pages_per_block);
-        self.events.allow(EVENTS_LEAST + EVENTS_PER_MOVE * moves);
+        EVENTS_LEAST + EVENTS_PER_MOVE * moves
     }
 
     /// Let everything happen that is due by `until`.
@@ -85,59 +109,72 @@ impl SimDevice {
     pub(super) fn advance(&mut self, until: u64) {
         self.host_has_its_turn();
         if self.events.is_due(until) {
-            self.catch_up(until);
+            if self.is_plain() {
+                self.catch_up::<Plain>(until);
+            } else {
+                self.catch_up::<Equipped>(until);
+            }
         }
     }
 
     #[inline(never)]
-    fn catch_up(&mut self, until: u64) {
-        while let Some((at, token)) = self.events.next(until) {
-            self.happens(at, token);
+    fn catch_up<M: Make>(&mut self, until: u64) {
+        while let Some((at, token)) = self.events.next_of::<M>(until) {
+            self.happens::<M>(at, token);
         }
     }
 
     /// What happens with every page has a copy of [`SimDevice::hear`] each, in which there is nothing else.
     #[inline(always)]
-    pub(super) fn happens(&mut self, at: u64, token: Token) {
+    pub(super) fn happens<M: Make>(&mut self, at: u64, token: Token) {
         self.flash.clock = at;
         if let Some(die) = token.collects() {
-            self.hear(at, Told::Collect(die));
+            self.collect::<M>(at, die);
         } else if let Some(page) = token.arrived() {
-            self.hear(at, Told::Arrived(page));
+            self.arrived::<M>(page, at);
         } else if let Some(page) = token.ended() {
-            self.hear(at, Told::Ended(page));
+            self.ended::<M>(page, at);
         } else {
             self.hear_seldom(at, token.told());
         }
     }
 
-    #[inline(never)]
-    fn hear_seldom(&mut self, at: u64, told: Told) {
-        self.hear(at, told);
+    /// The next step of the collection of `die`.
+    #[inline(always)]
+    fn collect<M: Make>(&mut self, at: u64, die: DieIdx) {
+        let SimDevice { backend, flash, events, .. } = self;
+        let hardware = &mut Hardware { flash, events };
+        match backend {
+            AnyBackend::Paged(paged) if M::PLAIN => paged.step::<M>(die, at, hardware),
+            backend => {
+                either!(backend, backend => backend.happened(Told::Collect(die), at, hardware));
+            }
+        }
     }
 
-    #[inline(always)]
-    fn hear(&mut self, at: u64, told: Told) {
+    #[inline(never)]
+    fn hear_seldom(&mut self, at: u64, told: Told) {
         match told {
             Told::TakenIn(index) => {
                 let (io, extent) = self.host.io(index);
-                self.taken_in(index, &io, extent, at);
+                self.taken_in::<Equipped>(index, &io, extent, at);
             }
-            Told::Arrived(page) => self.arrived(page, at),
-            Told::Ended(page) => self.ended(page, at),
+            Told::Arrived(page) => self.arrived::<Equipped>(page, at),
+            Told::Ended(page) => self.ended::<Equipped>(page, at),
             Told::Failed(page) => {
                 self.host.fail(page);
-                self.ended(page, at);
+                self.ended::<Equipped>(page, at);
             }
             Told::Flushed(epoch) => self.flushed(epoch, at),
             Told::Freed => {
                 if let Some(next) = self.interface.next() {
-                    self.begin(next, at);
+                    let (io, extent) = self.host.io(next);
+                    self.begin::<Equipped>(next, &io, extent, at);
                 }
             }
             Told::Drained(page) => self.drained(page, at),
-            Told::Collect(_)
-            | Told::Begin(_)
+            Told::Collect(die) => self.collect::<Equipped>(at, die),
+            Told::Begin(_)
             | Told::Planned(..)
             | Told::Stepped(..)
             | Told::Programmed(_)
@@ -151,22 +188,21 @@ impl SimDevice {
 
     /// An I/O is let in at `at`: the controller's processor takes it in.
     #[inline(always)]
-    pub(super) fn begin(&mut self, index: IoIdx, at: u64) {
-        let (io, extent) = self.host.io(index);
+    pub(super) fn begin<M: Make>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         if extent.touched().is_empty() {
-            return self.begin_without_data(index, &io, at);
+            return self.begin_without_data(index, io, at);
         }
-        let taken_in = self.command(&io, at);
-        if taken_in > at && !self.is_next_on_the_link(index, &io) {
+        let taken_in = self.command(io, at);
+        if taken_in > at && !self.is_next_on_the_link::<M>(index, io) {
             self.events.remind(taken_in, Told::TakenIn(index).into());
         } else {
-            self.taken_in(index, &io, extent, taken_in);
+            self.taken_in::<M>(index, io, extent, taken_in);
         }
     }
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline(always)]
-    fn taken_in(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    fn taken_in<M: Make>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.flash.clock = at;
         self.host.taken_in(index, at);
         match io.mode {
@@ -174,15 +210,16 @@ impl SimDevice {
             Mode::Write => {}
             _ => return self.taken_in_without_data(index, io, at),
         }
-        let write_through = self.host.is_write_through(index);
+        let write_through = !M::PLAIN && self.host.is_write_through(index);
         if write_through {
             self.expel(extent, at);
         }
-        if (self.cache.is_none() || write_through) && self.backend.plans_whole_writes() {
+        if !M::PLAIN && (self.cache.is_none() || write_through) && self.backend.plans_whole_writes()
+        {
             return self.write_as_one(index, io, extent, at);
         }
         for page in extent.touched().map(Lpn) {
-            let (of_host, end) = self.send(index, io, page, at);
+            let (of_host, end) = self.send::<M>(index, io, page, at);
             self.events.remind(end, Told::Arrived(of_host).into());
         }
     }
@@ -191,19 +228,22 @@ impl SimDevice {
     fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.events.reach(at);
         for page in extent.touched().map(Lpn) {
-            let (of_host, end) = self.send(index, io, page, at);
+            let (of_host, end) = self.send::<Equipped>(index, io, page, at);
             let through = self.host.is_write_through(index);
-            self.write(Write { page, extent, target: Target::host(of_host), through }, end);
+            let write = Write { page, extent, target: Target::host(of_host), through };
+            self.write::<Equipped>(write, end);
         }
     }
 
     /// The data of a page of an I/O goes over the link; returns when it is there.
     #[inline(always)]
-    fn send(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
+    fn send<M: Make>(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
         let SimDevice { flash, events, host, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let of_host = host.page(index, page, at, &mut events.accounts);
-        events.works_for(of_host.account(), || host.number_of(index));
+        if !M::PLAIN {
+            events.works_for(of_host.account(), || host.number_of(index));
+        }
         let end = events.send(at, bytes_in(io, page.0, page_bytes));
         events.spent(Some(of_host.account()), Cause::Link, end - at);
         (of_host, end)
@@ -236,8 +276,13 @@ impl SimDevice {
 
     /// The data of a page to be written is in the controller's memory.
     #[inline(always)]
-    fn arrived(&mut self, index: PageIdx, at: u64) {
+    fn arrived<M: Make>(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
+        if M::PLAIN {
+            let extent = self.host.extent(of);
+            let write = Write { page, extent, target: Target::host(index), through: false };
+            return self.write::<M>(write, at);
+        }
         self.note_arrival(index);
         if let Some(cache) = &mut self.cache
             && !self.host.is_write_through(of)
@@ -247,82 +292,46 @@ impl SimDevice {
             let sectors = sectors_of(&io, page, page_bytes, self.sector_bytes);
             self.host.arrived(index, at);
             if cache.offer(index, page, sectors, io.stream) {
-                self.ended(index, at);
+                self.ended::<M>(index, at);
             }
             return self.flush(at);
         }
         let extent = self.host.extent(of);
         let through = self.host.is_write_through(of);
-        self.write(Write { page, extent, target: Target::host(index), through }, at);
+        self.write::<M>(Write { page, extent, target: Target::host(index), through }, at);
     }
 
     #[inline(always)]
-    fn write(&mut self, write: Write, at: u64) {
+    pub(super) fn write<M: Make>(&mut self, write: Write, at: u64) {
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
-        either!(backend, backend => backend.write(write, at, hardware));
-    }
-
-    pub(super) fn set_cache_idle(&mut self, idle: bool) {
-        if let Some(cache) = &mut self.cache {
-            cache.idle = idle;
-        }
-    }
-
-    /// Write to flash what the cache wants to be rid of.
-    pub(super) fn flush(&mut self, at: u64) {
-        while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
-            self.write_flushed(flushed, at);
-        }
-    }
-
-    fn write_flushed(&mut self, flushed: Flushed, at: u64) {
-        let Flushed { page, epoch, .. } = flushed;
-        self.events.contents.iter_mut().for_each(|contents| contents.leaves_cache(page.0));
-        let extent = flushed.extent();
-        let through = false; // who waits for it waits for its epoch
-        self.write(Write { page, extent, target: Target::flush(epoch), through }, at);
-    }
-
-    /// Write to flash what the cache has of pages that are written past it.
-    fn expel(&mut self, extent: Extent, at: u64) {
-        for page in extent.touched().map(Lpn) {
-            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.expel(page)) {
-                self.write_flushed(flushed, at);
-            }
-        }
-    }
-
-    /// A page of the cache is on flash: there is a place for another.
-    fn flushed(&mut self, epoch: Epoch, at: u64) {
-        let cache = self.cache.as_mut().expect("it had the page");
-        cache.flushed(epoch);
-        while let Some(cache) = &self.cache
-            && let Some(held) = self.durable.release(|until| cache.is_over(until))
+        if M::PLAIN
+            && let AnyBackend::Paged(paged) = backend
         {
-            self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
-            self.drain(held.page, at, at);
+            return paged.seek_and_write::<M>(write, at, hardware);
         }
-        while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
-            let waited = at - self.host.page_of(index).arrived;
-            self.events.spent(Some(index.account()), Cause::CacheWait, waited);
-            self.ended(index, at);
-        }
-        self.flush(at);
+        either!(backend, backend => backend.write(write, at, hardware));
     }
 
     /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
     #[inline(always)]
-    pub(super) fn ended(&mut self, index: PageIdx, end: u64) {
+    pub(super) fn ended<M: Make>(&mut self, index: PageIdx, end: u64) {
+        if M::PLAIN {
+            // Nothing is volatile.
+            return self.end::<M>(index, end);
+        }
         match self.host.before_flush(index, end) {
-            None => self.end(index, end),
+            None => self.end::<M>(index, end),
             Some(taken) => self.end_with_flush(index, end, taken),
         }
     }
 
     #[inline(always)]
-    pub(super) fn end(&mut self, index: PageIdx, end: u64) {
+    pub(super) fn end<M: Make>(&mut self, index: PageIdx, end: u64) {
         let Some((mode, end)) = self.host.ended(index, end) else { return };
+        if M::PLAIN {
+            return;
+        }
         if self.interface.is_limited() {
             self.events.remind(end, Told::Freed.into());
         }
@@ -332,19 +341,4 @@ impl SimDevice {
             either!(backend, backend => backend.after_read(end, hardware));
         }
     }
-}
-
-/// How many bytes of `page` `io` touches.
-#[inline]
-pub(super) fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
-    let begin = u64::from(page) * page_bytes;
-    let end = io.offset.0 + io.size.0;
-    end.min(begin + page_bytes) - io.offset.0.max(begin)
-}
-
-/// The sectors of `page` that `io` touches, one bit each.
-pub(super) fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
-    let from = io.offset.0.saturating_sub(u64::from(page.0) * page_bytes);
-    let sectors = bytes_in(io, page.0, page_bytes) / sector_bytes;
-    u64::MAX >> (64 - sectors) << (from / sector_bytes)
 }

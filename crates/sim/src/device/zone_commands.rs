@@ -47,7 +47,7 @@ impl SimDevice {
         host.has_pages(index, work.len());
         if work.is_empty() {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);
-            return self.ended(page, at);
+            return self.ended::<crate::flash::make::Equipped>(page, at);
         }
         for op in work {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);

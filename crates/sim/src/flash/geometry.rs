@@ -105,6 +105,11 @@ impl Geometry {
         Geometry { planes_in_step: planes, ..self }
     }
 
+    /// Whether planes of a die do one thing at a time together.
+    pub(crate) fn has_planes_in_step(&self) -> bool {
+        self.planes_in_step > 1
+    }
+
     /// The same where so many of its pages make a flash page.
     #[must_use]
     pub(crate) fn with_units(self, units: u32) -> Geometry {

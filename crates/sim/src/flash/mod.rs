@@ -7,10 +7,12 @@
 //! replaced  which block stands in for one that has failed
 //! contents  what every page and block says of itself, also where power was cut
 //! geometry  numbers of dies, blocks and pages
+//! make      whether there is anything that a device need not have
 //! ```
 
 pub(crate) mod contents;
 pub(crate) mod geometry;
+pub(crate) mod make;
 pub(crate) mod media;
 pub(crate) mod nand;
 pub(crate) mod plan;

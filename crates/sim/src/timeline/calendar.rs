@@ -44,6 +44,9 @@ impl Event {
     }
 }
 
+/// So many are few.
+const FEW: usize = 12;
+
 /// All events, first first. There is an event for every operation under way at most, so there are few: to look
 /// for the place of a new one by halves and to move what is behind it costs less than a heap.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -139,10 +142,66 @@ impl Calendar {
         self.put(self.events[self.first..].partition_point(is_before), event);
     }
 
-    /// Put what is no release behind all that is not later.
+    /// Put what is no release behind all that is not later. Among a few, its place is found from the nearer end by
+    /// those that make room for it; among many by halves.
+    #[inline]
     fn add(&mut self, at: u64, what: u64) {
-        let place = self.events[self.first..].partition_point(|other| other.at <= at);
-        self.put(place, Event { at, what });
+        debug_assert!(at >= self.now, "an event at {at} lies before {}", self.now);
+        let event = Event { at, what };
+        let live = &self.events[self.first..];
+        if live.len() > FEW {
+            let place = live.partition_point(|other| other.at <= at);
+            return self.put(place, event);
+        }
+        if self.first > 0 && live.get(live.len() / 2).is_some_and(|middle| at < middle.at) {
+            self.add_soon(event);
+        } else {
+            self.add_late(event);
+        }
+    }
+
+    /// The same from the beginning, where there is room.
+    #[inline(always)]
+    fn add_soon(&mut self, event: Event) {
+        self.first -= 1;
+        let live = &mut self.events[self.first..];
+        let mut place = 0;
+        while place + 1 < live.len() && live[place + 1].at <= event.at {
+            live[place] = live[place + 1];
+            place += 1;
+        }
+        live[place] = event;
+    }
+
+    /// The same from the end.
+    #[inline(always)]
+    fn add_late(&mut self, event: Event) {
+        self.make_room();
+        self.events.push(event);
+        let live = &mut self.events[self.first..];
+        let mut place = live.len() - 1;
+        while place > 0 && live[place - 1].at > event.at {
+            live[place] = live[place - 1];
+            place -= 1;
+        }
+        live[place] = event;
+    }
+
+    /// There is room for another event at the end.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.events.len() == self.events.capacity() {
+            self.forget_the_past();
+        }
+    }
+
+    /// What has happened goes.
+    #[cold]
+    fn forget_the_past(&mut self) {
+        self.events.drain(..self.first);
+        self.first = 0;
+        // Seldom, as long as half of it is past each time.
+        self.events.reserve(self.events.len() + 16);
     }
 
     /// Put `event` behind so many of those that have not happened; the fewer of them move.
@@ -156,10 +215,7 @@ impl Calendar {
             self.events[self.first + place] = event;
             return;
         }
-        if self.events.len() == self.events.capacity() {
-            self.events.drain(..self.first);
-            self.first = 0;
-        }
+        self.make_room();
         self.events.insert(self.first + place, event);
     }
 }

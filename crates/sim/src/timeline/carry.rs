@@ -2,6 +2,7 @@
 
 use super::op::Kind;
 use super::{Lane, Op, Stage, Timeline, Timing, UNKNOWN};
+use crate::flash::make::Make;
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 
 impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
@@ -31,30 +32,30 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// Everybody who has arrived at `channel` by `now` is served, in order.
     #[inline(always)]
-    pub(super) fn serve(&mut self, channel: usize, now: u64) {
+    pub(super) fn serve<M: Make>(&mut self, channel: usize, now: u64) {
         if self.channels[channel].is_due(now) {
-            self.serve_due(channel, now);
+            self.serve_due::<M>(channel, now);
         }
     }
 
     /// The same where there is somebody.
     #[inline(never)]
-    fn serve_due(&mut self, channel: usize, now: u64) {
-        while let Some((at, index)) = self.next_served(channel, now) {
+    fn serve_due<M: Make>(&mut self, channel: usize, now: u64) {
+        while let Some((at, index)) = self.next_served::<M>(channel, now) {
             let Timeline { ops, channels, accounts, timing, dies, .. } = self;
             let op = &mut ops[index as usize];
-            op.ends = transfer(&mut channels[channel].lane, at, op, timing, accounts);
+            op.ends = transfer::<M, T>(&mut channels[channel].lane, at, op, timing, accounts);
             let (die, mut end) = (op.die, op.ends);
-            if timing.cache_program && op.is_host_program() {
+            if !M::PLAIN && timing.cache_program && op.is_host_program() {
                 end = dies[die.0 as usize].program(end, op.cell_ns);
             }
-            if self.watched {
+            if !M::PLAIN && self.watched {
                 let op = &self.ops[index as usize];
                 let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
                 self.write_down(op.die, op.what(), begin, end);
             }
-            self.hold(die, end, now);
-            if self.timing.suspend.is_some() {
+            self.hold::<M>(die, end, now);
+            if !M::PLAIN && self.timing.suspend.is_some() {
                 self.programs(index, now);
             }
         }
@@ -62,8 +63,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// Who is served next on `channel`, where that is certain by `now`.
     #[inline]
-    fn next_served(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
-        if self.timing.in_turn {
+    fn next_served<M: Make>(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
+        if !M::PLAIN && self.timing.in_turn {
             self.next_in_turn(channel, now)
         } else {
             self.channels[channel].take(now)
@@ -80,11 +81,11 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// An operation whose arrival at the channel was announced could have ended by now.
     #[inline]
-    pub(super) fn leave_channel(&mut self, at: u64, index: u32) {
+    pub(super) fn leave_channel<M: Make>(&mut self, at: u64, index: u32) {
         let Op { die, ends, .. } = self.ops[index as usize];
         if ends == UNKNOWN {
-            self.serve(self.dies[die.0 as usize].channel as usize, at);
-            if self.ops[index as usize].stage == Stage::Cells {
+            self.serve::<M>(self.dies[die.0 as usize].channel as usize, at);
+            if !M::PLAIN && self.ops[index as usize].stage == Stage::Cells {
                 return;
             }
         }
@@ -97,8 +98,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
         // Not copied as a whole: what has just been written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
-        let over_bus = kind == Kind::Read && !self.buses.is_empty();
-        if over_bus || link_bytes > 0 || self.descriptors.is_some() {
+        let over_bus = !M::PLAIN && kind == Kind::Read && !self.buses.is_empty();
+        if over_bus || link_bytes > 0 || !M::PLAIN && self.descriptors.is_some() {
             return self.go_out(at, index, over_bus);
         }
         self.unused.push(index);
@@ -125,7 +126,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 /// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
 /// it, or where the register takes the page for it, when that has.
 #[inline(always)]
-pub(super) fn transfer<T>(
+pub(super) fn transfer<M: Make, T>(
     channel: &mut Lane,
     at: u64,
     op: &Op<T>,
@@ -135,7 +136,8 @@ pub(super) fn transfer<T>(
     let length = timing.transfer_ns * u64::from(op.transfers);
     let sent = channel.take(at, length);
     // The cells of a read came before; those of a page in the register come after.
-    let later = op.kind == Kind::Read || timing.cache_program && op.is_host_program();
+    let cached = !M::PLAIN && timing.cache_program && op.is_host_program();
+    let later = op.kind == Kind::Read || cached;
     let cell_ns = if later { 0 } else { op.cell_ns };
     if op.account.is_some() {
         charge(accounts, op, Cause::ChannelWait, sent - at);

@@ -42,6 +42,7 @@ mod recording;
 #[cfg(test)]
 mod reference;
 mod rings;
+mod shared;
 mod suspend;
 mod way;
 
@@ -50,8 +51,9 @@ use std::num::NonZeroU32;
 
 use crate::flash::contents::Contents;
 use crate::flash::geometry::{DieIdx, Geometry};
+use crate::flash::make::{Equipped, Make};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
-use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
+use crate::timeline::breakdown::SimBreakdown;
 use calendar::{Calendar, What};
 use cells::Cells;
 use channel::Channel;
@@ -62,6 +64,7 @@ use log::Log;
 pub(crate) use op::{Op, Purpose, Report, Stage};
 pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
+use shared::{Lane, link_ns};
 pub(crate) use suspend::Suspend;
 
 /// How long things take [ns].
@@ -108,22 +111,6 @@ pub(crate) struct Timing {
     pub(crate) seek_read_ns: u64,
     /// Until the host's memory answers where the map is cached there; 0: it is not.
     pub(crate) host_memory_read_ns: u64,
-}
-
-/// Something that carries one thing at a time, first come, first served.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Lane {
-    free_at: u64,
-}
-
-impl Lane {
-    /// Who arrives at `at`, the latest so far, has it for `length` from the time returned.
-    #[inline]
-    fn take(&mut self, at: u64, length: u64) -> u64 {
-        let start = at.max(self.free_at);
-        self.free_at = start + length;
-        start
-    }
 }
 
 /// All clocks of a device, and what is going to happen. `T` is what its user wants to be
@@ -188,6 +175,21 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
     }
 
+    /// Whether there is nothing but dies, channels, a processor and the link, each of which serves who comes
+    /// first, and nobody who wants to know what they did.
+    pub(crate) fn is_plain(&self) -> bool {
+        let Timing { die_queue, cache_program, suspend, in_turn, rings, .. } = self.timing;
+        let shared = !self.buses.is_empty() || self.geometry.has_planes_in_step();
+        let preferred = die_queue != DieQueue::Fifo || suspend.is_some() || in_turn;
+        !(shared || preferred || cache_program || rings.is_some() || self.watched)
+    }
+
+    /// Whether somebody wants to know what dies do.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
     /// When something happened last.
     pub(crate) fn now(&self) -> u64 {
         self.calendar.now
@@ -214,6 +216,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// may have its time in the future: its user asked for no more than to know.
     #[inline(always)]
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, T)> {
+        self.next_of::<Equipped>(until)
+    }
+
+    /// [`Timeline::next`] of a device of one make.
+    #[inline(always)]
+    pub(crate) fn next_of<M: Make>(&mut self, until: u64) -> Option<(u64, T)> {
         loop {
             if let Some(told) = self.told.take() {
                 if !self.told_next.is_empty() {
@@ -225,8 +233,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             let at = event.at;
             match event.what() {
                 What::Tell(token) => return Some((at, token)),
-                What::Arrive(index) => self.arrive(at, index),
-                What::Release(die) => self.let_next_start(at, at, die),
+                What::Arrive(index) => self.arrive::<M>(at, index),
+                What::Release(die) => self.let_next_start::<M>(at, at, die),
                 What::Notice => self.notice(at),
             }
         }
@@ -234,13 +242,22 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// Let `op` begin at `at`, which is not before anything that has happened.
     #[inline(always)]
-    pub(crate) fn issue(&mut self, at: u64, mut op: Op<T>) {
-        if self.descriptors.is_some() {
-            return self.issue_to_rings(at, op);
+    pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
+        self.issue_of::<Equipped>(at, op);
+    }
+
+    /// [`Timeline::issue`] in a device of one make.
+    #[inline(always)]
+    pub(crate) fn issue_of<M: Make>(&mut self, at: u64, mut op: Op<T>) {
+        if !M::PLAIN {
+            if self.descriptors.is_some() {
+                return self.issue_to_rings(at, op);
+            }
+            op.die = self.geometry.clock_of(op.die);
         }
-        op.die = self.geometry.clock_of(op.die);
-        if op.stage == Stage::Ring || (op.stage == Stage::BusIn && self.buses.is_empty()) {
-            self.enter_ring(at, op);
+        let no_bus = M::PLAIN || self.buses.is_empty();
+        if op.stage == Stage::Ring || (op.stage == Stage::BusIn && no_bus) {
+            self.enter_ring::<M>(at, op);
         } else {
             self.begin(at, op);
         }
@@ -270,11 +287,17 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// Let `op` begin at `at`, which lies not before `now`.
     #[inline(always)]
     pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
+        self.issue_when_of::<Equipped>(at, now, op);
+    }
+
+    /// [`Timeline::issue_when`] in a device of one make.
+    #[inline(always)]
+    pub(crate) fn issue_when_of<M: Make>(&mut self, at: u64, now: u64, op: Op<T>) {
         if at > now {
             let op = self.addressed(op);
             self.begin_when(at, now, op);
         } else {
-            self.issue(at, op);
+            self.issue_of::<M>(at, op);
         }
     }
 
@@ -301,43 +324,4 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.unused.push(index);
         self.ops[index as usize]
     }
-
-    /// The processor is asked at `at` for `length`, and what it did takes effect `latency` later; returns when.
-    #[inline]
-    pub(crate) fn process(&mut self, at: u64, length: u64, latency: u64) -> u64 {
-        let over = if length == 0 { at } else { self.processor.take(at, length) + length };
-        over + latency
-    }
-
-    /// `bytes` arrive at the host link at `at`; returns when they are over.
-    #[inline]
-    pub(crate) fn send(&mut self, at: u64, bytes: u64) -> u64 {
-        let length =
-            if bytes == self.page_bytes { self.link_page_ns } else { link_ns(&self.timing, bytes) };
-        self.link.take(at, length) + length
-    }
-
-    /// What `op` read is in memory at `at`: `bytes` of it go over the link.
-    #[inline]
-    pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
-        self.issue_when(at, now, Op { link_bytes: bytes as u32, ..op });
-    }
-
-    /// `op` ends at `end`, which others have worked out.
-    #[inline]
-    pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
-        self.finish(end, now, &op);
-    }
-
-    /// So much of a host page's time was spent on `cause`.
-    #[inline]
-    pub(crate) fn spent(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
-        if let Some(account) = account {
-            self.accounts[account.index()].add(cause, ns);
-        }
-    }
-}
-
-fn link_ns(timing: &Timing, bytes: u64) -> u64 {
-    bytes * 1_000_000_000 / timing.link_bytes_per_s
 }

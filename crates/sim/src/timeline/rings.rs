@@ -102,6 +102,13 @@ impl<T> Die<T> {
         self.before.iter().copied().chain(last)
     }
 
+    /// Until when the die is held as far as it is known, and not before `at`.
+    #[inline]
+    pub(super) fn known_until(&self, at: u64) -> u64 {
+        let before = self.before.last().map_or(at, |(until, _)| at.max(*until));
+        if self.free_at == UNKNOWN { before } else { before.max(self.free_at) }
+    }
+
     /// Whether the register takes a page of the host while the die programs the one before: nobody
     /// waits, and it is known when the register is free.
     #[inline]

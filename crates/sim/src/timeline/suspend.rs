@@ -21,6 +21,7 @@
 use super::op::Kind;
 use super::{Op, Purpose, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
+use crate::flash::make::Equipped;
 
 /// What reads of the host may suspend.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -64,7 +65,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             self.dies[op.die.0 as usize].running.suspended = 0;
             return self.run(end, now, op);
         }
-        self.hold(op.die, end, now);
+        self.hold::<Equipped>(op.die, end, now);
         self.over(end, now, op);
     }
 
@@ -75,7 +76,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         self.calendar.arrive(end, index);
         let running = &mut self.dies[die.0 as usize].running;
         (running.index, running.ends) = (index, end);
-        self.hold(die, end, now);
+        self.hold::<Equipped>(die, end, now);
     }
 
     /// The operation, which was kept while it waited for the channel, has it, and its die until its end.

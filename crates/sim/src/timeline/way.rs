@@ -7,6 +7,7 @@ use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
 use super::{DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
 use crate::flash::geometry::DieIdx;
+use crate::flash::make::{Equipped, Make};
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
@@ -23,9 +24,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The operation that was kept has arrived where its stage says, or could have ended.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, at: u64, index: u32) {
+    pub(super) fn arrive<M: Make>(&mut self, at: u64, index: u32) {
         if self.ops[index as usize].stage == Stage::Channel {
-            return self.leave_channel(at, index);
+            return self.leave_channel::<M>(at, index);
         }
         let op = self.take(index);
         self.begin(at, op);
@@ -36,7 +37,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     pub(super) fn begin(&mut self, at: u64, mut op: Op<T>) {
         match op.stage {
             Stage::Submit => self.submit(at, op),
-            Stage::BusIn if self.buses.is_empty() => self.enter_ring(at, op),
+            Stage::BusIn if self.buses.is_empty() => self.enter_ring::<Equipped>(at, op),
             Stage::BusIn if self.timing.memory_ns > 0 => {
                 let end = self.memory(at, &op);
                 op.stage = Stage::Bus;
@@ -47,7 +48,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 op.stage = Stage::Ring;
                 self.begin_when(end, at, op);
             }
-            Stage::Ring => self.enter_ring(at, op),
+            Stage::Ring => self.enter_ring::<Equipped>(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
             Stage::Cells => self.over(at, at, op),
             Stage::BusOut => {
@@ -72,33 +73,34 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The operation has arrived at the ring of its die.
     #[inline(always)]
-    pub(super) fn enter_ring(&mut self, at: u64, op: Op<T>) {
+    pub(super) fn enter_ring<M: Make>(&mut self, at: u64, op: Op<T>) {
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
             if die.ring.is_empty() {
-                return self.start(at, at, op);
+                return self.start::<M>(at, at, op);
             }
             // Others wait, and the die is released at this very moment: what takes no time at all can end
             // on one die and go on here before it is this one's turn.
             debug_assert!(die.free_at == at, "who waits is released first");
-            return self.wait(at, op);
+            return self.wait::<M>(at, op);
         }
-        let first = self.timing.die_queue == DieQueue::Fifo || die.register_free_at <= at;
-        if die.takes_next() && first && op.is_host_program() {
+        let fifo = M::PLAIN || self.timing.die_queue == DieQueue::Fifo;
+        let first = fifo || die.register_free_at <= at;
+        if !M::PLAIN && die.takes_next() && first && op.is_host_program() {
             return self.start_in_register(at, op);
         }
-        if self.timing.die_queue == DieQueue::Fifo && die.free_at != UNKNOWN {
+        if fifo && die.free_at != UNKNOWN {
             let free_at = die.free_at;
             if op.account.is_some() {
                 self.charge_known(at, &op);
             }
             self.dies[op.die.0 as usize].passes_on(at);
-            return self.start(free_at, at, op);
+            return self.start::<M>(free_at, at, op);
         }
-        if self.timing.suspend.is_some() && op.purpose == Purpose::HostRead {
+        if !M::PLAIN && self.timing.suspend.is_some() && op.purpose == Purpose::HostRead {
             self.suspend(at, op.die);
         }
-        self.wait(at, op);
+        self.wait::<M>(at, op);
     }
 
     /// Whether the operation ends when its data is in the register of its die.
@@ -113,18 +115,20 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         let start = self.dies[op.die.0 as usize].register_free_at.max(at);
         self.charge(&op, Cause::DieWait, start - at);
         self.dies[op.die.0 as usize].passes_on(at);
-        self.start(start, at, op);
+        self.start::<Equipped>(start, at, op);
     }
 
     /// The operation waits for its die, and nobody knows until when.
     #[inline(never)]
-    fn wait(&mut self, at: u64, mut op: Op<T>) {
+    fn wait<M: Make>(&mut self, at: u64, mut op: Op<T>) {
         op.arrived = at;
-        if self.timing.die_queue == DieQueue::Fifo {
+        if M::PLAIN && op.account.is_none() {
+            op.arrived = self.dies[op.die.0 as usize].known_until(at);
+        } else if M::PLAIN || self.timing.die_queue == DieQueue::Fifo {
             op.arrived = self.charge_known(at, &op);
         }
         let die = op.die;
-        if self.watched {
+        if !M::PLAIN && self.watched {
             self.note_wait(at, die.0, op.token.into(), op.account);
         }
         let Die { free_at, ring, accounted, .. } = &mut self.dies[die.0 as usize];
@@ -151,30 +155,30 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The die does what it does until `end`.
     #[inline(always)]
-    pub(super) fn hold(&mut self, die: DieIdx, end: u64, now: u64) {
+    pub(super) fn hold<M: Make>(&mut self, die: DieIdx, end: u64, now: u64) {
         let state = &mut self.dies[die.0 as usize];
         state.free_at = end;
         if !state.ring.is_empty() {
-            self.hand_over(die, end, now);
+            self.hand_over::<M>(die, end, now);
         }
     }
 
     /// `die`, for which somebody waits, does what it does until `end`: where the next is certain, it is
     /// started now.
     #[inline(never)]
-    fn hand_over(&mut self, die: DieIdx, end: u64, now: u64) {
-        if end <= now || self.timing.die_queue == DieQueue::Fifo {
-            self.let_next_start(end, now, die);
+    fn hand_over<M: Make>(&mut self, die: DieIdx, end: u64, now: u64) {
+        if M::PLAIN || end <= now || self.timing.die_queue == DieQueue::Fifo {
+            self.let_next_start::<M>(end, now, die);
         } else {
             self.calendar.release(end, die);
         }
     }
 
     /// The next in the ring of `die` has it from `at` on.
-    pub(super) fn let_next_start(&mut self, mut at: u64, now: u64, die: DieIdx) {
+    pub(super) fn let_next_start<M: Make>(&mut self, mut at: u64, now: u64, die: DieIdx) {
         let Timeline { dies, accounts, timing, .. } = self;
         let state = &mut dies[die.0 as usize];
-        if timing.die_queue == DieQueue::Fifo {
+        if !M::PLAIN && timing.die_queue == DieQueue::Fifo {
             at = state.next_in_register().map_or(at, |free| free.max(now));
         }
         if state.accounted > 0 {
@@ -184,24 +188,27 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             }
         }
         state.passes_on(now);
-        let place = state.next_place(timing.die_queue);
+        let place = if M::PLAIN { 0 } else { state.next_place(timing.die_queue) };
         let next = state.take(place).expect("a die is released for somebody");
+        if M::PLAIN {
+            return self.start::<M>(at, now, next);
+        }
         if let Some(log) = &mut self.log {
             log.is_next(die.0 as usize, place);
         }
         if next.stage == Stage::Cells {
             return self.resume(at, next);
         }
-        self.start(at, now, next);
+        self.start::<M>(at, now, next);
     }
 
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
-    fn start(&mut self, at: u64, now: u64, op: Op<T>) {
-        if self.watched {
+    fn start<M: Make>(&mut self, at: u64, now: u64, op: Op<T>) {
+        if !M::PLAIN && self.watched {
             self.note_begin(now, op.die.0, op.token.into(), op.account);
         }
-        let cached = self.is_cached(&op);
+        let cached = !M::PLAIN && self.is_cached(&op);
         let state = &mut self.dies[op.die.0 as usize];
         (state.held_since, state.purpose, state.cached) = (at, op.purpose, cached);
         if cached {
@@ -216,28 +223,31 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             Kind::Program if at > now => return self.announce(at, op.cell_ns, op),
             Kind::Program => {
                 let channel = state.channel as usize;
-                self.serve(channel, at);
+                self.serve::<M>(channel, at);
                 // Another of its plan may arrive at this very moment.
-                if self.timing.in_turn && (op.in_turn || self.channels[channel].is_taken(at)) {
+                if !M::PLAIN
+                    && self.timing.in_turn
+                    && (op.in_turn || self.channels[channel].is_taken(at))
+                {
                     return self.take_turn(at, op);
                 }
                 let Timeline { channels, accounts, timing, .. } = self;
-                transfer(&mut channels[channel].lane, at, &op, timing, accounts)
+                transfer::<M, T>(&mut channels[channel].lane, at, &op, timing, accounts)
             }
             Kind::Inside => {
                 self.charge(&op, op.purpose.cause(), op.cell_ns);
                 at + op.cell_ns
             }
         };
-        if self.timing.suspend.is_some() {
+        if !M::PLAIN && self.timing.suspend.is_some() {
             return self.occupy(at, end, now, op);
         }
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
-        if self.watched {
+        if !M::PLAIN && self.watched {
             self.write_down(op.die, op.what(), at, held);
         }
-        self.hold(op.die, held, now);
-        if self.descriptors.is_some() {
+        self.hold::<M>(op.die, held, now);
+        if !M::PLAIN && self.descriptors.is_some() {
             return self.post(end, op);
         }
         self.finish(end, now, &op);
@@ -302,7 +312,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             self.calendar.arrive(at, index);
         } else {
             self.calendar.count();
-            self.arrive(at, index);
+            self.arrive::<Equipped>(at, index);
         }
     }
 

@@ -10,6 +10,7 @@ mod controller;
 mod host_memory;
 mod map_on_flash;
 mod page_types;
+mod recorded;
 mod refused;
 mod saturated;
 mod slc;

@@ -4,11 +4,12 @@ use super::Issued;
 use crate::device::token::Told;
 use crate::flash::contents::Origin;
 use crate::flash::geometry::Place;
+use crate::flash::make::Make;
 use crate::flash::media::{CollectMedia as _, Media as _};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
-impl Issued<'_> {
+impl<M: Make> Issued<'_, M> {
     /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
     pub(super) fn gathered(&mut self, to: Place, relocated: bool) {
         if !self.flash.geometry.ends_flash_page(to.page) {

@@ -1,21 +1,22 @@
 //! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
 
+mod before;
 mod gathered;
 mod noted;
+
+use std::marker::PhantomData;
 
 use crate::device::gather::Gather;
 use crate::device::token::{Target, Token};
 use crate::flash::contents::Origin;
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::make::{Equipped, Make};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
-use crate::timeline::{Op, Purpose, Report, Timeline};
-
-/// What comes over the link at a time of the host's memory: a line of its caches.
-const HOST_LINE_BYTES: u32 = 64;
+use crate::timeline::{Op, Purpose, Timeline};
 
 /// The timed gear: what is asked for is issued at `at`.
-pub(crate) struct Issued<'a> {
+pub(crate) struct Issued<'a, M: Make = Equipped> {
     flash: &'a mut Flash,
     events: &'a mut Timeline<Token>,
     /// Where units are gathered that are smaller than a flash page.
@@ -36,6 +37,7 @@ pub(crate) struct Issued<'a> {
     /// What is programmed next, and to which of its die's open blocks.
     page: Option<Lpn>,
     role: u8,
+    make: PhantomData<M>,
 }
 
 impl<'a> Issued<'a> {
@@ -46,6 +48,19 @@ impl<'a> Issued<'a> {
         at: u64,
         target: Target,
     ) -> Issued<'a> {
+        Issued::made(flash, events, at, target)
+    }
+}
+
+impl<'a, M: Make> Issued<'a, M> {
+    /// [`Issued::new`] in a device of one make.
+    #[inline(always)]
+    pub(crate) fn made(
+        flash: &'a mut Flash,
+        events: &'a mut Timeline<Token>,
+        at: u64,
+        target: Target,
+    ) -> Issued<'a, M> {
         let units_read = events.timing.read_transfers;
         let (beside, through, read_bytes, before) = (false, false, 0, Vec::new());
         let gather = None;
@@ -63,18 +78,19 @@ impl<'a> Issued<'a> {
             later: 0,
             page: None,
             role: 0,
+            make: PhantomData,
         }
     }
 
     /// The same where units are gathered.
     #[inline]
-    pub(crate) fn gathering(self, gather: Option<&'a mut Gather>) -> Issued<'a> {
+    pub(crate) fn gathering(self, gather: Option<&'a mut Gather>) -> Issued<'a, M> {
         Issued { gather, ..self }
     }
 
     /// The same, for a read that sends so many bytes to the host.
     #[inline]
-    pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a> {
+    pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a, M> {
         Issued { read_bytes, ..self }
     }
 
@@ -96,56 +112,27 @@ impl<'a> Issued<'a> {
     #[inline(always)]
     fn issue(&mut self, op: Op<Token>) {
         if self.before.is_empty() {
-            self.events.issue(self.at, op);
+            self.events.issue_of::<M>(self.at, op);
         } else {
             self.events.issue_chain(self.at + self.later, self.at, &self.before, op);
-        }
-    }
-
-    /// An operation on the map: the host's page waits for it, a collection does not.
-    fn on_map(&mut self, op: Op<Token>) {
-        match self.target.account {
-            None => self.events.issue(self.at, Op { report: Report::Never, ..op }),
-            account => self.before.push(Op { account, lump: Some(Cause::Mapping), ..op }),
-        }
-    }
-
-    /// The entry of the map is in the host's memory: a line of that comes over the link, when it has answered.
-    #[cold]
-    fn fetch_entry(&mut self) {
-        let Target { token, account, .. } = self.target;
-        self.later = self.events.timing.host_memory_read_ns;
-        self.events.spent(account, Cause::Mapping, self.later);
-        let (report, lump) = (Report::Never, Some(Cause::Mapping));
-        let op = Op { link_bytes: HOST_LINE_BYTES, ..Op::timed_elsewhere(token) };
-        self.before.push(Op { report, account, lump, ..op });
-    }
-
-    /// What was read is read again, as often as the ECC asked for it; the host's page waits for that.
-    #[inline(always)]
-    fn read_again(&mut self, from: Place, purpose: Purpose) {
-        if self.flash.retries > 0 {
-            self.retry(from, purpose);
-        }
-    }
-
-    #[cold]
-    fn retry(&mut self, from: Place, purpose: Purpose) {
-        for _ in 0..std::mem::take(&mut self.flash.retries) {
-            let Target { token, account, .. } = self.target;
-            let op = self.read_op(from, purpose, token);
-            let report = Report::Never;
-            self.before.push(Op { report, account, lump: Some(Cause::Retry), ..op });
         }
     }
 
     /// How long the cells of `page` are programmed.
     #[inline]
     fn program_ns(&self, page: Place) -> u64 {
-        if let Some((_, program_ns)) = self.flash.slc_ns(page.block) {
+        if !M::PLAIN
+            && let Some((_, program_ns)) = self.flash.slc_ns(page.block)
+        {
             return program_ns;
         }
-        self.events.timing.cells.program_page(self.flash.geometry.flash_page_in_block(page))
+        let geometry = &self.flash.geometry;
+        let page = if M::PLAIN {
+            geometry.page_in_block(page)
+        } else {
+            geometry.flash_page_in_block(page)
+        };
+        self.events.timing.cells.program_page(page)
     }
 
     /// How long the cells of `page` are read.
@@ -183,10 +170,12 @@ impl<'a> Issued<'a> {
     }
 }
 
-impl Media for Issued<'_> {
+impl<M: Make> Media for Issued<'_, M> {
+    type Make = M;
+
     #[inline]
     fn holds(&mut self, page: Option<Lpn>, role: impl FnOnce() -> u8) {
-        if self.events.contents.is_some() {
+        if !M::PLAIN && self.events.contents.is_some() {
             (self.page, self.role) = (page, role());
         }
     }
@@ -204,7 +193,7 @@ impl Media for Issued<'_> {
 
     #[inline(always)]
     fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
-        if self.gather.is_some() {
+        if !M::PLAIN && self.gather.is_some() {
             return self.gather(to);
         }
         let programmed = self.flash.program(to, merge_from);
@@ -235,7 +224,7 @@ impl Media for Issued<'_> {
     }
 }
 
-impl CollectMedia for Issued<'_> {
+impl<M: Make> CollectMedia for Issued<'_, M> {
     fn pad(&mut self, to: Place) {
         self.flash.pad(to);
         self.page = None;
@@ -276,7 +265,7 @@ impl CollectMedia for Issued<'_> {
     /// The read was charged when it was issued; the program is issued now that its data is there.
     #[inline(always)]
     fn relocate(&mut self, from: Place, to: Place) -> bool {
-        if self.gather.is_some() {
+        if !M::PLAIN && self.gather.is_some() {
             return self.gather_moved(from, to);
         }
         let programmed = self.flash.relocate(from, to);
@@ -286,6 +275,10 @@ impl CollectMedia for Issued<'_> {
         let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::Relocation, token) };
         let inside = self.events.timing.copy_back && from.die == to.die;
         let op = if inside { op.inside_the_die() } else { op };
+        if M::PLAIN {
+            self.events.issue_of::<M>(self.at, op);
+            return programmed;
+        }
         self.issue(op);
         self.before.clear();
         programmed

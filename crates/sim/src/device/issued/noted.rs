@@ -3,13 +3,18 @@
 use super::Issued;
 use crate::flash::contents::Origin;
 use crate::flash::geometry::Place;
+use crate::flash::make::Make;
 
-impl Issued<'_> {
+impl<M: Make> Issued<'_, M> {
     /// What was decided about `to` is kept, where somebody wants to know it when power is cut. Returns
     /// the record of its program, unless it is one of several units of a flash page.
     #[inline]
     pub(super) fn note(&mut self, to: Place, origin: Option<Origin>, programmed: bool) -> u32 {
-        if self.events.contents.is_none() { 0 } else { self.note_down(to, origin, programmed) }
+        if M::PLAIN || self.events.contents.is_none() {
+            0
+        } else {
+            self.note_down(to, origin, programmed)
+        }
     }
 
     #[inline(never)]

@@ -4,8 +4,8 @@ use uflip_core::Counters;
 
 use super::{CollectMedia, Media};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::make::Equipped;
 use crate::flash::nand::{Nand, PageOrder};
-use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
 use crate::flash::replaced::Replaced;
 use crate::flash::wear_out::{BEFORE, ReadOutcome, WearOut};
 
@@ -80,6 +80,11 @@ impl Flash {
         let blocks = vec![false; self.geometry.blocks() as usize];
         self.slc = Some(Box::new(Slc { read_ns, program_ns, blocks }));
         self
+    }
+
+    /// Whether its pages are programmed in order, none is retired, and all hold as many bits and never fail.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.wear_out.is_none() && self.slc.is_none() && self.nand.is_regular()
     }
 
     /// How long a page of `block` is read and programmed, where it holds one bit a cell.
@@ -157,6 +162,8 @@ impl Flash {
 }
 
 impl Media for Flash {
+    type Make = Equipped;
+
     #[inline]
     fn read(&mut self, from: Place) {
         self.read_page(from);
@@ -277,73 +284,5 @@ impl CollectMedia for Flash {
         let programmed = self.program_page(to);
         self.counters.mapping_pages_programmed += u64::from(programmed);
         programmed
-    }
-}
-
-impl Flash {
-    /// Do what `plan` says, in order. Where blocks are replaced that wear out, `plan` is what was done
-    /// then: on the blocks that stand in, with what failed.
-    #[inline]
-    pub(crate) fn carry_out(&mut self, plan: &mut Plan) {
-        if self.replaced.is_some() {
-            return self.carry_out_worn(plan);
-        }
-        for command in plan.commands() {
-            self.obey(command, plan);
-        }
-    }
-
-    #[inline]
-    fn obey(&mut self, command: &Cmd, plan: &Plan) {
-        match *command {
-            Cmd::Read(from) => self.read(from),
-            Cmd::Program { to, rest } => {
-                self.program(to, rest);
-            }
-            Cmd::Copy { from, to } => {
-                self.relocate(from, to);
-            }
-            Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
-            Cmd::CopyStream(pages) => {
-                for Move { from, to } in plan.moves(pages) {
-                    self.relocate(from.expect("a page that moves is somewhere"), *to);
-                }
-            }
-            Cmd::Erase { block, .. } => {
-                self.erase(block);
-            }
-            Cmd::ProgramMap(to) => {
-                self.program_metadata(to);
-            }
-            Cmd::LoadMap(from) => self.read_mapping(from),
-            Cmd::StoreMap(pages) => {
-                for Move { from, to } in plan.moves(pages) {
-                    self.program_mapping(*to, *from);
-                }
-            }
-            Cmd::Count(counted) => self.count(counted),
-            Cmd::FailedRead(_) | Cmd::FailedProgram(_) => unreachable!("no FTL asks for it"),
-            Cmd::Barrier => {}
-        }
-    }
-
-    fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
-        for (at, word) in (0..).step_by(64).zip(set) {
-            self.nand.copy_word(from.behind(at), to.behind(at), *word);
-            let copied = u64::from(word.count_ones());
-            self.counters.pages_read += copied;
-            self.counters.pages_programmed += copied;
-            self.counters.pages_relocated += copied;
-        }
-    }
-
-    pub(super) fn count(&mut self, counted: Counted) {
-        match counted {
-            Counted::Reclaim => self.counters.blocks_collected += 1,
-            Counted::Merge(Merge::Switch) => self.counters.switch_merges += 1,
-            Counted::Merge(Merge::Partial) => self.counters.partial_merges += 1,
-            Counted::Merge(Merge::Full) => self.counters.full_merges += 1,
-            Counted::MapLookup(hit) => self.look_up_map(hit),
-        }
     }
 }

@@ -3,15 +3,19 @@
 //! [plan](crate::flash::plan).
 
 mod array;
+mod planned;
 mod worn;
 
 pub(crate) use array::Flash;
 
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::make::Make;
 
 /// Where flash operations go. An FTL calls these in the order in which they must take effect; which
 /// of them overlap in time is not its business.
 pub(crate) trait Media {
+    /// What the device is made of that they go to.
+    type Make: Make;
     /// What is programmed next holds this logical page, or nothing of anybody's, and is in the block that its
     /// die has open as the `role`-th.
     #[inline]

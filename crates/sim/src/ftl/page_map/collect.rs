@@ -4,6 +4,7 @@
 use super::{PageMap, RelocationLoad};
 use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::flash::make::{Equipped, Make};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
 use crate::pool::blocks::{Stream, Taken};
@@ -18,9 +19,9 @@ pub(crate) struct Collection {
     /// Where its pages go.
     pub(super) stream: Stream,
     /// Pages that it may still have to move.
-    promised: u32,
+    pub(super) promised: u32,
     /// Mapping pages that it may still have to program.
-    promised_mapping: u32,
+    pub(super) promised_mapping: u32,
 }
 
 /// A page to move: a valid one, or one that is moved for nothing (figure 5(a)).
@@ -106,49 +107,6 @@ impl PageMap {
         Some((victim, Stream::Relocated))
     }
 
-    /// How many pages the collection of a block with so many valid ones programs.
-    pub(super) fn pages_to_move(&self, valid: u32) -> u32 {
-        let number = self.options.load.number().min(self.options.geometry.data_pages());
-        match self.options.load {
-            RelocationLoad::AtLeast(_) => valid.max(number),
-            RelocationLoad::Exactly(_) => number,
-        }
-    }
-
-    /// Set aside the pages that `collection` may need.
-    fn promise(&mut self, collection: &mut Collection) {
-        let valid = u32::from(self.blocks.valid_count(collection.victim));
-        if collection.stream == Stream::Mapping {
-            collection.promised_mapping = valid;
-        } else {
-            collection.promised = self.pages_to_move(valid);
-            let most = self.on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
-            collection.promised_mapping = collection.promised.min(most);
-        }
-        self.promised += collection.promised;
-        self.kept_for_next = 0;
-        self.promise_apart(collection.victim, collection.promised);
-        if let Some(kept) = &mut self.on_flash {
-            kept.promised += collection.promised_mapping;
-        }
-    }
-
-    /// `collection` has moved so many of the pages that it promised.
-    #[inline]
-    fn spend(&mut self, collection: &mut Collection, pages: u32) {
-        match (&mut self.on_flash, collection.stream) {
-            (Some(kept), Stream::Mapping) => {
-                collection.promised_mapping -= pages;
-                kept.promised -= pages;
-            }
-            _ => {
-                collection.promised -= pages;
-                self.promised -= pages;
-                self.release_apart(collection.victim, pages);
-            }
-        }
-    }
-
     /// `page` has moved to another place by `collection`.
     #[inline]
     fn moved(&mut self, collection: &Collection, page: Lpn) {
@@ -206,25 +164,29 @@ impl PageMap {
 
     /// Move a page. What the host wrote anew since it was chosen was read for nothing.
     #[inline(always)]
-    pub(crate) fn relocate(
+    pub(crate) fn relocate<D: CollectMedia>(
         &mut self,
         collection: &mut Collection,
         item: Item,
-        media: &mut impl CollectMedia,
+        media: &mut D,
     ) {
         let Item { from, page } = item;
-        self.spend(collection, 1);
+        self.spend::<D::Make>(collection, 1);
         if page.is_some() && !self.blocks.is_valid(from.page) {
             media.read_for_nothing(from);
             return;
         }
-        self.serve_pages_of(from.block);
+        if !D::Make::PLAIN {
+            self.serve_pages_of(from.block);
+        }
         media.holds(page, || self.blocks.kind(collection.stream) as u8);
         let Some(to) = self.copy(from, collection.stream, media) else { return };
         if let Some(page) = page {
             self.blocks.mark_invalid(from);
             self.place(page, to.place);
-            self.moved(collection, page);
+            if !D::Make::PLAIN {
+                self.moved(collection, page);
+            }
         } else {
             self.blocks.mark_invalid(to.place);
         }
@@ -234,14 +196,14 @@ impl PageMap {
     /// Program what is in `from` to a page of `stream`; returns where. `None` where no die can take a
     /// page any more: the page stays where it is.
     #[inline(always)]
-    fn copy(
+    fn copy<D: CollectMedia>(
         &mut self,
         from: Place,
         stream: Stream,
-        media: &mut impl CollectMedia,
+        media: &mut D,
     ) -> Option<Taken> {
-        let die = self.die_for(Some(from.die), stream)?;
-        let mut to = self.blocks.take_page(die, stream);
+        let die = self.die_for::<D::Make>(Some(from.die), stream)?;
+        let mut to = self.blocks.take_page_of::<D::Make>(die, stream);
         while !media.relocate(from, to.place) {
             to = self.page_instead(to, stream, media)?;
         }
@@ -283,7 +245,8 @@ impl PageMap {
     }
 
     fn has_made_room(&mut self, die: DieIdx) -> bool {
-        !self.wants_collection(die) && (self.on_flash.is_none() || self.has_room(die))
+        !self.wants_collection::<Equipped>(die)
+            && (self.on_flash.is_none() || self.has_room::<Equipped>(die))
     }
 
     /// Move all that is valid of a victim, page by page; returns how much that was.
@@ -321,11 +284,11 @@ impl PageMap {
         collection.next = Ppn(self.options.geometry.first_page(block).0
             + self.options.geometry.shape().pages_per_block);
         let moved = match media.unworn() {
-            Some(flash) if self.is_plain() => self.move_straight(&collection, flash),
+            Some(flash) if self.is_straight() => self.move_straight(&collection, flash),
             _ => self.move_all(&collection, media),
         };
         collection.moved += moved;
-        self.spend(&mut collection, moved);
+        self.spend::<Equipped>(&mut collection, moved);
         while let Some(item) = self.next_item(&mut collection) {
             self.relocate(&mut collection, item, media);
         }

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PageMap;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn};
+use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::pool::blocks::{Blocks, Stream};
@@ -203,7 +204,9 @@ impl PageMap {
     /// Program `mapping_page` anew.
     fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl CollectMedia) {
         let page = Lpn(self.kept().first + mapping_page);
-        let Some(die) = self.die_for(None, Stream::Mapping) else { return self.end_of_life() };
+        let Some(die) = self.die_for::<Equipped>(None, Stream::Mapping) else {
+            return self.end_of_life();
+        };
         let mut to = self.blocks.take_page(die, Stream::Mapping);
         let old = self.lookup(page);
         media.holds(Some(page), || self.blocks.kind(Stream::Mapping) as u8);

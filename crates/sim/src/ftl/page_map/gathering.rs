@@ -19,6 +19,7 @@
 
 use super::{Collection, Item, PageMap};
 use crate::flash::geometry::{DieIdx, Place, Ppn};
+use crate::flash::make::Make;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::Stream;
 
@@ -52,7 +53,10 @@ impl PageMap {
 
     /// The next unit of `stream` goes to `die`.
     #[inline]
-    pub(super) fn goes_to(&mut self, die: DieIdx, stream: Stream) {
+    pub(super) fn goes_to<M: Make>(&mut self, die: DieIdx, stream: Stream) {
+        if M::PLAIN {
+            return;
+        }
         let at = self.gathers_at(stream);
         self.gathers[at] = die;
     }
@@ -67,9 +71,9 @@ impl PageMap {
     /// How many pages a host page may take away from relocated ones: those that it takes, unless these have
     /// blocks of their own.
     #[inline]
-    pub(super) fn cost_on(&self, die: DieIdx, opens: bool) -> u32 {
+    pub(super) fn cost_on<M: Make>(&self, die: DieIdx, opens: bool) -> u32 {
         match self.blocks.cost_of_host_page(opens) {
-            1 => self.pages_taken(die),
+            1 if !M::PLAIN => self.pages_taken(die),
             cost => cost,
         }
     }

@@ -18,6 +18,7 @@ mod collect;
 mod dftl;
 mod gathering;
 mod hot_cold;
+mod promise;
 mod restore;
 mod retirement;
 mod room;
@@ -241,7 +242,7 @@ impl PageMap {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(in crate::ftl) fn place(&mut self, page: Lpn, at: Place) {
         self.map[page.0 as usize] = at.page.0;
         self.reverse[at.page.0 as usize] = page.0;

@@ -23,6 +23,7 @@ use uflip_core::{Error, ErrorKind};
 
 use super::PageMap;
 use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
 
@@ -141,7 +142,11 @@ impl PageMap {
         self.program_failed(block);
         self.blocks.mark_invalid(to.place);
         self.close_if_full(to, stream, media);
-        let die = if self.blocks.has_page(die, stream) { die } else { self.die_for(None, stream)? };
+        let die = if self.blocks.has_page(die, stream) {
+            die
+        } else {
+            self.die_for::<Equipped>(None, stream)?
+        };
         Some(self.blocks.take_page(die, stream))
     }
 

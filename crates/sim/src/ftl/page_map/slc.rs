@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 
 use super::PageMap;
 use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::make::{Equipped, Make};
 use crate::pool::blocks::{CACHE, Stream};
 
 /// How large the cache is.
@@ -90,8 +91,9 @@ impl PageMap {
 
     /// Free blocks that `die` keeps from the host: the reserve, and what the cache may still open.
     #[inline]
-    pub(super) fn kept_free(&self, die: DieIdx) -> usize {
-        self.options.reserved_blocks + self.kept_for_cache(die)
+    pub(super) fn kept_free<M: Make>(&self, die: DieIdx) -> usize {
+        let for_cache = if M::PLAIN { 0 } else { self.kept_for_cache(die) };
+        self.options.reserved_blocks + for_cache
     }
 
     /// Free blocks of `die` that only the cache opens.
@@ -129,7 +131,7 @@ impl PageMap {
         let Some(slc) = &self.slc else { return false };
         let (of, past, full) = (slc.of, slc.past, slc.full_in(die));
         let free = self.blocks.free_in(die);
-        let beyond_kept = free > self.kept_free(die) + 1;
+        let beyond_kept = free > self.kept_free::<Equipped>(die) + 1;
         self.blocks.serve(CACHE);
         let opens = !self.blocks.has_open_page(die, Stream::Host);
         let may_open = match full {

@@ -7,14 +7,20 @@
 use super::{Collection, NOWHERE, PageMap};
 use crate::collections::huge;
 use crate::flash::geometry::{Lpn, Place, Ppn};
+use crate::flash::make::Equipped;
 use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::Stream;
 
 impl PageMap {
     /// Whether nothing but the map needs attention.
     #[inline]
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn is_straight(&self) -> bool {
         self.on_flash.is_none() && self.retirement.is_none() && self.apart.is_none()
+    }
+
+    /// Whether there is nothing beside map, books and policies: see [`crate::flash::make`].
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_straight() && self.slc.is_none() && !self.gathers()
     }
 
     /// Write pages, each as a whole or in part and of a stream, as [`PageMap::write`] does.
@@ -23,7 +29,7 @@ impl PageMap {
         pages: impl Iterator<Item = (Lpn, bool, u8)>,
         flash: &mut Flash,
     ) {
-        if !self.is_plain() || flash.unworn().is_none() {
+        if !self.is_straight() || flash.unworn().is_none() {
             return pages.for_each(|(page, whole, stream)| {
                 let stream = self.stream_of(page, stream);
                 self.write(page, whole, stream, flash);
@@ -31,15 +37,15 @@ impl PageMap {
         }
         let mut written = 0;
         for (page, whole, _) in pages {
-            let die = self.turn(page);
+            let die = self.turn::<Equipped>(page);
             let ordinary = self.blocks.has_open_page(die, Stream::Host)
-                && !self.wants_collection(die)
+                && !self.wants_collection::<Equipped>(die)
                 && self.promised == 0;
             if !ordinary {
                 self.write_in_turn(die, page, whole, flash);
                 continue;
             }
-            self.goes_to(die, Stream::Host);
+            self.goes_to::<Equipped>(die, Stream::Host);
             let taken = self.blocks.take_open_page(die, Stream::Host);
             let to = taken.place;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
@@ -79,7 +85,7 @@ impl PageMap {
             flash.nand.read(Place { page, block: victim, die: home });
         }
         for page in &pages {
-            let Some(die) = self.die_with_page(Some(home), stream) else {
+            let Some(die) = self.die_with_page::<Equipped>(Some(home), stream) else {
                 // It stays where it is, and its block with it.
                 let from = self.options.geometry.place_of(Ppn(self.map[page.0 as usize]));
                 self.blocks.mark_valid(from);

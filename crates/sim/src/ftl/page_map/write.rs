@@ -2,6 +2,7 @@
 
 use super::PageMap;
 use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::flash::make::{Equipped, Make};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
 
@@ -20,7 +21,7 @@ impl PageMap {
     ) {
         self.serve(stream);
         self.go_past_cache(true);
-        let turn = self.turn(page);
+        let turn = self.turn::<Equipped>(page);
         self.write_in_turn(turn, page, whole, media);
     }
 
@@ -32,18 +33,21 @@ impl PageMap {
         whole: bool,
         media: &mut impl CollectMedia,
     ) {
-        let die = if self.has_room(turn) { Some(turn) } else { self.die_with_room(turn, media) };
+        let has_room = self.has_room::<Equipped>(turn);
+        let die = if has_room { Some(turn) } else { self.die_with_room(turn, media) };
         let Some(die) = die else { return self.end_of_life() };
         self.write_to(die, page, whole, media);
-        if self.wants_collection(die) {
+        if self.wants_collection::<Equipped>(die) {
             self.make_room(die, media);
         }
     }
 
     /// The die that the host's `page` should go to.
     #[inline]
-    pub(crate) fn turn(&mut self, page: Lpn) -> DieIdx {
-        if let Some(die) = self.host_goes_on() {
+    pub(crate) fn turn<M: Make>(&mut self, page: Lpn) -> DieIdx {
+        if !M::PLAIN
+            && let Some(die) = self.host_goes_on()
+        {
             return die;
         }
         self.options.allocator.choose(&self.blocks, page)
@@ -51,47 +55,48 @@ impl PageMap {
 
     /// Whether a host page may go to `die` as it is.
     #[inline]
-    pub(crate) fn has_room(&mut self, die: DieIdx) -> bool {
-        if self.slc.is_some() && self.finds_cache(die) {
+    pub(crate) fn has_room<M: Make>(&mut self, die: DieIdx) -> bool {
+        if !M::PLAIN && self.slc.is_some() && self.finds_cache(die) {
             return true;
         }
         let opens = !self.blocks.has_open_page(die, Stream::Host);
-        if opens && self.blocks.free_in(die) <= self.kept_free(die) {
+        if opens && self.blocks.free_in(die) <= self.kept_free::<M>(die) {
             return false;
         }
-        if self.on_flash.is_some() {
+        if !M::PLAIN && self.on_flash.is_some() {
             return self.has_room_with_map(opens);
         }
-        if self.apart.is_some() {
+        if !M::PLAIN && self.apart.is_some() {
             return self.fits_host_page(die, opens);
         }
-        let needed = self.promised + self.kept_for_next + self.cost_on(die, opens);
+        let needed = self.promised + self.kept_for_next + self.cost_on::<M>(die, opens);
         self.blocks.pages_for_relocation() >= needed
     }
 
     /// Write `page` to `die`, which has room. False where programs fail until no die has a page left:
     /// then nothing is written, and the device is read-only.
     #[inline]
-    pub(crate) fn write_to(
+    pub(crate) fn write_to<D: CollectMedia>(
         &mut self,
         mut die: DieIdx,
         page: Lpn,
         whole: bool,
-        media: &mut impl CollectMedia,
+        media: &mut D,
     ) -> bool {
-        if self.on_flash.is_some() {
+        let plain = D::Make::PLAIN;
+        if !plain && self.on_flash.is_some() {
             self.need_entry(page, true, media);
             // Mapping pages that could not be programmed may have taken what there was.
             if !self.blocks.has_page(die, Stream::Host) {
-                match self.die_for(None, Stream::Host) {
+                match self.die_for::<Equipped>(None, Stream::Host) {
                     Some(other) => die = other,
                     None => return self.refuse(),
                 }
             }
         }
-        self.goes_to(die, Stream::Host);
-        let mut to = self.blocks.take_page(die, Stream::Host);
-        if self.slc.is_some() && self.blocks.is_cache(to.place.block) {
+        self.goes_to::<D::Make>(die, Stream::Host);
+        let mut to = self.blocks.take_page_of::<D::Make>(die, Stream::Host);
+        if !plain && self.slc.is_some() && self.blocks.is_cache(to.place.block) {
             media.set_slc(to.place.block);
         }
         let old = self.lookup(page);
@@ -106,7 +111,7 @@ impl PageMap {
             self.invalidate(old);
         }
         self.place(page, to.place);
-        if let Some(kept) = &mut self.on_flash {
+        if !plain && let Some(kept) = &mut self.on_flash {
             kept.changed(page);
         }
         self.close_if_full(to, Stream::Host, media);
@@ -122,8 +127,8 @@ impl PageMap {
 
     /// Whether the host has opened the last block of `die` that it may.
     #[inline]
-    pub(crate) fn wants_collection(&self, die: DieIdx) -> bool {
-        self.blocks.free_in(die) <= self.kept_free(die)
+    pub(crate) fn wants_collection<M: Make>(&self, die: DieIdx) -> bool {
+        self.blocks.free_in(die) <= self.kept_free::<M>(die)
     }
 
     /// Whether `die` has fewer than `goal` free blocks.
@@ -143,7 +148,8 @@ impl PageMap {
     fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> Option<DieIdx> {
         loop {
             let mut dies = self.dies_from(turn);
-            let found = dies.find(|die| self.has_room(*die) || self.make_room(*die, media));
+            let found =
+                dies.find(|die| self.has_room::<Equipped>(*die) || self.make_room(*die, media));
             if found.is_some() {
                 self.found_room();
                 return found;
@@ -156,34 +162,41 @@ impl PageMap {
 
     /// A die that has a page of `stream`: `home` where pages stay on their die, or the next in turn.
     #[inline(always)]
-    pub(in crate::ftl) fn die_for(
+    pub(in crate::ftl) fn die_for<M: Make>(
         &mut self,
         home: Option<DieIdx>,
         stream: Stream,
     ) -> Option<DieIdx> {
+        if M::PLAIN {
+            return self.die_with_page::<M>(home, stream);
+        }
         if self.on_flash.is_some()
             && !self.may_open(stream)
             && let Some(die) = self.die_with_open_page(stream)
         {
             return Some(die);
         }
-        let die = self.die_with_page(home, stream)?;
+        let die = self.die_with_page::<M>(home, stream)?;
         let Some(apart) = &self.apart else { return Some(die) };
         let die = self.without_opening(apart, die, stream);
-        self.goes_to(die, stream);
+        self.goes_to::<M>(die, stream);
         Some(die)
     }
 
     /// The same where no map on flash stands in the way.
     #[inline(always)]
-    pub(super) fn die_with_page(&mut self, home: Option<DieIdx>, stream: Stream) -> Option<DieIdx> {
+    pub(super) fn die_with_page<M: Make>(
+        &mut self,
+        home: Option<DieIdx>,
+        stream: Stream,
+    ) -> Option<DieIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
-            _ if self.gathers() => {
+            _ if !M::PLAIN && self.gathers() => {
                 let going_on = self.goes_on(stream);
                 let next = || self.options.allocator.choose_with_page(&self.blocks, stream);
                 let die = going_on.or_else(next)?;
-                self.goes_to(die, stream);
+                self.goes_to::<M>(die, stream);
                 Some(die)
             }
             _ => self.options.allocator.choose_with_page(&self.blocks, stream),

@@ -34,6 +34,8 @@ impl Shadow {
 }
 
 impl Media for Shadow {
+    type Make = crate::flash::make::Equipped;
+
     fn read(&mut self, from: Place) {
         self.flash.read(from);
     }

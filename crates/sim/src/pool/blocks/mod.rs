@@ -5,6 +5,7 @@
 //! is in `room.rs`.
 
 mod apart;
+mod open;
 mod restore;
 mod room;
 mod valid;
@@ -13,6 +14,8 @@ pub(crate) use apart::{CACHE, WRITE_STREAMS_MAX};
 pub(crate) use restore::Use;
 
 use apart::KINDS_MAX;
+use open::Open;
+pub(crate) use open::Taken;
 
 use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
@@ -90,23 +93,6 @@ pub(crate) struct Blocks {
 /// since. So one comparison finds the smallest count among the closed ones.
 pub(crate) const NOT_CLOSED: u16 = 1 << 15;
 
-/// The next page of a block being filled and the first that takes no data; equal where there is
-/// none.
-#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
-struct Open {
-    next: u32,
-    end: u32,
-    block: u32,
-}
-
-/// A page that was taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
-    pub(crate) place: Place,
-    /// It fills its block up.
-    pub(crate) is_last: bool,
-}
-
 impl Blocks {
     /// Every block erased and free, but the `bad` ones, which are in order. Of a block that is used,
     /// at least `least_usable` pages take data.
@@ -181,95 +167,13 @@ impl Blocks {
     /// Whether `die` has a page left in the open block of `stream`.
     #[inline]
     pub(crate) fn has_open_page(&self, die: DieIdx, stream: Stream) -> bool {
-        let open = &self.open[self.open_of(die, stream)];
-        open.next != open.end
+        !self.open[self.open_of(die, stream)].is_full()
     }
 
     /// Whether `die` can take a page of `stream` at all.
     #[inline]
     pub(crate) fn has_page(&self, die: DieIdx, stream: Stream) -> bool {
         self.has_open_page(die, stream) || self.free_in(die) > 0
-    }
-
-    /// Take the next page of `die`, which is valid from now on. Where it is its block's last,
-    /// [`Blocks::close`] must be called once the page is accounted for.
-    ///
-    /// # Panics
-    /// Where the die has none.
-    #[inline(always)]
-    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
-        if !self.has_open_page(die, stream) {
-            self.open_another(die, stream);
-        }
-        let mut taken = self.take_open_page(die, stream);
-        if !self.retired.is_empty() {
-            taken.is_last = self.pass_retired(die, stream);
-        }
-        taken
-    }
-
-    /// The next page of the block that `die` has open for `stream`, where no page is retired.
-    #[inline]
-    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
-        let (kind, index) = (self.kind(stream), self.open_of(die, stream));
-        self.open_pages[kind] -= 1;
-        let open = &mut self.open[index];
-        let page = Ppn(open.next);
-        open.next += 1;
-        let place = Place { page, block: BlockIdx(open.block), die };
-        Taken { place, is_last: open.next == open.end }
-    }
-
-    /// Whether the flash page that the next page of `stream` on `die` belongs to has begun.
-    #[inline]
-    pub(crate) fn is_gathering(&self, die: DieIdx, stream: Stream) -> bool {
-        let open = &self.open[self.open_of(die, stream)];
-        open.next != open.end && !open.next.is_multiple_of(self.geometry.units())
-    }
-
-    /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
-    pub(crate) fn is_gathered(&self, at: Place) -> bool {
-        let first = at.die.0 as usize * self.streams;
-        let page = self.geometry.flash_page(at.page);
-        self.open[first..first + self.streams].iter().any(|open| {
-            let begun = !open.next.is_multiple_of(self.geometry.units());
-            begun && open.next != open.end && self.geometry.flash_page(Ppn(open.next)) == page
-        })
-    }
-
-    /// The page of `die` that is taken next is not one that is retired; whether none is left.
-    #[cold]
-    fn pass_retired(&mut self, die: DieIdx, stream: Stream) -> bool {
-        let index = self.open_of(die, stream);
-        let open = &mut self.open[index];
-        open.next = first_usable(&self.retired, open.next, open.end);
-        open.next == open.end
-    }
-
-    /// Open another block of `die` for `stream`.
-    ///
-    /// # Panics
-    /// Where the die has none.
-    #[cold]
-    pub(crate) fn open_another(&mut self, die: DieIdx, stream: Stream) {
-        let index = self.open_of(die, stream);
-        self.open_pages[self.kind(stream)] += self.open_block(die, index);
-    }
-
-    fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
-        let block = BlockIdx(self.free.take(die.0).expect("a die that has a page"));
-        let usable = self.usable(block);
-        self.free_blocks -= 1;
-        self.free_in[die.0 as usize] -= 1;
-        self.free_pages -= usable;
-        let pages = self.pages_of(index);
-        let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
-        self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
-        if let Some(stream) = self.stream_of.get_mut(block.0 as usize) {
-            *stream = (index % self.streams) as u8;
-        }
-        self.expect_valid(block, end);
-        pages.unwrap_or(usable)
     }
 
     /// The first page of `block` that takes data.

@@ -63,7 +63,7 @@ impl Blocks {
     }
 
     /// Returns how many pages of its block are valid now, and whether the block is closed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
         let page = at.page.0;
         bits::remove(&mut self.valid, page as usize);

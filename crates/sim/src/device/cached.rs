@@ -1,0 +1,78 @@
+//! What goes through the write cache: pages that leave it for the flash, and those that wait for a place.
+
+use uflip_core::Io;
+
+use super::SimDevice;
+use super::backend::Write;
+use super::cache::{Flushed, Sectors, WriteCache};
+use super::token::{Epoch, Target};
+use crate::flash::geometry::Lpn;
+use crate::flash::make::Equipped;
+use crate::ftl::extent::Extent;
+use crate::timeline::breakdown::Cause;
+
+impl SimDevice {
+    pub(super) fn set_cache_idle(&mut self, idle: bool) {
+        if let Some(cache) = &mut self.cache {
+            cache.idle = idle;
+        }
+    }
+
+    /// Write to flash what the cache wants to be rid of.
+    pub(super) fn flush(&mut self, at: u64) {
+        while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
+            self.write_flushed(flushed, at);
+        }
+    }
+
+    fn write_flushed(&mut self, flushed: Flushed, at: u64) {
+        let Flushed { page, epoch, .. } = flushed;
+        self.events.contents.iter_mut().for_each(|contents| contents.leaves_cache(page.0));
+        let extent = flushed.extent();
+        let through = false; // who waits for it waits for its epoch
+        let write = Write { page, extent, target: Target::flush(epoch), through };
+        self.write::<Equipped>(write, at);
+    }
+
+    /// Write to flash what the cache has of pages that are written past it.
+    pub(super) fn expel(&mut self, extent: Extent, at: u64) {
+        for page in extent.touched().map(Lpn) {
+            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.expel(page)) {
+                self.write_flushed(flushed, at);
+            }
+        }
+    }
+
+    /// A page of the cache is on flash: there is a place for another.
+    pub(super) fn flushed(&mut self, epoch: Epoch, at: u64) {
+        let cache = self.cache.as_mut().expect("it had the page");
+        cache.flushed(epoch);
+        while let Some(cache) = &self.cache
+            && let Some(held) = self.durable.release(|until| cache.is_over(until))
+        {
+            self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
+            self.drain(held.page, at, at);
+        }
+        while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
+            let waited = at - self.host.page_of(index).arrived;
+            self.events.spent(Some(index.account()), Cause::CacheWait, waited);
+            self.ended::<Equipped>(index, at);
+        }
+        self.flush(at);
+    }
+}
+
+/// The sectors of `page` that `io` touches, one bit each.
+pub(super) fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
+    let from = io.offset.0.saturating_sub(u64::from(page.0) * page_bytes);
+    let sectors = bytes_in(io, page.0, page_bytes) / sector_bytes;
+    u64::MAX >> (64 - sectors) << (from / sector_bytes)
+}
+
+/// How many bytes of `page` `io` touches.
+#[inline]
+pub(super) fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
+    let begin = u64::from(page) * page_bytes;
+    let end = io.offset.0 + io.size.0;
+    end.min(begin + page_bytes) - io.offset.0.max(begin)
+}

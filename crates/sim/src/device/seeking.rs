@@ -1,0 +1,114 @@
+//! Pages of the host that look for room, and wait where no die has any.
+
+use super::backend::Hardware;
+use super::paged::Paged;
+use super::waiting::{Sought, Waiter};
+use crate::flash::geometry::DieIdx;
+use crate::flash::make::Equipped;
+use crate::timeline::breakdown::Cause;
+
+impl Paged {
+    /// What a page meets on `die`; `None` where that has no room and nothing to gain.
+    #[inline]
+    fn look_at(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Sought> {
+        if self.ftl.has_room::<Equipped>(die) {
+            self.ftl.found_room();
+            return Some(Sought::Room(die));
+        }
+        if self.collector.collects(die) {
+            return Some(Sought::Waits);
+        }
+        let (collector, mut parts) = self.split(hardware);
+        collector.begin(die, at, &mut parts).then_some(Sought::Begun)
+    }
+
+    /// What a page meets on any other die than `turn`, whose turn it was and which has nothing to gain
+    /// (OFC §IV.C: the round robin is relaxed where dies differ).
+    #[cold]
+    fn look_elsewhere(&mut self, turn: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Sought {
+        loop {
+            let mut dies = self.ftl.dies_from(turn);
+            if let Some(sought) = dies.find_map(|die| self.look_at(die, at, hardware)) {
+                return sought;
+            }
+            if self.collector.collects_any() {
+                return Sought::Waits;
+            }
+            if !self.ftl.overrule_policy() {
+                self.ftl.end_of_life();
+                return Sought::Waits;
+            }
+        }
+    }
+
+    /// Somebody waits: see whether there is room for a page whose turn is `turn`. `others_wait` says
+    /// whether somebody has looked elsewhere in vain since anything has changed.
+    #[cold]
+    pub(super) fn seek(
+        &mut self,
+        turn: DieIdx,
+        others_wait: &mut bool,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) -> Sought {
+        let sought = match self.look_at(turn, at, hardware) {
+            Some(sought) => sought,
+            None if *others_wait => Sought::Waits,
+            None => {
+                *others_wait = true;
+                self.look_elsewhere(turn, at, hardware)
+            }
+        };
+        *others_wait &= matches!(sought, Sought::Waits);
+        sought
+    }
+
+    /// Something was collected: see who of those that wait has room now.
+    #[cold]
+    pub(super) fn try_again(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.in_vain += 1;
+        // What two passes over the device did not gain, more will not.
+        let shape = *hardware.flash.geometry.shape();
+        let steps = u64::from(shape.dies * shape.blocks_per_die)
+            * u64::from(hardware.flash.geometry.data_pages() + 2);
+        if self.in_vain > self.ftl.patience(steps) {
+            if self.ftl.overrule_policy() {
+                self.in_vain = 0;
+            } else {
+                self.ftl.end_of_life();
+            }
+        }
+        let mut others_wait = false;
+        self.waiting.begin_pass();
+        while !self.ftl.is_read_only()
+            && let Some(turn) = self.waiting.next()
+        {
+            self.serve(self.waiting.stream());
+            // A flash page that has begun is gone on with.
+            let turn = self.ftl.host_goes_on().unwrap_or(turn);
+            match self.seek(turn, &mut others_wait, at, hardware) {
+                Sought::Waits => self.waiting.waits(),
+                Sought::Begun => self.waiting.waits_changed(),
+                Sought::Room(die) => {
+                    let Waiter { write, since, .. } = self.waiting.take();
+                    self.in_vain = 0;
+                    hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+                    self.write_to::<Equipped>(die, &write, at, hardware);
+                    self.gathered_late(write.through, at, hardware);
+                }
+            }
+        }
+        if self.ftl.is_read_only() {
+            self.refuse_waiting(at, hardware);
+        }
+    }
+
+    /// The device is read-only: what waits for a page is not written.
+    #[cold]
+    pub(super) fn refuse_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        for Waiter { write, since, .. } in self.waiting.drain() {
+            hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+            hardware.events.end(at, at, write.target.failed().op());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Plans of FTLs that merge, carried out in the untimed gear.
+
+use super::{CollectMedia as _, Flash, Media as _};
+use crate::flash::geometry::Place;
+use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
+
+impl Flash {
+    /// Do what `plan` says, in order. Where blocks are replaced that wear out, `plan` is what was done
+    /// then: on the blocks that stand in, with what failed.
+    #[inline]
+    pub(crate) fn carry_out(&mut self, plan: &mut Plan) {
+        if self.replaced.is_some() {
+            return self.carry_out_worn(plan);
+        }
+        for command in plan.commands() {
+            self.obey(command, plan);
+        }
+    }
+
+    #[inline]
+    fn obey(&mut self, command: &Cmd, plan: &Plan) {
+        match *command {
+            Cmd::Read(from) => self.read(from),
+            Cmd::Program { to, rest } => {
+                self.program(to, rest);
+            }
+            Cmd::Copy { from, to } => {
+                self.relocate(from, to);
+            }
+            Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
+            Cmd::CopyStream(pages) => {
+                for Move { from, to } in plan.moves(pages) {
+                    self.relocate(from.expect("a page that moves is somewhere"), *to);
+                }
+            }
+            Cmd::Erase { block, .. } => {
+                self.erase(block);
+            }
+            Cmd::ProgramMap(to) => {
+                self.program_metadata(to);
+            }
+            Cmd::LoadMap(from) => self.read_mapping(from),
+            Cmd::StoreMap(pages) => {
+                for Move { from, to } in plan.moves(pages) {
+                    self.program_mapping(*to, *from);
+                }
+            }
+            Cmd::Count(counted) => self.count(counted),
+            Cmd::FailedRead(_) | Cmd::FailedProgram(_) => unreachable!("no FTL asks for it"),
+            Cmd::Barrier => {}
+        }
+    }
+
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
+        for (at, word) in (0..).step_by(64).zip(set) {
+            self.nand.copy_word(from.behind(at), to.behind(at), *word);
+            let copied = u64::from(word.count_ones());
+            self.counters.pages_read += copied;
+            self.counters.pages_programmed += copied;
+            self.counters.pages_relocated += copied;
+        }
+    }
+
+    pub(super) fn count(&mut self, counted: Counted) {
+        match counted {
+            Counted::Reclaim => self.counters.blocks_collected += 1,
+            Counted::Merge(Merge::Switch) => self.counters.switch_merges += 1,
+            Counted::Merge(Merge::Partial) => self.counters.partial_merges += 1,
+            Counted::Merge(Merge::Full) => self.counters.full_merges += 1,
+            Counted::MapLookup(hit) => self.look_up_map(hit),
+        }
+    }
+}

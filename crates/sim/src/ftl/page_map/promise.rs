@@ -1,0 +1,55 @@
+//! Pages that are set aside for collections under way, so that whatever is begun can be finished.
+
+use super::{Collection, PageMap, RelocationLoad};
+use crate::flash::make::Make;
+use crate::pool::blocks::Stream;
+
+impl PageMap {
+    /// How many pages the collection of a block with so many valid ones programs.
+    pub(super) fn pages_to_move(&self, valid: u32) -> u32 {
+        let number = self.options.load.number().min(self.options.geometry.data_pages());
+        match self.options.load {
+            RelocationLoad::AtLeast(_) => valid.max(number),
+            RelocationLoad::Exactly(_) => number,
+        }
+    }
+
+    /// Set aside the pages that `collection` may need.
+    pub(super) fn promise(&mut self, collection: &mut Collection) {
+        let valid = u32::from(self.blocks.valid_count(collection.victim));
+        if collection.stream == Stream::Mapping {
+            collection.promised_mapping = valid;
+        } else {
+            collection.promised = self.pages_to_move(valid);
+            let most = self.on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
+            collection.promised_mapping = collection.promised.min(most);
+        }
+        self.promised += collection.promised;
+        self.kept_for_next = 0;
+        self.promise_apart(collection.victim, collection.promised);
+        if let Some(kept) = &mut self.on_flash {
+            kept.promised += collection.promised_mapping;
+        }
+    }
+
+    /// `collection` has moved so many of the pages that it promised.
+    #[inline]
+    pub(super) fn spend<M: Make>(&mut self, collection: &mut Collection, pages: u32) {
+        if M::PLAIN {
+            collection.promised -= pages;
+            self.promised -= pages;
+            return;
+        }
+        match (&mut self.on_flash, collection.stream) {
+            (Some(kept), Stream::Mapping) => {
+                collection.promised_mapping -= pages;
+                kept.promised -= pages;
+            }
+            _ => {
+                collection.promised -= pages;
+                self.promised -= pages;
+                self.release_apart(collection.victim, pages);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The blocks that a die has open, and the pages that are taken of them.
+
+use super::{Blocks, Stream, first_usable};
+use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::make::{Equipped, Make};
+
+/// The next page of a block being filled and the first that takes no data; equal where there is
+/// none.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Open {
+    pub(super) next: u32,
+    pub(super) end: u32,
+    pub(super) block: u32,
+}
+
+impl Open {
+    #[inline]
+    pub(super) fn is_full(self) -> bool {
+        self.next == self.end
+    }
+}
+
+/// A page that was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) place: Place,
+    /// It fills its block up.
+    pub(crate) is_last: bool,
+}
+
+impl Blocks {
+    /// Take the next page of `die`, which is valid from now on. Where it is its block's last,
+    /// [`Blocks::close`] must be called once the page is accounted for.
+    ///
+    /// # Panics
+    /// Where the die has none.
+    #[inline(always)]
+    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
+        self.take_page_of::<Equipped>(die, stream)
+    }
+
+    /// [`Blocks::take_page`] of a device of one make.
+    #[inline(always)]
+    pub(crate) fn take_page_of<M: Make>(&mut self, die: DieIdx, stream: Stream) -> Taken {
+        let index = self.open_of(die, stream);
+        if self.open[index].is_full() {
+            self.open_another(die, stream);
+        }
+        let mut taken = self.take_open(index, die, stream);
+        if !M::PLAIN && !self.retired.is_empty() {
+            taken.is_last = self.pass_retired(die, stream);
+        }
+        taken
+    }
+
+    /// The next page of the block that `die` has open for `stream`, where no page is retired.
+    #[inline]
+    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
+        self.take_open(self.open_of(die, stream), die, stream)
+    }
+
+    #[inline(always)]
+    fn take_open(&mut self, index: usize, die: DieIdx, stream: Stream) -> Taken {
+        self.open_pages[self.kind(stream)] -= 1;
+        let open = &mut self.open[index];
+        let page = Ppn(open.next);
+        open.next += 1;
+        let place = Place { page, block: BlockIdx(open.block), die };
+        Taken { place, is_last: open.is_full() }
+    }
+
+    /// Whether the flash page that the next page of `stream` on `die` belongs to has begun.
+    #[inline]
+    pub(crate) fn is_gathering(&self, die: DieIdx, stream: Stream) -> bool {
+        let open = &self.open[self.open_of(die, stream)];
+        open.next != open.end && !open.next.is_multiple_of(self.geometry.units())
+    }
+
+    /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
+    pub(crate) fn is_gathered(&self, at: Place) -> bool {
+        let first = at.die.0 as usize * self.streams;
+        let page = self.geometry.flash_page(at.page);
+        self.open[first..first + self.streams].iter().any(|open| {
+            let begun = !open.next.is_multiple_of(self.geometry.units());
+            begun && open.next != open.end && self.geometry.flash_page(Ppn(open.next)) == page
+        })
+    }
+
+    /// The page of `die` that is taken next is not one that is retired; whether none is left.
+    #[cold]
+    fn pass_retired(&mut self, die: DieIdx, stream: Stream) -> bool {
+        let index = self.open_of(die, stream);
+        let open = &mut self.open[index];
+        open.next = first_usable(&self.retired, open.next, open.end);
+        open.next == open.end
+    }
+
+    /// Open another block of `die` for `stream`.
+    ///
+    /// # Panics
+    /// Where the die has none.
+    #[cold]
+    pub(crate) fn open_another(&mut self, die: DieIdx, stream: Stream) {
+        let index = self.open_of(die, stream);
+        self.open_pages[self.kind(stream)] += self.open_block(die, index);
+    }
+
+    fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
+        let block = BlockIdx(self.free.take(die.0).expect("a die that has a page"));
+        let usable = self.usable(block);
+        self.free_blocks -= 1;
+        self.free_in[die.0 as usize] -= 1;
+        self.free_pages -= usable;
+        let pages = self.pages_of(index);
+        let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
+        self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
+        if let Some(stream) = self.stream_of.get_mut(block.0 as usize) {
+            *stream = (index % self.streams) as u8;
+        }
+        self.expect_valid(block, end);
+        pages.unwrap_or(usable)
+    }
+}

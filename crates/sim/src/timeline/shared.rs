@@ -1,0 +1,61 @@
+//! What all dies share, and what carries one thing at a time: the processor, the link, and the like.
+
+use super::{AccountIdx, Op, Timeline, Timing};
+use crate::timeline::breakdown::{Account as _, Cause};
+
+/// Something that carries one thing at a time, first come, first served.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Lane {
+    pub(super) free_at: u64,
+}
+
+impl Lane {
+    /// Who arrives at `at`, the latest so far, has it for `length` from the time returned.
+    #[inline]
+    pub(super) fn take(&mut self, at: u64, length: u64) -> u64 {
+        let start = at.max(self.free_at);
+        self.free_at = start + length;
+        start
+    }
+}
+
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+    /// The processor is asked at `at` for `length`, and what it did takes effect `latency` later; returns when.
+    #[inline]
+    pub(crate) fn process(&mut self, at: u64, length: u64, latency: u64) -> u64 {
+        let over = if length == 0 { at } else { self.processor.take(at, length) + length };
+        over + latency
+    }
+
+    /// `bytes` arrive at the host link at `at`; returns when they are over.
+    #[inline]
+    pub(crate) fn send(&mut self, at: u64, bytes: u64) -> u64 {
+        let length =
+            if bytes == self.page_bytes { self.link_page_ns } else { link_ns(&self.timing, bytes) };
+        self.link.take(at, length) + length
+    }
+
+    /// What `op` read is in memory at `at`: `bytes` of it go over the link.
+    #[inline]
+    pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
+        self.issue_when(at, now, Op { link_bytes: bytes as u32, ..op });
+    }
+
+    /// `op` ends at `end`, which others have worked out.
+    #[inline]
+    pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
+        self.finish(end, now, &op);
+    }
+
+    /// So much of a host page's time was spent on `cause`.
+    #[inline]
+    pub(crate) fn spent(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
+        if let Some(account) = account {
+            self.accounts[account.index()].add(cause, ns);
+        }
+    }
+}
+
+pub(super) fn link_ns(timing: &Timing, bytes: u64) -> u64 {
+    bytes * 1_000_000_000 / timing.link_bytes_per_s
+}
