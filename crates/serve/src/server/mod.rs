@@ -12,6 +12,7 @@
 //! the data file is synced. What is later than that is lag, counted for every request.
 
 mod clients;
+mod patience;
 mod place;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::export::Export;
 use crate::listen::Listener;
 use crate::paced::{Model, Over, Paced, Wake};
 use crate::record::Recorder;
+use crate::server::patience::{LOOK_ON_NS, Patience};
 use crate::server::place::{Place, UnderWay};
 use crate::sync::Syncer;
 
@@ -89,6 +91,7 @@ struct Server<'a> {
     held_back: bool,
     /// Nobody is let in for now: the system has no room.
     full: bool,
+    patience: Patience,
 }
 
 /// Serve `devices` to whoever comes through `ways`, until `is_stopped`; returns the devices, and what was
@@ -159,6 +162,7 @@ impl<'a> Server<'a> {
             turned_away: 0,
             held_back: false,
             full: false,
+            patience: Patience::default(),
             poll,
         })
     }
@@ -202,7 +206,7 @@ impl<'a> Server<'a> {
 
     /// Wait for events: not at all where an I/O is over so soon that a sleep would miss it.
     fn wait(
-        &self,
+        &mut self,
         events: &mut [epoll::Event],
         wake: Option<Wake>,
     ) -> std::result::Result<usize, Errno> {
@@ -216,7 +220,24 @@ impl<'a> Server<'a> {
                 poll(&mut waited, Some(&span(until.saturating_sub(self.now()))))?;
                 epoll::wait(&self.poll, events, Some(&none))
             }
+            None if self.patience.is_worth_it() => match self.look_on(events)? {
+                0 => epoll::wait(&self.poll, events, Some(&span(LOOK_UP_NS))),
+                found => Ok(found),
+            },
             None => epoll::wait(&self.poll, events, Some(&span(LOOK_UP_NS))),
+        }
+    }
+
+    /// Look for events for a while, without sleeping.
+    fn look_on(&mut self, events: &mut [epoll::Event]) -> std::result::Result<usize, Errno> {
+        let until = self.now() + LOOK_ON_NS;
+        loop {
+            let found = epoll::wait(&self.poll, &mut *events, Some(&Timespec::default()))?;
+            if found > 0 || self.now() >= until {
+                self.patience.ended(found > 0);
+                return Ok(found);
+            }
+            std::hint::spin_loop();
         }
     }
 
