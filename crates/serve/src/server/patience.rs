@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_pays_goes_on_until_it_is_missed_in_a_row() {
         let mut patience = Patience::default();
-        for wait in 0..100 {
+        for wait in 0..=100 {
             assert!(patience.is_worth_it(), "{wait}");
             patience.ended(wait % MISSES != 0);
         }
