@@ -33,8 +33,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # What takes longest is begun first, so that no worker is left alone with it at the end.
 FIRST = (
     "test_uflip_devices.py", "test_reproduce.py", "test_serve_clients.py", "test_docs.py",
-    "test_faults.py", "test_guard.py", "test_profiles.py", "test_hostile.py", "test_selftest.py",
-    "test_proof_devices.py", "test_resume.py",
+    "test_site.py", "test_faults.py", "test_guard.py", "test_resume.py", "test_hostile.py",
+    "test_proof_devices.py", "test_selftest.py", "test_site_servers.py", "test_site_kills.py",
+    "test_cli_run.py",
 )  # fmt: skip
 # So many tests wait at any time: for a disk, another process, a clock.
 WAITING = 2
