@@ -5,10 +5,13 @@ does with the data behind its interface is the device's business. `fua` is what 
 measured (2010, §4): "the time it takes to perform the write *and* flush that write to the disk".
 """
 
-from uflip import _native
-from uflip.errors import native_errors
+from contextlib import suppress
 
-CACHED, FUA = "cached", "fua"
+from uflip import _native
+from uflip.errors import UsageError, native_errors
+from uflip.units import parse_count
+
+CACHED, FUA, FLUSH = "cached", "fua", "flush:"
 FORMS = "cached|fua|flush:N"
 
 
@@ -29,11 +32,15 @@ def chosen(given: str | None, *, buffered: bool = False) -> str:
 
     Examples
     --------
-    >>> chosen(None), chosen(None, buffered=True), chosen("flush:32")
-    ('cached', 'fua', 'flush:32')
+    >>> chosen(None), chosen(None, buffered=True), chosen("flush:32"), chosen("flush:2k")
+    ('cached', 'fua', 'flush:32', 'flush:2000')
     """
     if given is None:
         return FUA if buffered else CACHED
+    if given.startswith(FLUSH):
+        # What is no count is no form at all, and is told below.
+        with suppress(UsageError):
+            given = f"{FLUSH}{parse_count(given.removeprefix(FLUSH), FLUSH)}"
     with native_errors():
         _native.check_durability(given)
     return given
@@ -52,7 +59,7 @@ def meaning(durability: str, *, buffered: bool = False) -> str:
     taker = "the page cache of the host" if buffered else "the device"
     if durability == CACHED:
         return f"a write is over when {taker} has taken the data, in a volatile cache or not"
-    every = int(durability.removeprefix("flush:"))
+    every = int(durability.removeprefix(FLUSH))
     if every == 1:
         return "a write is over when the flush that follows it is"
     return (

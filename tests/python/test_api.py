@@ -115,6 +115,17 @@ def test_the_plan_is_that_of_the_command_line() -> None:
     assert [msgspec.to_builtins(run) for run in plan.runs] == told["runs"]
 
 
+def test_a_trace_says_what_it_holds() -> None:
+    spec = uflip.mix(uflip.baseline("RR"), uflip.baseline("RW"), 3, io_count=5)
+    assert repr(uflip.pattern(DEVICE, spec)) == (
+        "<Trace of 20 I/Os, mix: 491520 bytes read, 163840 written>"
+    )
+    assert repr(uflip.pattern(DEVICE, "RW", io_size="4k", io_count=100)) == (
+        "<Trace of 100 I/Os, random write: 0 bytes read, 409600 written>"
+    )
+    assert f"{uflip.Trace.__module__}.{uflip.Trace.__qualname__}" == "uflip.Trace"
+
+
 def test_the_frame_is_what_show_says_and_others_take_it(result: uflip.Result) -> None:
     told = json.loads(command("show", result.path, "--json").out)
     means = [

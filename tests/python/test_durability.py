@@ -46,6 +46,12 @@ def test_an_unknown_durability_is_refused_with_the_known_ones(text: str) -> None
 
 def test_what_goes_without_saying_is_never_memory_alone() -> None:
     assert (chosen(None), chosen(None, buffered=True)) == ("cached", "fua")
+
+
+def test_a_count_of_writes_may_have_a_suffix() -> None:
+    assert chosen("flush:1k") == "flush:1000"
+    said = uflip("pattern", "null", "--pattern", "SW", "--durability", "flush:2k", "--json")
+    assert json.loads(said.out)["durability"] == "flush:2000"
     assert chosen("cached", buffered=True) == "cached"
     assert "page cache" in meaning("cached", buffered=True)
     with pytest.raises(UsageError):

@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"_native", "errors"},
     "data": {"_native", "durability", "errors", "units"},
     "amplification": set(),
-    "durability": {"_native", "errors"},
+    "durability": {"_native", "errors", "units"},
     "footprint": {"data"},
     "table": set(),
     "models": {"errors"},

@@ -12,7 +12,7 @@ use crate::column::Column;
 use crate::error::raise;
 
 /// Every I/O of one run.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "uflip")]
 pub struct Trace {
     pub(crate) trace: Arc<StoredTrace>,
     pub(crate) metadata: String,
@@ -25,6 +25,19 @@ pub struct Trace {
 impl Trace {
     fn __len__(&self) -> usize {
         self.trace.len()
+    }
+
+    /// How many I/Os there are, of which pattern, and what they moved.
+    fn __repr__(&self) -> String {
+        let pattern = self.trace.pattern();
+        let word = |name: &str| pattern.canonical[name].as_str().unwrap_or_default();
+        let what = match word("kind") {
+            "basic" => format!("{} {}", word("location"), word("mode")),
+            kind => kind.to_owned(),
+        };
+        let (read, written) = (pattern.totals.bytes_read, pattern.totals.bytes_written);
+        let ios = self.trace.len();
+        format!("<Trace of {ios} I/Os, {what}: {read} bytes read, {written} written>")
     }
 
     /// The resolved pattern specification, as JSON.
