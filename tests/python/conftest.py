@@ -80,9 +80,9 @@ class ByWork(LoadFileScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> ByWork:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByWork:
     """Let nothing long be done twice because two workers need it."""
-    return ByWork(config)
+    return ByWork(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,6 +16,7 @@ from command_line import uflip
 
 import uflip as api
 from uflip import _native
+from uflip.data.manifest import parse
 from uflip.data.open_channel import OpenChannel
 from uflip.data.run_summary import FOLDER
 from uflip.errors import InterruptedRun, ResultsError, UflipError
@@ -56,6 +57,15 @@ def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
     assert plain(kept.measured) == plain(measure(session, [*suited("physical")]))
     assert kept.measured.oc1 is not None
     assert kept.measured.oc1.cycles > 10
+
+
+def test_a_command_that_is_over_is_durable(folder: Path) -> None:
+    """No cache lies before the cells; older folders said `cached`."""
+    path = folder / "manifest.json"
+    written = json.loads(path.read_text())
+    assert written["durability"] == "fua"
+    older = json.dumps(written | {"durability": "cached"}).encode()
+    assert parse(path, older).durability == "fua"
 
 
 def test_a_log_is_read_back_as_it_was(tmp_path: Path) -> None:

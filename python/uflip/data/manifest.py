@@ -44,7 +44,7 @@ from uflip.data.phases import Interference, Phases
 from uflip.data.reading import Kind
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import Request
-from uflip.durability import of_old
+from uflip.durability import FUA, of_old
 from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
@@ -268,8 +268,10 @@ def parse(path: Path, content: bytes) -> Manifest:
     manifest = decode(path, KIND, content, Manifest, spec_hook)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
-    if manifest.durability is None:
-        known = of_old(manifest.device.kind, manifest.device.io or None)
+    # Folders of open-channel devices said `cached` until their commands were known to be durable.
+    physical = manifest.device.addresses == "physical"
+    if manifest.durability is None or physical:
+        known = FUA if physical else of_old(manifest.device.kind, manifest.device.io or None)
         manifest = msgspec.structs.replace(manifest, durability=known)
     return manifest
 

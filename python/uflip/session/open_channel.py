@@ -12,6 +12,7 @@ from pathlib import Path
 from uflip import ends
 from uflip._native import FlashTrace
 from uflip.choices import SCALE
+from uflip.durability import FUA
 from uflip.errors import ResultsError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import RunFinished, RunProgress, RunStarted, measure_harness
@@ -83,6 +84,8 @@ def begin_jobs(
                 scale=scale,
                 seed=device.info.profile.state.seed,
                 pause_ns=0,
+                # No cache lies before the cells: a program that is over would survive.
+                durability=FUA,
                 plan=runs,
             ),
         )
