@@ -288,7 +288,13 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
         },
         "geometry": {"planes_per_die", "independent_planes"},
         "recovery": {"replacement_blocks"},
-        "block_history": {"retention_by_block", "read_disturb_doubling"},
+        "block_history": {
+            *("retention_by_block", "read_disturb_doubling", "scrub_reads", "scrub_age_s"),
+        },
+        "host_queues": {"read_weight", "write_weight"},
+        "interrupts": {
+            *("host_completion", "host_completion_ns", "coalesced_completions", "coalescing_ns"),
+        },
         "suspend": {"program_suspend_ns", "erase_suspend_ns", "suspensions_max"},
         "power_loss": {"power_loss_protection", "spare_read_bytes"},
         "timing": {

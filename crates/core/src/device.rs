@@ -147,6 +147,8 @@ pub struct Counters {
     pub pages_retired: u64,
     /// Blocks collected.
     pub blocks_collected: u64,
+    /// Blocks moved because of their reads or their age.
+    pub blocks_scrubbed: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Blocks collected while the host was idle.
@@ -189,6 +191,7 @@ impl Counters {
             blocks_retired: self.blocks_retired - before.blocks_retired,
             pages_retired: self.pages_retired - before.pages_retired,
             blocks_collected: self.blocks_collected - before.blocks_collected,
+            blocks_scrubbed: self.blocks_scrubbed - before.blocks_scrubbed,
             blocks_erased: self.blocks_erased - before.blocks_erased,
             blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,
             switch_merges: self.switch_merges - before.switch_merges,

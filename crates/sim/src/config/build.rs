@@ -6,7 +6,7 @@ use super::{GcPart, Profile, Relocation};
 use crate::flash::geometry::{Geometry, Shape};
 use crate::flash::nand::PageOrder;
 use crate::ftl::zoned::Layout;
-use crate::ftl::{MERGING_FTLS, PageMapOptions, RelocationLoad};
+use crate::ftl::{MERGING_FTLS, Merging, PageMapOptions, RelocationLoad};
 use crate::pool::alloc::Allocator;
 use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
@@ -58,9 +58,24 @@ impl Profile {
         whole.with_shape(Shape { blocks_per_die, ..shape })
     }
 
-    /// In which order its flash may be programmed: merging FTLs fill data blocks by place.
+    /// In which order its flash may be programmed: where nothing is said, any where the FTL has a place for
+    /// every page of a block.
     pub(crate) fn page_order(&self) -> PageOrder {
-        if self.merges() { PageOrder::Any } else { PageOrder::Ascending }
+        match self.geometry.page_order {
+            Some(order) => order,
+            None if self.has_places() => PageOrder::Any,
+            None => PageOrder::Ascending,
+        }
+    }
+
+    /// Whether its FTL has a place for every page of a block, and so comes to them in any order.
+    pub(crate) fn has_places(&self) -> bool {
+        self.merges() && !Merging::appends(&self.ftl.ftl)
+    }
+
+    /// Whether a table says where the pages of a block are: they have places, and are programmed in order.
+    pub(crate) fn keeps_places(&self) -> bool {
+        self.has_places() && self.page_order() == PageOrder::Ascending
     }
 
     /// Whether its FTL merges in the host's path.
@@ -109,6 +124,7 @@ impl Profile {
             write_streams: self.write_streams() as u8,
             hot_cold: self.hot_cold,
             slc: self.slc_options(),
+            scrubs: self.scrubs(),
         })
     }
 

@@ -3,6 +3,7 @@
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
 use super::{GcPart, Profile, Relocation};
+use crate::flash::nand::PageOrder;
 
 /// The cache keeps one bit a sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
@@ -121,6 +122,9 @@ impl Profile {
         let overwrites = self.state.random_overwrites;
         let beyond = !(0.0..=100.0).contains(&overwrites);
         found.refuse(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
+        let unasked = part.page_order == Some(PageOrder::Any) && !self.merges();
+        let allowed = "\"ascending\": this FTL programs the pages of a block in order";
+        found.refuse(unasked, "page_order", &"any", allowed);
         self.timing.misfits_of_cells(&mut found);
         self.misfits_of_units(&mut found);
         self.misfits_of_streams(&mut found);
@@ -129,6 +133,7 @@ impl Profile {
         self.misfits_of_power_loss(&mut found);
         self.misfits_of_suspend(&mut found);
         self.misfits_of_history(&mut found);
+        self.misfits_of_host(&mut found);
         self.misfits_of_zones(&mut found);
         found.0
     }

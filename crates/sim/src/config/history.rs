@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use super::checks::Misfits;
-use crate::flash::wear_out::History;
+use crate::flash::wear_out::{History, ScrubLimits};
 
 /// All keys of `[block_history]`.
-pub(super) const BLOCK_HISTORY: &[&str] = &["retention_by_block", "read_disturb_doubling"];
+pub(super) const BLOCK_HISTORY: &[&str] =
+    &["retention_by_block", "read_disturb_doubling", "scrub_reads", "scrub_age_s"];
 
 /// The table `[block_history]`, for flash that wears out.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -19,13 +20,35 @@ pub struct BlockHistoryPart {
     /// Reads of pages of a block, since it was erased, that double its errors; none: reads disturb nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_disturb_doubling: Option<u32>,
+    /// Reads of a block after which it is moved; none: no number of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub_reads: Option<u32>,
+    /// Age at which a block is moved; none: at no age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub_age_s: Option<f64>,
+}
+
+/// The longest age at which a block is moved: longer than anything is kept [s].
+const SCRUB_AGE_MAX_S: f64 = 1e9;
+
+impl BlockHistoryPart {
+    fn scrubs(&self) -> bool {
+        self.scrub_reads.is_some() || self.scrub_age_s.is_some()
+    }
 }
 
 impl Profile {
     pub(super) fn block_history(&self) -> Option<History> {
         let part = self.block_history?;
         let blocks = self.geometry().blocks();
-        Some(History::new(blocks, part.retention_by_block, part.read_disturb_doubling))
+        let history = History::new(blocks, part.retention_by_block, part.read_disturb_doubling);
+        let age_ns = part.scrub_age_s.map(|age_s| (age_s * 1e9) as u64);
+        Some(history.scrubbed(ScrubLimits { reads: part.scrub_reads, age_ns }))
+    }
+
+    /// Whether blocks are moved because of their reads or their age.
+    pub(super) fn scrubs(&self) -> bool {
+        self.block_history.is_some_and(|part| part.scrubs())
     }
 
     pub(super) fn misfits_of_history(&self, found: &mut Misfits) {
@@ -39,5 +62,18 @@ impl Profile {
             &0,
             "1 or more",
         );
+        let reads = part.scrub_reads.unwrap_or(1);
+        let undisturbed = part.scrub_reads.is_some() && part.read_disturb_doubling.is_none();
+        let allowed = "1 or more, with read_disturb_doubling: without it reads disturb nothing";
+        found.refuse(reads == 0 || undisturbed, "scrub_reads", &reads, allowed);
+        let age = part.scrub_age_s.unwrap_or(1.0);
+        let ageless = part.scrub_age_s.is_some() && !part.retention_by_block;
+        let beyond = !(age > 0.0 && age <= SCRUB_AGE_MAX_S);
+        let allowed = format!("above 0, up to {SCRUB_AGE_MAX_S} seconds, with retention_by_block");
+        found.refuse(ageless || beyond, "scrub_age_s", &age, allowed);
+        let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
+        let nowhere = part.scrubs() && self.merges() && kept == Some(0);
+        let allowed = "1 or more a plane with scrub_reads or scrub_age_s: blocks are moved there";
+        found.refuse(nowhere, "replacement_blocks", &0, allowed);
     }
 }

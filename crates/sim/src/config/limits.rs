@@ -130,7 +130,8 @@ impl Profile {
             .streams
             .as_ref()
             .map_or(0, |part| u64::from(part.log_clusters) + u64::from(part.small_log_clusters));
-        self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters
+        let places = if self.keeps_places() { 2 * u64::from(self.geometry().pages()) } else { 0 };
+        self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters + places
     }
 
     /// What DFTL adds to the state of a page map: 4 bytes a segment of the map to find it in the cache, and 28

@@ -5,7 +5,9 @@ mod cells;
 mod checks;
 mod controller;
 pub(crate) mod faults;
+mod geometry;
 mod history;
+mod host;
 mod limits;
 mod mapping;
 mod merging;
@@ -21,6 +23,8 @@ pub(crate) mod tree;
 mod units;
 mod zones;
 
+pub use geometry::GeometryPart;
+pub(crate) use host::InterruptsPart;
 pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS, clock_ran_out};
 pub use power_loss::PowerLossPart;
 pub use recovery::RecoveryPart;
@@ -37,10 +41,13 @@ use crate::timeline::DieQueue;
 
 /// Keys that a profile may leave out, by table.
 const LEFT_OUT: &LeftOut = &[
+    ("geometry", geometry::LEFT_OUT),
     ("timing", cells::LEFT_OUT),
     ("timing", controller::PIPELINED),
     ("rings", controller::RINGS),
     ("suspend", suspend::SUSPEND),
+    ("host_queues", host::HOST_QUEUES),
+    ("interrupts", host::INTERRUPTS),
     ("ftl", &["mapping_unit_bytes", "write_streams"]),
     ("gc", controller::AT_ONCE),
     ("mapping", mapping::MAPPING),
@@ -67,6 +74,11 @@ pub struct Profile {
     /// Chips that stop programs or erases for reads have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend: Option<suspend::SuspendPart>,
+    /// A host with several queues has it, and one that hears of ends later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_queues: Option<host::HostQueuesPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<host::InterruptsPart>,
     pub ftl: FtlPart,
     /// Page-mapped FTLs have it, merging ones do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,40 +118,6 @@ pub struct Profile {
     /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
     #[serde(default, skip_serializing)]
     sources: IgnoredAny,
-}
-
-/// How many of what, and how large.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
-pub struct GeometryPart {
-    pub channels: u32,
-    pub dies_per_channel: u32,
-    /// Planes of a die, among which its blocks are divided; 1 where not said.
-    #[serde(default = "one")]
-    pub planes_per_die: u32,
-    /// Each plane works on its own; otherwise a die does one thing at a time.
-    #[serde(default)]
-    pub independent_planes: bool,
-    pub blocks_per_die: u32,
-    pub pages_per_block: u32,
-    /// Pages at the end of a block that hold metadata: 0 or 1.
-    pub metadata_pages: u32,
-    pub page_bytes: u32,
-    /// Bytes beside each page that travel with it (metadata, ECC).
-    pub spare_bytes: u32,
-    pub sector_bytes: u32,
-}
-
-impl GeometryPart {
-    /// What has free blocks and a collection of its own: planes, or dies of one plane.
-    fn dies(&self) -> u32 {
-        self.channels * self.dies_per_channel * self.planes_per_die
-    }
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// How long things take.

@@ -92,8 +92,14 @@ impl Profile {
             Some(part) => flash.with_slc(part.slc_read_ns, part.slc_program_ns),
             None => flash,
         };
+        let in_order = self.keeps_places();
+        let ordered = |replaced: Replaced| if in_order { replaced.in_order() } else { replaced };
         let Some((laws, recovery)) = self.wear_tables() else {
-            return Ok(flash);
+            let places = in_order.then(|| ordered(Replaced::by_nothing(geometry)));
+            return Ok(match places {
+                Some(places) => flash.replacing(places),
+                None => flash,
+            });
         };
         let options = WearOutOptions {
             seed: self.state.seed,
@@ -115,7 +121,7 @@ impl Profile {
         };
         let flash = flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
         Ok(match self.replaced() {
-            Some(replaced) => flash.replacing(replaced),
+            Some(replaced) => flash.replacing(ordered(replaced)),
             None => flash,
         })
     }

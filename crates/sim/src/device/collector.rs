@@ -147,7 +147,10 @@ impl Collector {
     }
 
     fn begin_ahead(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
-        let due = parts.ftl.has_fewer_free(die, self.pace.idle_goal) || parts.ftl.has_to_fold(die);
+        let ftl = &parts.ftl;
+        let due = ftl.has_fewer_free(die, self.pace.idle_goal)
+            || ftl.has_to_fold(die)
+            || ftl.has_to_scrub(die);
         if due && self.begin(die, at, parts) {
             self.begun_idle += 1;
         }
@@ -255,8 +258,8 @@ impl Collector {
             self.let_others_begin(parts.channel_of(die), at, parts);
         }
         // Relocated pages may have taken what was just gained.
-        if !(parts.ftl.wants_collection::<Equipped>(die) && self.begin(die, at, parts)) && self.idle
-        {
+        let due = parts.ftl.wants_collection::<Equipped>(die) || parts.ftl.has_to_scrub(die);
+        if !(due && self.begin(die, at, parts)) && self.idle {
             self.begin_ahead(die, at, parts);
         }
     }

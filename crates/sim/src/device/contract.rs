@@ -141,7 +141,7 @@ impl SimDevice {
         let (io, ticket) = self.host.submit(*request, extent, now, promise);
         if self.is_plain() {
             self.begin::<Plain>(io, request, extent, now);
-        } else if !self.interface.is_limited() || self.interface.lets_in(io) {
+        } else if !self.interface.is_limited() || self.interface.lets_in(io, request.mode) {
             self.begin::<Equipped>(io, request, extent, now);
         }
         ticket

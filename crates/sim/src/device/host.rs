@@ -227,6 +227,28 @@ impl Host {
     /// the last page.
     #[inline(always)]
     pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
+        let of = self.page_ended(index, end)?;
+        Some(self.end_is_known(of))
+    }
+
+    /// The same where the host does not hear of the end by that alone: the I/O and its end.
+    pub(crate) fn ended_unheard(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
+        let of = self.page_ended(index, end)?;
+        Some((of, self.ios[of.0 as usize].end))
+    }
+
+    /// The host hears at `at` that the I/O has ended; returns the page that has its account.
+    pub(crate) fn heard(&mut self, of: IoIdx, at: u64) -> PageIdx {
+        let io = &mut self.ios[of.0 as usize];
+        io.end = at;
+        let last = io.last;
+        self.end_is_known(of);
+        last
+    }
+
+    /// The I/O of which the page was the last, where it was.
+    #[inline(always)]
+    fn page_ended(&mut self, index: PageIdx, end: u64) -> Option<IoIdx> {
         let of = self.pages[index.0 as usize].of;
         let io = &mut self.ios[of.0 as usize];
         io.pages_left -= 1;
@@ -238,9 +260,12 @@ impl Host {
         } else {
             self.unused_pages.push(index.0);
         }
-        if io.pages_left > 0 {
-            return None;
-        }
+        (io.pages_left == 0).then_some(of)
+    }
+
+    #[inline(always)]
+    fn end_is_known(&mut self, of: IoIdx) -> (Mode, u64) {
+        let io = &self.ios[of.0 as usize];
         self.open -= 1;
         let mode = io.io.mode;
         self.open_reads -= u32::from(mode == Mode::Read);
@@ -253,7 +278,7 @@ impl Host {
             self.first = First(first.min(done));
             self.later.push(Reverse(first.max(done)));
         }
-        Some((mode, end))
+        (mode, end)
     }
 
     /// The page was not written, or could not be read: its I/O fails.

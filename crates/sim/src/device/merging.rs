@@ -28,8 +28,8 @@ pub(crate) struct Merged {
     ftl: Merging,
     /// What it wants now; kept, so that nothing is allocated.
     #[serde(skip)]
-    plan: Plan,
-    jobs: Jobs,
+    pub(super) plan: Plan,
+    pub(super) jobs: Jobs,
     /// Steps begin beside the host until then.
     idle_until: u64,
     /// A step follows every so many host reads; 0: none. And how many came since the last.
@@ -181,6 +181,7 @@ impl Backend for Merged {
     #[inline]
     fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, .. } = write;
+        self.scrub_if_due(hardware.events.now(), hardware);
         if self.read_only {
             return hardware.events.end(ready, hardware.events.now(), target.failed().op());
         }
@@ -203,6 +204,7 @@ impl Backend for Merged {
 
     #[inline]
     fn after_read(&mut self, end: u64, hardware: &mut Hardware<'_>) {
+        self.scrub_if_due(end, hardware);
         if self.reads_per_step == 0 {
             return;
         }
@@ -238,6 +240,7 @@ impl Backend for Merged {
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
         self.flush(now, None, None, hardware);
+        self.scrub_if_due(now, hardware);
         self.idle_until = until;
         self.go_on_beside(now, hardware);
     }

@@ -19,6 +19,7 @@ mod gathering;
 mod host;
 mod inside;
 mod interface;
+mod interrupts;
 mod issued;
 mod jobs;
 mod merging;
@@ -28,6 +29,7 @@ mod power;
 mod precondition;
 mod recovery;
 mod scan;
+mod scrub;
 mod seeking;
 pub mod snapshot;
 #[cfg(test)]
@@ -52,6 +54,7 @@ use crate::device::describe::{describe, history, not_described};
 use crate::device::durable::Durable;
 use crate::device::host::Host;
 use crate::device::interface::Interface;
+use crate::device::interrupts::Interrupts;
 use crate::device::snapshot::Header;
 use crate::device::token::Token;
 use crate::flash::make::Equipped;
@@ -77,6 +80,8 @@ pub struct SimDevice {
     events: Timeline<Token>,
     host: Host,
     interface: Interface,
+    /// Where the host does not hear of an end by that alone.
+    interrupts: Option<Box<Interrupts>>,
     cache: Option<WriteCache>,
     durable: Durable,
     now: u64,
@@ -122,7 +127,8 @@ impl SimDevice {
             backend: profile.backend()?,
             events: Timeline::new(geometry, profile.timing()),
             host: Host::default(),
-            interface: Interface::new(profile.timing.commands_at_once),
+            interface: Interface::new(profile.timing.commands_at_once, &profile.queue_weights()),
+            interrupts: profile.interrupts.map(|of| Box::new(Interrupts::new(of))),
             cache: profile.write_cache(),
             durable: Durable::of(&profile),
             now: 0,
@@ -183,7 +189,8 @@ impl SimDevice {
             AnyBackend::Paged(paged) => paged.is_plain(),
             _ => false,
         };
-        let waits = self.cache.is_some() || self.interface.is_limited();
+        let waits =
+            self.cache.is_some() || self.interface.is_limited() || self.interrupts.is_some();
         paged && !waits && self.flash.is_plain() && self.events.is_plain()
     }
 

@@ -151,6 +151,7 @@ impl Backend for Paged {
 
     #[inline(always)]
     fn write(&mut self, mut write: Write, at: u64, hardware: &mut Hardware<'_>) {
+        self.scrub_if_due(at, hardware);
         if self.ftl.keeps_apart() {
             let stream = self.ftl.stream_of(write.page, write.extent.stream());
             write.extent.set_stream(stream);
@@ -175,7 +176,13 @@ impl Backend for Paged {
         self.step::<Equipped>(die, at, hardware);
     }
 
+    #[inline]
+    fn after_read(&mut self, end: u64, hardware: &mut Hardware<'_>) {
+        self.scrub_if_due(end, hardware);
+    }
+
     fn begin_idle(&mut self, now: u64, _until: u64, hardware: &mut Hardware<'_>) {
+        self.scrub_if_due(now, hardware);
         let (collector, mut parts) = self.split(hardware);
         collector.begin_idle(now, &mut parts);
     }
@@ -205,8 +212,7 @@ impl Backend for Paged {
     }
 
     fn end_untimed(&mut self, flash: &mut Flash) {
-        let Paged { collector, ftl, .. } = self;
-        collector.end_untimed(ftl, flash);
+        self.collector.end_untimed(&mut self.ftl, flash);
         let gathers = self.gather.is_some();
         for Waiter { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
             self.ftl.write(page, gathers || extent.covers(page), extent.stream(), flash);
@@ -238,9 +244,7 @@ impl Backend for Paged {
                     });
                     self.ftl.write_all(pages, flash);
                 }
-                Mode::Read => {
-                    run.iter().for_each(|piece| self.read_untimed(piece.page, flash));
-                }
+                Mode::Read => run.iter().for_each(|piece| self.read_untimed(piece.page, flash)),
                 _ => run.iter().for_each(|piece| self.trim(piece.page)),
             }
         }
@@ -262,5 +266,6 @@ impl Backend for Paged {
 
     fn count(&self, counters: &mut Counters) {
         counters.blocks_collected_idle = self.collector.begun_idle;
+        counters.blocks_scrubbed = self.ftl.scrubbed();
     }
 }

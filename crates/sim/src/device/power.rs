@@ -156,7 +156,7 @@ impl SimDevice {
         self.cache = profile.write_cache();
         self.cache.iter_mut().for_each(|cache| cache.absorbed = absorbed);
         self.durable.forget();
-        self.interface = Interface::new(profile.timing.commands_at_once);
+        self.interface = Interface::new(profile.timing.commands_at_once, &profile.queue_weights());
         self.announced = Default::default();
         (self.read_end, self.now, self.refuses_from) = (0, at, 0);
         (self.flash.retries, self.flash.read_failed) = (0, false);

@@ -59,6 +59,10 @@ pub(crate) enum Told {
     Modified(u32),
     /// A command of the host has ended: the next that waits for that is let in.
     Freed,
+    /// An I/O has ended, and the host has not heard of it.
+    Posted(IoIdx),
+    /// The first end of which the host has not heard since so many interrupts has waited long enough.
+    Coalesced(u32),
 }
 
 /// The same in one word, which moves through queues as a whole: the halves of an enum, written one by
@@ -99,6 +103,8 @@ impl Token {
             9 => Told::Stepped(job, StepIdx(index)),
             10 => Told::Drained(PageIdx(index)),
             11 => Told::Programmed(index),
+            13 => Told::Posted(IoIdx(index)),
+            14 => Told::Coalesced(index),
             _ => Told::Modified(index),
         }
     }
@@ -146,6 +152,8 @@ impl From<Told> for Token {
             Told::Drained(page) => Token::new(10, page.0),
             Told::Programmed(number) => Token::new(11, number),
             Told::Modified(index) => Token::new(12, index),
+            Told::Posted(io) => Token::new(13, io.0),
+            Told::Coalesced(raised) => Token::new(14, raised),
         }
     }
 }

@@ -173,6 +173,8 @@ impl SimDevice {
                 }
             }
             Told::Drained(page) => self.drained(page, at),
+            Told::Posted(io) => self.posted(io, at),
+            Told::Coalesced(raised) => self.coalesced(raised, at),
             Told::Collect(die) => self.collect::<Equipped>(at, die),
             Told::Begin(_)
             | Told::Planned(..)
@@ -328,6 +330,9 @@ impl SimDevice {
 
     #[inline(always)]
     pub(super) fn end<M: Make>(&mut self, index: PageIdx, end: u64) {
+        if !M::PLAIN && self.interrupts.is_some() {
+            return self.end_unheard(index, end);
+        }
         let Some((mode, end)) = self.host.ended(index, end) else { return };
         if M::PLAIN {
             return;

@@ -5,6 +5,7 @@
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! replaced  which block stands in for one that has failed
+//! in_order  which page of a block holds what, where they are programmed in order
 //! contents  what every page and block says of itself, also where power was cut
 //! geometry  numbers of dies, blocks and pages
 //! make      whether there is anything that a device need not have
@@ -12,6 +13,7 @@
 
 pub(crate) mod contents;
 pub(crate) mod geometry;
+mod in_order;
 pub(crate) mod make;
 pub(crate) mod media;
 pub(crate) mod nand;

@@ -1,5 +1,6 @@
 //! Blocks that stand in for others: what a controller does about blocks that fail where its FTL has a
-//! place for every page of a block, and none for a block that lacks some.
+//! place for every page of a block, and none for a block that lacks some. Where flash asks for the pages of a
+//! block in order, others stand in for pages as well ([`InOrder`]).
 //!
 //! ```text
 //! what the FTL knows    0   1   2   3                     of every die
@@ -22,6 +23,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place};
+use crate::flash::in_order::InOrder;
+use crate::flash::plan::Plan;
 
 /// Which block stands in for which.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,6 +38,11 @@ pub(crate) struct Replaced {
     pub(super) retire_worn: bool,
     /// A block has failed, and its die had none to replace it with.
     pub(super) used_up: bool,
+    /// Where pages are that are programmed in order, whatever the FTL writes first.
+    in_order: Option<InOrder>,
+    /// What was planned last; kept, so that nothing is allocated.
+    #[serde(skip)]
+    pub(super) planned: Plan,
 }
 
 impl Replaced {
@@ -59,7 +67,18 @@ impl Replaced {
             stands_in.extend(good);
             reserve.push(spare);
         }
-        Some(Replaced { known, stands_in, reserve, retire_worn, used_up: false })
+        let (used_up, in_order, planned) = (false, None, Plan::default());
+        Some(Replaced { known, stands_in, reserve, retire_worn, used_up, in_order, planned })
+    }
+
+    /// Every block that an FTL knows stands for itself.
+    pub(crate) fn by_nothing(known: Geometry) -> Replaced {
+        Replaced::new(known, &known, &[], false).expect("no block is bad")
+    }
+
+    /// The same where the pages of a block are programmed in order.
+    pub(crate) fn in_order(self) -> Replaced {
+        Replaced { in_order: Some(InOrder::new(&self.known)), ..self }
     }
 
     /// The block that stands in for `block`.
@@ -71,14 +90,46 @@ impl Replaced {
     /// Where in `whole` the page is that the FTL knows as `place`.
     #[inline]
     pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
-        whole.place(self.block(place.block), self.known.page_in_block(place))
+        let own = || self.known.page_in_block(place);
+        let page = self.in_order.as_ref().map_or_else(own, |table| table.page(place));
+        whole.place(self.block(place.block), page)
+    }
+
+    /// The page that the FTL knows as `place` is programmed next.
+    pub(super) fn take(&mut self, place: Place) {
+        if let Some(table) = &mut self.in_order {
+            table.take(place);
+        }
+    }
+
+    /// What the FTL knows as `block` was erased.
+    pub(super) fn erased(&mut self, block: BlockIdx) {
+        if let Some(table) = &mut self.in_order {
+            table.erased(block);
+        }
     }
 
     /// A block of the same die that may stand in for `block`, and has not been used.
     pub(super) fn next(&mut self, block: BlockIdx) -> Option<BlockIdx> {
-        let next = self.reserve[self.known.die_of(block).0 as usize].pop();
+        let next = self.spare(block);
         self.used_up |= next.is_none();
         next
+    }
+
+    /// The same where it is not missed if there is none.
+    pub(super) fn spare(&mut self, block: BlockIdx) -> Option<BlockIdx> {
+        self.reserve[self.known.die_of(block).0 as usize].pop()
+    }
+
+    /// `erased`, which stood in for `block`, is in reserve, behind all others of its die.
+    pub(super) fn give_back(&mut self, block: BlockIdx, erased: BlockIdx) {
+        self.reserve[self.known.die_of(block).0 as usize].insert(0, erased);
+    }
+
+    /// What the FTL knows that `block` stands in for, if anything.
+    pub(super) fn known(&self, block: BlockIdx) -> Option<BlockIdx> {
+        let at = self.stands_in.iter().position(|other| *other == block);
+        at.map(|at| BlockIdx(at as u32))
     }
 
     /// From now on `by` stands in for `block`.

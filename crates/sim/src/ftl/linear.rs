@@ -11,8 +11,8 @@
 //! users of low-end sticks report. No vendor published it.
 //! **Faithful**: one run an open unit; the unit that was opened longest ago is closed for another one,
 //! and gets the rest of its pages copied.
-//! **Simplified**: pages of a block are programmed in any order; the map is in memory, its changes go
-//! to a journal.
+//! **Simplified**: pages of a block are written in any order, for which flash may need a table (`flash/in_order.rs`);
+//! the map is in memory, its changes go to a journal.
 //! **Ambiguous**: what happens to a page that is written again: here its unit has replacement units of
 //! its own, as many as a page may be written again; then the unit is merged.
 

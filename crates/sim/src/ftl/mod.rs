@@ -51,6 +51,9 @@ pub(crate) struct MergingOptions<'a> {
 /// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
 /// cell: what is to be done it writes down in a [`Plan`].
 pub(crate) trait MergingFtl: Sized {
+    /// Whether it programs the pages of a block one after the other: it has no places for them.
+    const APPENDS: bool = false;
+
     /// Whether `options` make a device.
     ///
     /// # Errors
@@ -116,6 +119,14 @@ macro_rules! ftls {
                 match options.name {
                     $($name => $module::$ftl::check(options),)+
                     name => Err(Error::unknown("FTL", name, FTLS)),
+                }
+            }
+
+            /// Whether the FTL that is named has no places for the pages of a block.
+            pub(crate) fn appends(name: &str) -> bool {
+                match name {
+                    $($name => $module::$ftl::APPENDS,)+
+                    _ => false,
                 }
             }
 

@@ -59,6 +59,8 @@ struct Group {
 const NOWHERE: u32 = u32::MAX;
 
 impl MergingFtl for Superblock {
+    const APPENDS: bool = true;
+
     fn check(options: &MergingOptions<'_>) -> Result<()> {
         check_log(options, 1)
     }

@@ -36,6 +36,16 @@ pub enum Completion {
     Polling,
 }
 
+impl Completion {
+    /// When what is over at `end` is noticed, so much after the interrupt or at the next poll.
+    pub(crate) fn noticed(self, end: u64, ns: u64) -> u64 {
+        match self {
+            Completion::Interrupt => end + ns,
+            Completion::Polling => end.next_multiple_of(ns),
+        }
+    }
+}
+
 /// How large the rings are, and how the firmware notices what is on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Rings {
@@ -49,10 +59,7 @@ pub(crate) struct Rings {
 impl Rings {
     /// When the firmware notices what is over at `end`.
     pub(super) fn noticed(&self, end: u64) -> u64 {
-        match self.completion {
-            Completion::Interrupt => end + self.completion_ns,
-            Completion::Polling => end.next_multiple_of(self.completion_ns),
-        }
+        self.completion.noticed(end, self.completion_ns)
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) struct Flash {
     pub(crate) nand: Nand,
     pub(crate) counters: Counters,
     /// What wear does; `None` where nothing wears out.
-    wear_out: Option<Box<WearOut>>,
-    /// Which blocks stand in for those that FTLs know which merge, where any wears out.
+    pub(super) wear_out: Option<Box<WearOut>>,
+    /// Which blocks and pages stand in for those that FTLs know which merge, where any does.
     pub(super) replaced: Option<Box<Replaced>>,
     /// Which blocks hold one bit a cell, where there is an SLC cache, and how long their pages take.
     slc: Option<Box<Slc>>,

@@ -4,6 +4,7 @@
 
 mod array;
 mod planned;
+mod scrub;
 mod worn;
 
 pub(crate) use array::Flash;

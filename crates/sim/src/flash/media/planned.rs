@@ -5,8 +5,8 @@ use crate::flash::geometry::Place;
 use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
 
 impl Flash {
-    /// Do what `plan` says, in order. Where blocks are replaced that wear out, `plan` is what was done
-    /// then: on the blocks that stand in, with what failed.
+    /// Do what `plan` says, in order. Where others stand in for blocks or pages, `plan` is what was done
+    /// then: there, with what failed.
     #[inline]
     pub(crate) fn carry_out(&mut self, plan: &mut Plan) {
         if self.replaced.is_some() {

@@ -1,5 +1,6 @@
-//! Plans on flash that wears out: what is read is read again until it is right, and blocks that fail are
-//! replaced. What was done then takes the place of what was planned.
+//! Plans where others stand in for the places that an FTL knows: on flash that wears out what is read is
+//! read again until it is right, and blocks that fail are replaced; on flash that asks for it the pages of a
+//! block are programmed in order. What was done then takes the place of what was planned.
 //!
 //! ```text
 //! planned   copy A3 → B3                                  erase A
@@ -15,14 +16,17 @@ use crate::flash::plan::{Cmd, Move, Plan};
 use crate::flash::replaced::Replaced;
 
 impl Flash {
-    /// [`Flash::carry_out`] where blocks are replaced.
+    /// [`Flash::carry_out`] where others stand in for blocks or pages.
     #[inline(never)]
     pub(super) fn carry_out_worn(&mut self, plan: &mut Plan) {
-        let asked = std::mem::take(plan);
+        let mut asked = std::mem::take(&mut self.replaced().planned);
+        std::mem::swap(plan, &mut asked);
+        plan.clear();
         let mut worn = Worn { flash: self, done: plan };
         for command in asked.commands() {
             worn.obey(command, &asked);
         }
+        self.replaced().planned = asked;
     }
 
     /// Whether a block has failed that nothing could replace.
@@ -42,9 +46,9 @@ impl Flash {
 }
 
 /// Flash that wears out, and what was done on it.
-struct Worn<'a> {
-    flash: &'a mut Flash,
-    done: &'a mut Plan,
+pub(super) struct Worn<'a> {
+    pub(super) flash: &'a mut Flash,
+    pub(super) done: &'a mut Plan,
 }
 
 impl Worn<'_> {
@@ -104,6 +108,7 @@ impl Worn<'_> {
     /// Program the page that the FTL knows as `to` by `program`, which is given where it is and says
     /// whether that went well, until it does; false where nothing is left to replace its block with.
     fn attempt(&mut self, to: Place, mut program: impl FnMut(&mut Self, Place) -> bool) -> bool {
+        self.flash.replaced().take(to);
         loop {
             let at = self.flash.place(to);
             if program(self, at) {
@@ -180,6 +185,7 @@ impl Worn<'_> {
         let block = self.flash.replaced().block(known);
         let extra_ns = self.flash.erase_extra_ns(block);
         let erased = self.flash.erase(block);
+        self.flash.replaced().erased(known);
         self.done.erase_worn(block, extra_ns);
         if !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block) {
             self.replace(known, None);
@@ -201,19 +207,48 @@ impl Worn<'_> {
             Some(_) => self.flash.nand.programmed(old),
             None => Vec::new(),
         };
-        let place = |worn: &Self, block, page| worn.flash.geometry.place(block, page);
-        kept.retain(|page| Some(place(self, old, *page)) != failed);
+        kept.retain(|page| Some(self.flash.geometry.place(old, *page)) != failed);
         while let Some(by) = self.flash.replaced().next(known) {
-            let copied = kept.iter().all(|page| {
-                let (from, to) = (place(self, old, *page), place(self, by, *page));
-                self.move_to(from, to)
-            });
-            if copied {
-                self.flash.replaced().replace(known, by);
+            if self.stands_in(known, by, &kept) {
                 self.flash.retire_block(old);
                 return true;
             }
-            self.flash.retire_block(by);
+        }
+        false
+    }
+
+    /// `by` stands in for the block that the FTL knows as `known`, with copies of the pages `kept`; false where
+    /// one of them fails, and `by` is retired.
+    fn stands_in(&mut self, known: BlockIdx, by: BlockIdx, kept: &[u32]) -> bool {
+        let old = self.flash.replaced().block(known);
+        let geometry = self.flash.geometry;
+        let mut moves =
+            kept.iter().map(|page| (geometry.place(old, *page), geometry.place(by, *page)));
+        let copied = moves.all(|(from, to)| self.move_to(from, to));
+        match copied {
+            true => self.flash.replaced().replace(known, by),
+            false => self.flash.retire_block(by),
+        }
+        copied
+    }
+
+    /// A block in reserve stands in for the one that the FTL knows as `known`, which is erased and comes into
+    /// reserve; false where there is none.
+    pub(super) fn scrub(&mut self, known: BlockIdx) -> bool {
+        let old = self.flash.replaced().block(known);
+        let kept = self.flash.nand.programmed(old);
+        while let Some(by) = self.flash.replaced().spare(known) {
+            if !self.stands_in(known, by, &kept) {
+                continue;
+            }
+            let extra_ns = self.flash.erase_extra_ns(old);
+            self.done.barrier();
+            self.done.erase_worn(old, extra_ns);
+            match self.flash.erase(old) {
+                true => self.flash.replaced().give_back(known, old),
+                false => self.flash.retire_block(old),
+            }
+            return true;
         }
         false
     }

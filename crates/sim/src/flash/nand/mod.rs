@@ -11,7 +11,8 @@ use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 
 /// In which order the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum PageOrder {
+#[serde(rename_all = "snake_case")]
+pub enum PageOrder {
     /// One after the other, as MLC NAND and large SLC blocks demand.
     Ascending,
     /// Any, each once, as the SLC NAND allowed for which block-mapped FTLs were made.

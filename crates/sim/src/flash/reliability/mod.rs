@@ -104,6 +104,12 @@ pub(crate) fn quarter_of_an_octave(number: u64) -> Option<usize> {
     Some((octave * STEPS_AN_OCTAVE + quarter as u32) as usize)
 }
 
+/// The least number of that quarter of an octave.
+pub(crate) fn first_of_quarter(step: u32) -> f64 {
+    let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
+    f64::from(step / STEPS_AN_OCTAVE).exp2() * (1.0 + within)
+}
+
 /// The laws made ready to be asked for every operation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reliability {
@@ -136,10 +142,8 @@ impl Reliability {
             .map(|p| Rber::of((part.page_spread * normal::quantile(p)).exp()))
             .collect();
         let ages = 64 * STEPS_AN_OCTAVE;
-        let age = (0..ages)
-            .map(|i| f64::from(i) / f64::from(STEPS_AN_OCTAVE))
-            .map(|octaves| Rber::of(part.ageing(octaves.exp2() / 1e9)))
-            .collect();
+        let age =
+            (0..ages).map(|step| Rber::of(part.ageing(first_of_quarter(step) / 1e9))).collect();
         let code = Code::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
         let codewords = f64::from(unit_bytes.div_ceil(part.ecc_codeword_bytes));
         let points = -LEAST_OCTAVES << POINT_BITS;

@@ -59,6 +59,19 @@ fn data_ages_by_a_power_law() {
     assert!(laws.age(1_000) < Rber(10));
 }
 
+/// 1 + √(A / A₂) where A begins a quarter of an octave, and until the next one begins.
+#[test]
+fn an_age_is_taken_for_the_beginning_of_its_quarter_of_an_octave() {
+    let laws = laws();
+    for quarter in [4_u64, 5, 6, 7] {
+        let begin = quarter << 48;
+        let expected = 1.0 + (begin as f64 / 1e15).sqrt();
+        close(rate(laws.age(begin)), expected, 1e-4);
+        assert_eq!(laws.age(begin), laws.age(begin + (1 << 48) - 1));
+        assert!(laws.age(begin) > laws.age(begin - 1));
+    }
+}
+
 #[test]
 fn pages_are_spread_as_a_log_normal_law_says() {
     let laws = laws();

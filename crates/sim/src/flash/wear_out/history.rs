@@ -9,13 +9,14 @@
 //! NAND Flash Memory (DSN 2015): errors grow in proportion to reads, and faster where there was more wear.
 //! **Faithful**: both begin anew with an erase; what is moved is young again; a repeated read disturbs as well.
 //! **Simplified**: the oldest page of a block gives its age; a read disturbs all pages of the block alike, where it
-//! disturbs neighbours most; wear, age and reads multiply. Nothing is moved because of its age or of reads.
+//! disturbs neighbours most; wear, age and reads multiply.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
 
+use super::scrub::{Scrub, ScrubLimits};
 use crate::flash::geometry::BlockIdx;
-use crate::flash::reliability::{Rber, STEPS_AN_OCTAVE, quarter_of_an_octave};
+use crate::flash::reliability::{Rber, STEPS_AN_OCTAVE, first_of_quarter, quarter_of_an_octave};
 
 /// The time of the clock before the device was handed over.
 pub(crate) const BEFORE: u64 = u64::MAX - 1;
@@ -31,6 +32,8 @@ pub(crate) struct History {
     reads: Vec<u32>,
     /// By reads, in quarters of an octave.
     disturbed: Vec<Rber>,
+    /// What is moved because of either, where anything is.
+    scrub: Option<Scrub>,
 }
 
 impl History {
@@ -38,10 +41,7 @@ impl History {
     pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
         let disturbed = doubling.map_or(Vec::new(), |doubling| {
             let steps = 0..32 * STEPS_AN_OCTAVE;
-            let reads = steps.map(|step| {
-                let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
-                f64::from(step / STEPS_AN_OCTAVE).exp2() * (1.0 + within)
-            });
+            let reads = steps.map(first_of_quarter);
             reads.map(|reads| Rber::of(1.0 + reads / f64::from(doubling))).collect()
         });
         let of_all = |kept: bool| if kept { blocks as usize } else { 0 };
@@ -49,7 +49,13 @@ impl History {
             since: vec![NEVER; of_all(ages)],
             reads: vec![0; of_all(doubling.is_some())],
             disturbed,
+            scrub: None,
         }
+    }
+
+    /// The same where blocks are due to be moved at `limits`.
+    pub(crate) fn scrubbed(self, limits: ScrubLimits) -> History {
+        History { scrub: (limits != ScrubLimits::default()).then(|| Scrub::new(limits)), ..self }
     }
 
     /// A page of `block` was programmed at `clock`.
@@ -57,6 +63,9 @@ impl History {
     pub(super) fn programmed(&mut self, block: BlockIdx, clock: u64) {
         if let Some(since) = self.since.get_mut(block.0 as usize).filter(|since| **since == NEVER) {
             *since = clock;
+            if let Some(scrub) = &mut self.scrub {
+                scrub.programmed(block, clock, &self.since);
+            }
         }
     }
 
@@ -64,8 +73,27 @@ impl History {
     #[inline]
     pub(super) fn read(&mut self, block: BlockIdx, times: u32) {
         if let Some(reads) = self.reads.get_mut(block.0 as usize) {
+            let before = *reads;
             *reads = reads.saturating_add(times);
+            if let Some(scrub) = &mut self.scrub {
+                scrub.read(block, before, *reads);
+            }
         }
+    }
+
+    /// Whether a block may be due at `clock`, where what was there at the hand-over was `before` old then.
+    pub(super) fn has_due(&self, clock: u64, before: u64) -> bool {
+        let due = |scrub: &Scrub| scrub.is_due(|block| self.age_ns(block, clock, before));
+        self.scrub.as_ref().is_some_and(due)
+    }
+
+    /// The next block that is due then.
+    pub(super) fn next_due(&mut self, clock: u64, before: u64) -> Option<BlockIdx> {
+        let mut scrub = self.scrub.take()?;
+        let age = |block| self.age_ns(block, clock, before);
+        let next = scrub.next(&self.reads, &self.since, age);
+        self.scrub = Some(scrub);
+        next
     }
 
     /// `block` was erased.

@@ -21,6 +21,7 @@
 //! the age that data has, judged when the block is erased.
 
 mod history;
+mod scrub;
 
 use serde::{Deserialize, Serialize};
 use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
@@ -28,6 +29,7 @@ use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
 use crate::flash::reliability::{Rber, Reliability};
 pub(crate) use history::{BEFORE, History};
+pub(crate) use scrub::ScrubLimits;
 
 /// What a device is made of, as far as it wears out.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +153,16 @@ impl WearOut {
         if let Some(history) = &mut self.history {
             history.erased(block);
         }
+    }
+
+    /// Whether a block may be due to be moved at `clock`.
+    pub(crate) fn has_due(&self, clock: u64) -> bool {
+        self.history.as_ref().is_some_and(|history| history.has_due(clock, self.data_age_ns))
+    }
+
+    /// The next block that is.
+    pub(crate) fn next_due(&mut self, clock: u64) -> Option<BlockIdx> {
+        self.history.as_mut()?.next_due(clock, self.data_age_ns)
     }
 
     /// What age and reads have added to the errors of `block`.

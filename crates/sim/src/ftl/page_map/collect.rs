@@ -32,9 +32,6 @@ pub(crate) struct Item {
     page: Option<Lpn>,
 }
 
-/// Static wear levelling looks at a die again after this share of its blocks was erased.
-const STATIC_INTERVAL: u32 = 16;
-
 impl PageMap {
     /// Choose a victim of `die`. `None` where nothing can be gained.
     pub(crate) fn begin_collection(
@@ -44,7 +41,8 @@ impl PageMap {
     ) -> Option<Collection> {
         let of_map = |kept: &MapOnFlash| kept.has_reclaimable(die, &self.blocks);
         let of_map = self.on_flash.as_deref().is_some_and(of_map);
-        if !self.blocks.has_reclaimable(die) && !of_map && !self.has_to_fold(die) {
+        let asked = of_map || self.has_to_fold(die) || self.has_to_scrub(die);
+        if !self.blocks.has_reclaimable(die) && !asked {
             return None;
         }
         let (victim, stream) = self.choose_victim(die)?;
@@ -89,9 +87,7 @@ impl PageMap {
             return Some((block, Stream::Relocated));
         }
         self.ask_policy_again();
-        // Moving the least-worn block gains nothing, and costs pages of the map.
-        let least_worn = if self.is_overruled() { None } else { self.least_worn_due(die) };
-        if let Some(victim) = least_worn {
+        if let Some(victim) = self.due_whatever_it_holds(die) {
             let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(die, victim));
             if !of_map {
                 self.options.victims.remove(die, victim, &self.blocks);
@@ -224,6 +220,7 @@ impl PageMap {
             return self.end_of_life();
         }
         let erased = media.erase(collection.victim);
+        self.forget_scrub(collection.die, collection.victim);
         self.reuse(collection.die, collection.victim, erased, media);
     }
 
@@ -293,21 +290,5 @@ impl PageMap {
             self.relocate(&mut collection, item, media);
         }
         self.finish(&collection, media);
-    }
-
-    /// The block that static wear levelling wants to move now.
-    fn least_worn_due(&mut self, die: DieIdx) -> Option<BlockIdx> {
-        let gap = self.options.static_gap;
-        let per_die = self.options.geometry.shape().blocks_per_die;
-        if gap == 0 || self.since_static[die.0 as usize] < per_die.div_ceil(STATIC_INTERVAL) {
-            return None;
-        }
-        self.since_static[die.0 as usize] = 0;
-        let blocks = || self.options.geometry.blocks_of(die);
-        let most = blocks().map(|block| self.blocks.wear(block)).max()?;
-        let of_map = |block| self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
-        let closed = blocks().filter(|block| self.blocks.is_closed(*block) || of_map(*block));
-        let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
-        (most - self.blocks.wear(least) > gap).then_some(least)
     }
 }

@@ -16,6 +16,7 @@
 
 mod collect;
 mod dftl;
+mod due;
 mod gathering;
 mod hot_cold;
 mod promise;
@@ -31,6 +32,7 @@ pub(crate) use collect::{Collection, Item};
 use dftl::MapOnFlash;
 pub use dftl::MappingPart;
 pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
+use due::Scrubs;
 pub use hot_cold::HotColdPart;
 pub use retirement::Retire;
 use retirement::Retirement;
@@ -74,6 +76,8 @@ pub(crate) struct PageMapOptions {
     pub(crate) hot_cold: Option<HotColdPart>,
     /// The host's pages go through an SLC cache.
     pub(crate) slc: Option<SlcOptions>,
+    /// Blocks are moved because of their reads or their age.
+    pub(crate) scrubs: bool,
 }
 
 /// How many pages of a victim are moved.
@@ -114,6 +118,8 @@ pub(crate) struct PageMap {
     apart: Option<Box<Apart>>,
     /// The blocks of an SLC cache.
     slc: Option<Box<Slc>>,
+    /// Blocks that are moved because of their reads or their age.
+    scrubs: Option<Box<Scrubs>>,
     /// The emptiest block is the victim, whatever the policy: until every die has its reserve, or where
     /// it is urgent, until a page has found room; see `room.rs`.
     overruled: bool,
@@ -172,6 +178,7 @@ impl PageMap {
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             apart: Apart::new(hosts, options.hot_cold),
             slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().dies))),
+            scrubs: options.scrubs.then(|| Box::new(Scrubs::new(geometry.shape().dies))),
             overruled: false,
             urgent: false,
             overrules: 0,

@@ -15,8 +15,8 @@
 //! **Faithful**: streams up to a number are as fast as one (Partitions); a working set that fits the
 //! log needs no merges (Locality); merges in one bank wait for each other (large Incr); reclamation in
 //! idle time gives a start-up phase and makes pauses help (Pause).
-//! **Simplified**: pages of a block are programmed in any order; a log cluster keeps its unwritten pages
-//! erased, so that writes that follow can fill them; the map is in memory, its changes go to a journal.
+//! **Simplified**: pages of a block are written in any order, for which flash may need a table
+//! (`flash/in_order.rs`); a log cluster keeps its unwritten pages erased, so that writes that follow can fill them; the map is in memory, its changes go to a journal.
 //! **Ambiguous**: everything; the numbers of a profile say which reading is taken. A stream begins with
 //! the first page of a unit unless the write before was its successor; one that runs downwards begins
 //! with the last page of a unit, and only behind such a write. Whether writes of parts of a cluster have

@@ -65,6 +65,8 @@ pub(crate) struct StripeMap {
 const NOWHERE: u32 = u32::MAX;
 
 impl MergingFtl for StripeMap {
+    const APPENDS: bool = true;
+
     fn check(options: &MergingOptions<'_>) -> Result<()> {
         part::check(options)
     }

@@ -45,6 +45,7 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
         write_streams: 1,
         hot_cold: None,
         slc: None,
+        scrubs: false,
     }
 }
 

@@ -47,6 +47,23 @@ pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
+/// Queues of the host, and when it hears of ends.
+pub fn host(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if overrides["commands_at_once"] != 0 && draw.yes(50) {
+        set(overrides, "read_weight", draw.of(&[1, 1, 3, 100]));
+        set(overrides, "write_weight", draw.of(&[1, 1, 3, 100]));
+    }
+    if draw.yes(25) {
+        let polls = draw.yes(30);
+        let number = if polls { 1 } else { draw.of(&[1, 2, 8, 256]) };
+        set(overrides, "host_completion", if polls { "polling" } else { "interrupt" });
+        set(overrides, "host_completion_ns", draw.of(&[1, 999, 50_000]));
+        set(overrides, "coalesced_completions", number);
+        let wait: u64 = if number > 1 { draw.of(&[0, 1, 100_000, 25_500_000]) } else { 0 };
+        set(overrides, "coalescing_ns", wait);
+    }
+}
+
 /// What stops for reads, where these come first.
 pub fn suspend(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
@@ -55,6 +72,24 @@ pub fn suspend(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         set(overrides, "suspensions_max", draw.of(&[1, 2, 1000]));
         set(overrides, "die_queue", "reads_first");
         set(overrides, "cache_program", false);
+    }
+}
+
+/// What becomes of blocks between two erases, and what is moved because of it.
+pub fn history(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if !draw.yes(50) {
+        return;
+    }
+    let (by_block, disturbs) = (draw.yes(60), draw.yes(60));
+    set(overrides, "retention_by_block", by_block);
+    if disturbs {
+        set(overrides, "read_disturb_doubling", draw.of(&[1, 100, 10_000]));
+    }
+    if draw.yes(if disturbs { 70 } else { 3 }) {
+        set(overrides, "scrub_reads", draw.of(&[1, 7, 100, 1000]));
+    }
+    if draw.yes(if by_block { 70 } else { 3 }) {
+        set(overrides, "scrub_age_s", draw.of(&[1e-9, 1e-3, 0.1, 10.0, 1e5]));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::apart::history;
 use super::{Draw, set, wear};
 
 /// What FTLs that merge have no use for, and are refused with.
@@ -136,4 +137,7 @@ pub(super) fn worn_blocks(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         set(overrides, "retire", draw.of(&["nothing", "blocks"]));
     }
     set(overrides, "replacement_blocks", kept);
+    if kept > 0 || draw.yes(3) {
+        history(draw, overrides);
+    }
 }

@@ -54,6 +54,9 @@ pub fn case(seed: u64, index: u64) -> Case {
     if !matches!(ftl.as_str(), "page_map" | "dftl") && !draw.yes(3) {
         without_what_page_maps_have(&mut case.overrides);
     }
+    if !matches!(ftl.as_str(), "page_map" | "dftl") && draw.yes(50) {
+        set(&mut case.overrides, "page_order", draw.of(&["any", "ascending", "ascending"]));
+    }
     if !matches!(ftl.as_str(), "page_map" | "dftl") && draw.yes(30) {
         worn_blocks(&mut draw, &mut case.overrides);
     }
@@ -177,6 +180,7 @@ fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "flush", draw.of(&["eager", "when_needed"]));
     set(overrides, "commands_at_once", draw.of(&[0, 0, 1, 2, 3, 32]));
     set(overrides, "dynamic_wear_levelling", draw.yes(50));
+    apart::host(draw, overrides);
 }
 
 /// Collection, the map on flash, wear.
@@ -227,6 +231,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     }
     if wears {
         wear(draw, overrides);
+        apart::history(draw, overrides);
     }
 }
 

@@ -9,7 +9,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Io, Mode};
 
 use super::Shadow;
-use crate::flash::geometry::{Geometry, Lpn, Shape};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Shape};
 use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
@@ -155,6 +155,10 @@ fn bare(geometry: Geometry) -> MergingOptions<'static> {
 fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
     let operations = 2 * u64::from(options.geometry.pages());
     work(options, seed, hot, operations, None);
+    if seed.is_multiple_of(2) && !Merging::appends(options.name) {
+        let mut in_order = worn::in_order(options.geometry);
+        work(options, seed, hot, operations / 2, Some(&mut in_order));
+    }
     worn::read_your_writes(options, seed, hot, operations);
 }
 
@@ -170,7 +174,9 @@ fn work(
     Merging::check(options).expect("a device");
     let mut ftl = Merging::by_name(options).expect("a known name");
     let whole = worn.as_ref().map_or(geometry, |worn| worn.geometry);
-    let mut media = Shadow::new(whole, PageOrder::Any);
+    let appends = worn.is_none() && Merging::appends(name);
+    let order = if appends { PageOrder::Ascending } else { PageOrder::Any };
+    let mut media = Shadow::new(whole, order);
     let pages = u64::from(geometry.shape().logical_pages);
     let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -187,6 +193,10 @@ fn work(
                 let mut plan = Plan::default();
                 ftl.reclaim(&mut plan);
                 carry_out(&mut plan, &mut media, worn.as_deref_mut());
+            }
+            2 if worn.is_some() => {
+                let block = uniform(&mut rng, u64::from(whole.blocks())) as u32;
+                worn::scrub(BlockIdx(block), &mut media, worn.as_deref_mut());
             }
             _ => write(&mut ftl, &mut media, &io, number, &mut oracle, worn.as_deref_mut()),
         }

@@ -1,7 +1,7 @@
 //! Merging FTLs on flash that fails and wears out: nothing that was written is lost as long as blocks are
 //! left that stand in for others, and nothing that is retired is used (the NAND checks that).
 
-use crate::flash::geometry::{Geometry, Place, Shape};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
@@ -10,16 +10,25 @@ use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{Wear, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
 
-/// Flash for an FTL that knows `known`, with so many blocks a die in reserve; `None` where too many are
-/// bad.
-fn flash(known: Geometry, kept: u32, wear: Wear) -> Option<Flash> {
+/// Flash for an FTL that knows `known`, with so many blocks a die in reserve, of which the pages of a block are
+/// programmed in order or not; `None` where too many are bad.
+fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Flash> {
     let shape = *known.shape();
     let blocks_per_die = shape.blocks_per_die + kept;
     let whole = known.with_shape(Shape { blocks_per_die, ..shape });
     let (wears_out, bad) = flash_of(whole, wear);
     let replaced = Replaced::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
-    let flash = Flash::new(whole, PageOrder::Any).wearing_out(wears_out, &bad, false);
-    Some(flash.replacing(replaced))
+    let flash = Flash::new(whole, order).wearing_out(wears_out, &bad, false);
+    Some(flash.replacing(match order {
+        PageOrder::Ascending => replaced.in_order(),
+        PageOrder::Any => replaced,
+    }))
+}
+
+/// Flash without wear, of which the pages of a block are programmed in order.
+pub(super) fn in_order(known: Geometry) -> Flash {
+    let replaced = Replaced::by_nothing(known).in_order();
+    Flash::new(known, PageOrder::Ascending).replacing(replaced)
 }
 
 /// Do what `plan` says: what was done of it on flash that wears out is what the shadow does.
@@ -28,6 +37,13 @@ pub(super) fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut F
         worn.carry_out(plan);
     }
     media.carry_out(plan);
+}
+
+/// Let another block stand in for `block`, where flash wears out and one is in reserve.
+pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash>) {
+    let mut plan = Plan::default();
+    worn.into_iter().for_each(|worn| worn.scrub(block, &mut plan));
+    media.carry_out(&plan);
 }
 
 /// Where the page is that the FTL knows as `at`.
@@ -45,7 +61,8 @@ pub(super) fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64
         seed,
     };
     let kept = 1 + (seed % 40) as u32;
-    if let Some(mut flash) = flash(options.geometry, kept, wear) {
+    let order = if seed.is_multiple_of(3) { PageOrder::Ascending } else { PageOrder::Any };
+    if let Some(mut flash) = flash(options.geometry, kept, wear, order) {
         super::work(options, seed, hot, operations / 2, Some(&mut flash));
     }
 }
@@ -70,7 +87,7 @@ fn every_block_that_fails_is_replaced_until_none_is_left() {
         seed: 5,
     };
     let options = MergingOptions { name: "block_map", ..super::bare(known) };
-    let mut flash = flash(known, 10, wear).expect("none is bad");
+    let mut flash = flash(known, 10, wear, PageOrder::Any).expect("none is bad");
     super::work(&options, 5, 50, 1_000_000, Some(&mut flash));
     assert!(flash.is_used_up(), "it does not last for a million writes");
     let counters = flash.counters;

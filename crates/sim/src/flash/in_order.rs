@@ -1,0 +1,132 @@
+//! Where the pages of a block are that is programmed in order, whatever the FTL writes first.
+//!
+//! ```text
+//! what an FTL knows      page   0   1   2   3   4   5        written: 2, 3, 0
+//! what is programmed     page   2   3   0   ·   ·   ·        the table: 0 → 2, 2 → 0, 3 → 1
+//! ```
+//!
+//! An FTL that merges has a place for every page of a block, and writes to these places in any order; the
+//! flash may ask for one page after the other. So a page goes to the next one of its block, and a table says
+//! where it is. It is not written at its place, but it is in its block, and nothing else is different for
+//! the FTL. A block that is filled from its first page on has every page at its place.
+//!
+//! **Source**: NFTL programs the pages of a replacement unit one after the other where pages have spare
+//! areas that say what they hold (Gal & Toledo, ACM Computing Surveys 2005, §2.2, after Ban's patent US
+//! 5,937,425); data sheets of NAND flash: "the pages must be programmed consecutively" within a block.
+//! **Faithful**: pages of a block one after the other, none left out.
+//! **Simplified**: the table is in memory, and is there again after power comes back; a controller without
+//! room for it would look through spare areas.
+//! **Ambiguous**: nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::flash::geometry::{BlockIdx, Geometry, Place};
+
+/// The tables of all blocks that an FTL knows. One of which every page is at its place has none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct InOrder {
+    pages_per_block: u32,
+    /// Per block: how many pages were programmed, and its table, or [`NONE`].
+    next: Vec<u16>,
+    table_of: Vec<u32>,
+    /// Tables: per page which one of its block holds it, or [`NOWHERE`]; and those that are of no block.
+    tables: Vec<Vec<u16>>,
+    unused: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+const NOWHERE: u16 = u16::MAX;
+
+impl InOrder {
+    /// Those of erased blocks.
+    pub(super) fn new(known: &Geometry) -> InOrder {
+        let blocks = known.blocks() as usize;
+        InOrder {
+            pages_per_block: known.shape().pages_per_block,
+            next: vec![0; blocks],
+            table_of: vec![NONE; blocks],
+            tables: Vec::new(),
+            unused: Vec::new(),
+        }
+    }
+
+    /// Which page of its block holds what belongs to `place`, which was programmed.
+    pub(super) fn page(&self, place: Place) -> u32 {
+        let offset = self.offset(place);
+        let at = match self.table_of[place.block.0 as usize] {
+            NONE if offset < u32::from(self.next[place.block.0 as usize]) => return offset,
+            NONE => NOWHERE,
+            table => self.tables[table as usize][offset as usize],
+        };
+        assert!(at != NOWHERE, "a page that was not programmed is nowhere: {place:?}");
+        at.into()
+    }
+
+    /// What belongs to `place` goes to the next page of its block.
+    pub(super) fn take(&mut self, place: Place) {
+        let (block, offset) = (place.block.0 as usize, self.offset(place));
+        let next = self.next[block];
+        self.next[block] += 1;
+        if self.table_of[block] == NONE && offset == u32::from(next) {
+            return;
+        }
+        if self.table_of[block] == NONE {
+            self.table_of[block] = self.table_in_order(next);
+        }
+        let at = &mut self.tables[self.table_of[block] as usize][offset as usize];
+        assert!(*at == NOWHERE, "a page is programmed once before its block is erased: {place:?}");
+        *at = next;
+    }
+
+    /// `block` was erased.
+    pub(super) fn erased(&mut self, block: BlockIdx) {
+        self.next[block.0 as usize] = 0;
+        let table = std::mem::replace(&mut self.table_of[block.0 as usize], NONE);
+        self.unused.extend(Some(table).filter(|table| *table != NONE));
+    }
+
+    fn offset(&self, place: Place) -> u32 {
+        place.page.0 - place.block.0 * self.pages_per_block
+    }
+
+    /// A table of a block whose first pages are at their places, and the others nowhere.
+    fn table_in_order(&mut self, pages: u16) -> u32 {
+        let table = self.unused.pop().unwrap_or_else(|| {
+            self.tables.push(vec![NOWHERE; self.pages_per_block as usize]);
+            self.tables.len() as u32 - 1
+        });
+        let at = &mut self.tables[table as usize];
+        let (first, others) = at.split_at_mut(pages.into());
+        (0..).zip(first).for_each(|(page, at)| *at = page);
+        others.fill(NOWHERE);
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::geometry::Shape;
+
+    #[test]
+    fn a_page_is_where_it_was_programmed_and_nowhere_after_an_erase() {
+        let geometry = Geometry::from(Shape {
+            channels: 1,
+            dies: 1,
+            blocks_per_die: 2,
+            pages_per_block: 6,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 6,
+        });
+        let place = |page| geometry.place(BlockIdx(1), page);
+        let mut table = InOrder::new(&geometry);
+        [0, 2, 3, 1].into_iter().for_each(|page| table.take(place(page)));
+        assert_eq!([0, 2, 3, 1].map(|page| table.page(place(page))), [0, 1, 2, 3]);
+        table.erased(BlockIdx(1));
+        table.take(place(5));
+        table.take(place(0));
+        assert_eq!([5, 0].map(|page| table.page(place(page))), [0, 1]);
+        assert!(std::panic::catch_unwind(|| table.page(place(2))).is_err());
+    }
+}

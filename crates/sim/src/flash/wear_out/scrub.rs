@@ -1,0 +1,100 @@
+//! Which blocks are due to be moved because of what became of them: so many reads since their erase, or an age.
+//!
+//! ```text
+//! read      ─▶ reads reach the limit ─▶ due ─┐
+//! programmed ─▶ │ oldest │ … │ youngest │    ├─▶ next ─▶ the controller moves what is valid, and erases it
+//!                    └─ age reaches the limit ┘
+//! ```
+//!
+//! **Source**: Y. Cai et al., Flash Correct-and-Refresh (ICCD 2012): remapping-based refresh of blocks; read
+//! reclaim, as data sheets of NAND flash ask for it after so many reads of a block.
+//! **Faithful**: a block is due once between two erases, when its reads or its age reach the limit.
+//! **Simplified**: ages are looked at when the host does something or begins to leave the device alone, and not
+//! while it stays away; nothing is read to find out how many errors there are.
+//! **Ambiguous**: nothing.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::flash::geometry::BlockIdx;
+
+/// When a block is due; where neither is there, none is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct ScrubLimits {
+    /// Reads of its pages since it was erased.
+    pub(crate) reads: Option<u32>,
+    /// Age of its oldest page [ns].
+    pub(crate) age_ns: Option<u64>,
+}
+
+/// Blocks that are due, and those that will be.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Scrub {
+    limits: ScrubLimits,
+    /// Those that were read so often; some may have been erased since.
+    read: VecDeque<BlockIdx>,
+    /// Those that hold something, and since when; the oldest first, and some may have been erased since.
+    ages: VecDeque<(BlockIdx, u64)>,
+}
+
+impl Scrub {
+    pub(super) fn new(limits: ScrubLimits) -> Scrub {
+        Scrub { limits, read: VecDeque::new(), ages: VecDeque::new() }
+    }
+
+    /// Reads of `block` went from `before` to `after`.
+    pub(super) fn read(&mut self, block: BlockIdx, before: u32, after: u32) {
+        if self.limits.reads.is_some_and(|limit| before < limit && limit <= after) {
+            self.read.push_back(block);
+        }
+    }
+
+    /// The first page of `block` was programmed at `clock`; `since` says when that was, of all blocks.
+    pub(super) fn programmed(&mut self, block: BlockIdx, clock: u64, since: &[u64]) {
+        if self.limits.age_ns.is_none() {
+            return;
+        }
+        // Each block counts once: what is there twice was erased in between.
+        if self.ages.len() > 2 * since.len() {
+            self.ages.retain(|(block, at)| since[block.0 as usize] == *at);
+        }
+        self.ages.push_back((block, clock));
+    }
+
+    /// Whether a block may be due whose data is so old: `age` works that out.
+    pub(super) fn is_due(&self, age: impl Fn(BlockIdx) -> u64) -> bool {
+        !self.read.is_empty() || self.oldest().is_some_and(|(block, limit)| age(block) >= limit)
+    }
+
+    /// The next block that is due: of `reads`, or since `since`, by `age`.
+    pub(super) fn next(
+        &mut self,
+        reads: &[u32],
+        since: &[u64],
+        age: impl Fn(BlockIdx) -> u64,
+    ) -> Option<BlockIdx> {
+        while let Some(block) = self.read.pop_front() {
+            if self.limits.reads.is_some_and(|limit| reads[block.0 as usize] >= limit) {
+                return Some(block);
+            }
+        }
+        while let Some((block, limit)) = self.oldest() {
+            let (_, at) = self.ages[0];
+            let stale = since[block.0 as usize] != at;
+            if !stale && age(block) < limit {
+                return None;
+            }
+            self.ages.pop_front();
+            if !stale {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// The block that was programmed longest ago, and the age at which it is due.
+    fn oldest(&self) -> Option<(BlockIdx, u64)> {
+        Some(self.ages.front()?.0).zip(self.limits.age_ns)
+    }
+}

@@ -1,0 +1,69 @@
+//! Flash that asks for the pages of a block in order, under an FTL that has a place for each: which page takes
+//! how long says where it went.
+
+use uflip_core::{Device, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
+
+const HIGH: u64 = 900_000;
+const PAGES: u64 = 16;
+
+/// A block map on one empty die, of which every second page of a block takes longer.
+fn device(order: &str) -> SimDevice {
+    let changes = format!(r#"{{"page_order": "{order}", "program_high_ns": {HIGH}}}"#);
+    let text = of_ftl("block_map", &profile(1, 1, "empty"));
+    SimDevice::new("test", Profile::parse(&text, "test", &changes).unwrap()).unwrap()
+}
+
+/// What the cells took of a write of `page`.
+fn programmed(device: &mut SimDevice, page: u64) -> u64 {
+    alone(device, io(Mode::Write, page, 1)).0 - COMMAND - LINK - TRANSFER
+}
+
+#[test]
+fn pages_go_to_their_places_or_to_the_next_page_of_the_block() {
+    let mut any = device("any");
+    assert_eq!([5, 4, 7, 2].map(|page| programmed(&mut any, page)), [HIGH, PROGRAM, HIGH, PROGRAM]);
+    let mut ordered = device("ascending");
+    let took = [5, 4, 7, 2].map(|page| programmed(&mut ordered, page));
+    assert_eq!(took, [PROGRAM, HIGH, PROGRAM, HIGH]);
+    for page in [5, 4, 7, 2] {
+        let read = alone(&mut ordered, io(Mode::Read, page, 1)).0;
+        assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "it is found without another read");
+    }
+}
+
+#[test]
+fn a_merge_puts_pages_in_order_again() {
+    // 3, 1 and 2 lie on pages 0, 1 and 2. A merge brings 1 and 2 to pages 0 and 1 of a new block, and 3, which the
+    // host writes again, to page 2: low, high, low.
+    let mut device = device("ascending");
+    for page in [3, 1, 2] {
+        alone(&mut device, io(Mode::Write, page, 1));
+    }
+    let merged = alone(&mut device, io(Mode::Write, 3, 1)).0;
+    let copied = 2 * (READ + 2 * TRANSFER) + PROGRAM + HIGH;
+    assert_eq!(merged, COMMAND + LINK + copied + TRANSFER + PROGRAM + ERASE);
+    assert_eq!(device.counters().unwrap().full_merges, 1);
+}
+
+#[test]
+fn what_is_written_in_order_takes_the_same_either_way() {
+    let [mut any, mut ordered] = ["any", "ascending"].map(device);
+    for round in 0..3 {
+        let first = (round % 2) * PAGES;
+        let (any, ordered) = (
+            alone(&mut any, io(Mode::Write, first, PAGES)),
+            alone(&mut ordered, io(Mode::Write, first, PAGES)),
+        );
+        assert_eq!(any, ordered);
+    }
+}
+
+#[test]
+fn an_ftl_that_goes_in_order_cannot_be_told_otherwise() {
+    let error = Profile::parse(&profile(1, 1, "empty"), "test", r#"{"page_order": "any"}"#);
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("'page_order'") && text.contains("in order"), "{text}");
+}

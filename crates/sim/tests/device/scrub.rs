@@ -1,0 +1,168 @@
+//! Blocks that are moved because of their reads or their age: how often, and what that writes, against sums worked
+//! out by hand.
+
+use uflip_core::{Counters, Device, Io, Mode, Nanos, Result};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+
+const PAGES: u64 = 16;
+const LIMIT: u64 = 100;
+const SECOND: u64 = 1_000_000_000;
+/// Moving a block, where nobody comes between.
+const MOVE: u64 = PAGES * (READ + 2 * TRANSFER + PROGRAM) + ERASE;
+
+/// A page map or a block map on one die full of data, without errors, which is scrubbed as `changes` say.
+fn device(ftl: &str, changes: &str) -> SimDevice {
+    SimDevice::new("test", made(ftl, changes).unwrap()).unwrap()
+}
+
+fn made(ftl: &str, changes: &str) -> Result<Profile> {
+    let page_map = ftl == "page_map";
+    let text = profile(1, 1, "sequential");
+    let text = if page_map { text } else { of_ftl(ftl, &text) };
+    let text = text.replace("separate_streams = false", "separate_streams = true");
+    let kept = if page_map { "" } else { ", replacement_blocks = 8" };
+    let tables = format!(
+        r#"
+        reliability = {{ wear_law = "power", rated_cycles = 1000, rber_fresh = 1e-9, rber_rated = 1e-9, wear_exponent = 1.0, page_spread = 0.0, high_page_factor = 1.0, retention_doubling_s = 0.0, retention_exponent = 1.0, ecc_codeword_bytes = 512, ecc_correctable_bits = 8, erase_step_cycles = 0, erase_step_ns = 0, erase_steps_max = 0 }}
+        recovery = {{ cycles_before = 0, data_age_s = 0.0, read_retries = 3, retry_gain = 0.5, fail_uncorrectable = true, factory_bad_share = 0.0, program_failures = 0.0, erase_failures = 0.0, retire = "nothing", retire_rber = 0.1, partial_blocks_max = 0, usable_pages_min = 1{kept} }}
+        block_history = {{ retention_by_block = true, read_disturb_doubling = 1000000 }}"#
+    );
+    let text = text.replace("sources = {", &format!("{tables}\n        sources = {{"));
+    Profile::parse(&text, "test", changes)
+}
+
+fn counted(device: &SimDevice) -> Counters {
+    device.counters().unwrap()
+}
+
+fn read(page: u64) -> Io {
+    io(Mode::Read, page, 1)
+}
+
+/// Response time of a read that waits for nothing.
+const ALONE: u64 = COMMAND + READ + TRANSFER + LINK;
+
+#[test]
+fn a_block_is_moved_beside_the_host_when_it_was_read_so_often() {
+    for ftl in ["page_map", "block_map"] {
+        let mut device = device(ftl, &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
+        let before = counted(&device);
+        for number in 0..LIMIT {
+            assert_eq!(alone(&mut device, read(number % PAGES)).0, ALONE, "{ftl}: read {number}");
+            let moved = counted(&device).since(&before).blocks_scrubbed;
+            assert_eq!(moved, u64::from(number == LIMIT - 1), "{ftl}: read {number}");
+        }
+        // The next one comes in the middle of it, and waits for what the die does.
+        let (response, parts) = alone(&mut device, read(20 * PAGES));
+        assert!(response > ALONE && response < ALONE + MOVE, "{ftl}: {response}");
+        assert!(part(&parts, "relocation_ns") + part(&parts, "merge_ns") > 0, "{ftl}: {parts:?}");
+        device.wait_until(device.now() + Nanos(MOVE));
+        assert_eq!(
+            alone(&mut device, read(5)).0,
+            ALONE,
+            "{ftl}: it is over, and the page is there"
+        );
+        let counters = counted(&device).since(&before);
+        assert_eq!((counters.pages_relocated, counters.blocks_erased), (PAGES, 1), "{ftl}");
+        assert_eq!(counters.pages_programmed, PAGES, "{ftl}");
+    }
+}
+
+/// Pages that are read R times a second have their block moved every `LIMIT`/R seconds.
+#[test]
+fn a_block_that_is_read_at_a_rate_is_moved_at_that_rate_over_the_limit() {
+    for ftl in ["page_map", "block_map"] {
+        let mut device = device(ftl, &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
+        let (rate, seconds) = (50, 40);
+        let begin = device.now().0;
+        for number in 0..rate * seconds {
+            device.wait_until(Nanos(begin + number * SECOND / rate));
+            alone(&mut device, read(3 * PAGES + number % PAGES));
+        }
+        device.wait_until(Nanos(begin + (seconds + 1) * SECOND));
+        let counters = counted(&device);
+        assert_eq!(counters.blocks_scrubbed, seconds * rate / LIMIT, "{ftl}");
+    }
+}
+
+/// Reads that are spread evenly move each block once every `LIMIT` reads of it: a share of PAGES/LIMIT of what is
+/// read is programmed. What is left over of each block is less than one more.
+#[test]
+fn scrubbing_alone_programs_pages_of_a_block_over_the_limit_for_each_read() {
+    for ftl in ["page_map", "block_map"] {
+        let mut device = device(ftl, &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
+        let before = counted(&device);
+        let (blocks, rounds) = (50, 100);
+        for round in 0..rounds {
+            for page in 0..blocks * PAGES {
+                alone(&mut device, read(page));
+            }
+            device.wait_until(device.now() + Nanos((1 + round % 2) * blocks * MOVE));
+        }
+        let counters = counted(&device).since(&before);
+        let reads = counters.pages_read - counters.pages_relocated;
+        assert_eq!(reads, rounds * blocks * PAGES, "{ftl}");
+        let (moved, most) = (counters.blocks_scrubbed, reads / LIMIT);
+        let least = reads / LIMIT - (blocks + 2) - moved * PAGES / LIMIT;
+        assert!((least..=most).contains(&moved), "{ftl}: {moved} of {least} to {most}");
+        assert_eq!(counters.pages_programmed, PAGES * moved, "{ftl}");
+        let amplification = counters.pages_programmed as f64 / reads as f64;
+        let expected = PAGES as f64 / LIMIT as f64;
+        assert!((amplification / expected - 1.0).abs() < 0.2, "{ftl}: {amplification}, {expected}");
+    }
+}
+
+#[test]
+fn all_that_is_old_is_moved_once_every_age() {
+    for (ftl, blocks) in [("page_map", 51), ("block_map", 52)] {
+        let mut device = device(ftl, r#"{"scrub_age_s": 100.0}"#);
+        let begin = device.now().0;
+        // A block is found old up to a second later than it is, and younger by what moving all of them takes.
+        for second in 1..=1000 {
+            device.wait_until(Nanos(begin + second * SECOND));
+            alone(&mut device, read(7));
+            let moved = counted(&device).blocks_scrubbed;
+            assert!(moved <= blocks * (second / 100), "{ftl}: {moved} after {second} s");
+            assert!(
+                second < 103 || moved >= blocks * ((second - 2) / 101),
+                "{ftl}: {moved}, {second} s"
+            );
+        }
+        assert_eq!(counted(&device).blocks_scrubbed % blocks, 0, "{ftl}: all of them alike");
+    }
+}
+
+#[test]
+fn what_is_erased_before_is_not_moved() {
+    let mut device = device("page_map", &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
+    let before = counted(&device);
+    // Each block is read less than the limit, and written anew.
+    for _ in 0..3 {
+        for block in 0..51 {
+            for number in 0..LIMIT - 2 * PAGES {
+                alone(&mut device, read(block * PAGES + number % PAGES));
+            }
+        }
+        for number in 0..2 * 51 {
+            alone(&mut device, io(Mode::Write, number % 51 * PAGES, PAGES));
+        }
+    }
+    let counters = counted(&device).since(&before);
+    assert!(counters.blocks_erased > 100);
+    assert_eq!(counters.blocks_scrubbed, 0);
+}
+
+#[test]
+fn a_scrub_for_the_sake_of_nothing_is_refused() {
+    for (ftl, changes, key) in [
+        ("page_map", r#"{"scrub_reads": 0}"#, "scrub_reads"),
+        ("page_map", r#"{"scrub_age_s": 0.0}"#, "scrub_age_s"),
+        ("page_map", r#"{"scrub_age_s": 10.0, "retention_by_block": false}"#, "retention_by_block"),
+        ("block_map", r#"{"scrub_reads": 9, "replacement_blocks": 0}"#, "replacement_blocks"),
+    ] {
+        let text = made(ftl, changes).unwrap_err().to_string();
+        assert!(text.contains(key), "{changes}: {text}");
+    }
+}
