@@ -45,7 +45,7 @@ impl Event {
 }
 
 /// So many are few.
-const FEW: usize = 12;
+const FEW: usize = 32;
 
 /// All events, first first. There is an event for every operation under way at most, so there are few: to look
 /// for the place of a new one by halves and to move what is behind it costs less than a heap.
@@ -217,5 +217,35 @@ impl Calendar {
         }
         self.make_room();
         self.events.insert(self.first + place, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list that is sorted anew each time, where equal times keep their order.
+        #[test]
+        fn events_happen_in_the_order_of_their_time_and_then_as_they_were_added(
+            steps in prop::collection::vec((0u64..60, 0u32..5, any::<bool>()), 1..400),
+        ) {
+            let (mut calendar, mut list) = (Calendar::default(), Vec::new());
+            calendar.allow(u64::MAX);
+            for (number, (after, most, dense)) in (0..).zip(steps) {
+                let at = calendar.now + if dense { after / 20 } else { after };
+                calendar.tell(at, number);
+                list.push((at, number));
+                // Few are taken, so that many stand there.
+                if most == 0 {
+                    list.sort_by_key(|(at, _)| *at);
+                    let (at, number) = list.remove(0);
+                    let event = calendar.take(u64::MAX).expect("one was added");
+                    prop_assert_eq!(event.at, at);
+                    prop_assert!(matches!(event.what::<u64>(), What::Tell(told) if told == number));
+                }
+            }
+        }
     }
 }
