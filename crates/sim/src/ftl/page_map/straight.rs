@@ -20,7 +20,7 @@ impl PageMap {
 
     /// Whether there is nothing beside map, books and policies: see [`crate::flash::make`].
     pub(crate) fn is_plain(&self) -> bool {
-        self.is_straight() && self.slc.is_none() && !self.gathers()
+        self.is_straight() && self.slc.is_none() && self.scrubs.is_none() && !self.gathers()
     }
 
     /// Write pages, each as a whole or in part and of a stream, as [`PageMap::write`] does.
