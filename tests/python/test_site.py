@@ -535,3 +535,15 @@ def test_a_collection_to_begin_with_is_measured_and_labelled(
         pages = [server.client().get(f"/results/{n}").text for n in (simulated["id"], file.result)]
     assert [">simulated<" in page for page in pages] == [True, False]
     assert not list(folder.glob(".seed-*"))
+
+
+def test_a_device_that_wears_out_does_not_stop_the_collection(tmp_path: Path) -> None:
+    worn = "sim:worn-mlc?program_failures=0.05"
+    done = uflip(
+        "site", "seed", tmp_path / "site", "--json", "--only", "order", "--device", worn,
+        "--device", DEVICE,
+    )  # fmt: skip
+    told = json.loads(done.out)
+    assert done.code == 4, done.err
+    assert [each["device"] for each in told["failed"]] == [worn]
+    assert [each["device"] for each in told["results"]] == [DEVICE]

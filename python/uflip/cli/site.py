@@ -8,6 +8,7 @@ import click
 from uflip import ends
 from uflip.cli.common import json_option, quiet_option, whole
 from uflip.cli.terminal import echo, echo_json
+from uflip.errors import DeviceError
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -32,6 +33,14 @@ database_option = click.option(
     help="sqlite:///FILE or postgresql://USER@HOST/NAME.  [default: SQLite in FOLDER]",
 )
 
+store_option = click.option(
+    "--store",
+    metavar="URL",
+    envvar="UFLIP_SITE_STORE",
+    help="s3://BUCKET/PREFIX: keep the files there; AWS_ENDPOINT, AWS_REGION and the keys as AWS "
+    "has them.  [default: in FOLDER alone]",
+)
+
 
 @click.group("site", epilog=EPILOG)
 def command() -> None:
@@ -41,6 +50,7 @@ def command() -> None:
 @command.command("serve")
 @folder_argument
 @database_option
+@store_option
 @click.option(
     "--host",
     metavar="ADDRESS",
@@ -79,6 +89,7 @@ def serve(
     *,
     folder: Path,
     database: str | None,
+    store: str | None,
     host: str,
     port: int,
     base_url: str,
@@ -91,7 +102,7 @@ def serve(
     with listening(host, port) as listener:
         chosen = listener.getsockname()[1]
         seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
-        site = _opened(folder, database, seen)
+        site = _opened(folder, database, store, seen)
         try:
             gone = site.intake.sweep()
             if gone:
@@ -145,6 +156,7 @@ def token(
 @command.command("seed")
 @folder_argument
 @database_option
+@store_option
 @click.option(
     "--device",
     "devices",
@@ -162,40 +174,54 @@ def seed(
     *,
     folder: Path,
     database: str | None,
+    store: str | None,
     devices: tuple[str, ...],
     scale: str,
     only: tuple[str, ...],
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Measure all built-in simulated devices and a file; publish them on the site in FOLDER."""
+    """Measure all built-in simulated devices and a file; publish them on the site in FOLDER.
+
+    A device that cannot be measured to the end is told of, and does not stop the others.
+    """
     from uflip.cli.watching import Watching
     from uflip.site.seed import collection
     from uflip.site.seed import seed as seeded
 
-    site, done = _opened(folder, database), []
+    site, done = _opened(folder, database, store), []
+    failed: list[tuple[str, DeviceError]] = []
     try:
         for device in devices or collection():
-            with Watching(quiet=quiet or as_json) as watch:
-                (made,) = seeded(site, [device], scale=scale, only=only or None, on_event=watch)
+            try:
+                with Watching(quiet=quiet or as_json) as watch:
+                    (made,) = seeded(site, [device], scale=scale, only=only or None, on_event=watch)
+            except DeviceError as error:  # it wore out: the others can be measured
+                failed.append((device, error))
+                echo(f"{device}: nothing published: {error.what}", err=True)
+                continue
             done.append({"device": made.device, "id": made.result, "new": made.new})
             if not (quiet or as_json):
                 echo(f"{made.device}: published as {made.result}")
     finally:
         site.close()
     if as_json:
-        echo_json({"results": done})
+        said = [{"device": device, "error": error.parts()} for device, error in failed]
+        echo_json({"results": done, "failed": said})
+    if failed:
+        click.get_current_context().exit(failed[0][1].exit_code)
 
 
 @command.command("backup")
 @folder_argument
 @click.argument("out", type=click.Path(path_type=Path))
 @database_option
-def backup(folder: Path, out: Path, database: str | None) -> None:
+@store_option
+def backup(folder: Path, out: Path, database: str | None, store: str | None) -> None:
     """Copy the site in FOLDER, as it is at one moment, into the new folder OUT."""
     from uflip.site.backup import back_up
 
-    site = _opened(folder, database)
+    site = _opened(folder, database, store)
     try:
         counted = back_up(site, out)
     finally:
@@ -207,15 +233,18 @@ def backup(folder: Path, out: Path, database: str | None) -> None:
 @click.argument("backup_folder", metavar="BACKUP", type=click.Path(path_type=Path, exists=False))
 @folder_argument
 @database_option
-def restore(backup_folder: Path, folder: Path, database: str | None) -> None:
+@store_option
+def restore(backup_folder: Path, folder: Path, database: str | None, store: str | None) -> None:
     """Make the site in the new FOLDER from a BACKUP, every file checked."""
     from uflip.site.backup import restore_from
 
-    counted = restore_from(backup_folder, folder, database)
+    counted = restore_from(backup_folder, folder, database, store)
     echo(f"{counted.results} results, {counted.files} files, {counted.bytes} bytes in {folder}")
 
 
-def _opened(folder: Path, database: str | None, base_url: str = "") -> "Site":
+def _opened(
+    folder: Path, database: str | None, store: str | None = None, base_url: str = ""
+) -> "Site":
     from uflip.site.site import open_site
 
-    return open_site(folder, database, base_url)
+    return open_site(folder, database, base_url, store)

@@ -168,7 +168,7 @@ def one_result(session: SessionOf, who: Who, request: Request, result: str) -> O
 @router.get("/results/{result}/summary")
 def summary(session: SessionOf, who: Who, request: Request, result: str) -> Response:
     """The whole summary, as `uflip show --json` prints it, computed by this server."""
-    found = site_of(request).intake.summary_text(browse.result(session, who, result).id)
+    found = site_of(request).intake.summary_text(browse.result(session, who, result))
     return Response(found, media_type="application/json")
 
 
@@ -178,7 +178,9 @@ def file(session: SessionOf, who: Who, request: Request, result: str, digest: st
     found = browse.result(session, who, result)
     if digest not in {each.digest for each in found.files}:
         raise AbsentError("This result has no such file", where=digest[:80])
-    return FileResponse(site_of(request).blobs.path(digest), media_type="application/octet-stream")
+    site = site_of(request)
+    site.blobs.fetch([digest])
+    return FileResponse(site.blobs.path(digest), media_type="application/octet-stream")
 
 
 @router.post("/results/{result}/publish")

@@ -184,7 +184,9 @@ def application(
         return {"status": "ok", "uflip": __version__}
 
     app.router.routes += looking(
-        Opened(PublishedFolders(site.sessions, site.blobs)), "/explore", ("site", "results")
+        Opened(PublishedFolders(site.sessions, site.blobs, site.intake)),
+        "/explore",
+        ("site", "results"),
     )
     app.include_router(api.router)
     app.include_router(pages.router)

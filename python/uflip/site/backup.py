@@ -19,6 +19,7 @@ from typing import Any
 
 from sqlalchemy import insert, select, text
 
+from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.results.place import made_beside, refuse_existing
 from uflip.site.site import Site, open_site
@@ -64,6 +65,7 @@ def back_up(site: Site, out: Path) -> Counted:
                     results += kind is Result
                     if kind is File:
                         digests[row["digest"]] = row["bytes"]
+        site.blobs.fetch(digests)
         for digest in digests:
             to = hidden / "blobs" / digest[:2] / digest
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +77,9 @@ def _one_moment(site: Site) -> str:
     return "SERIALIZABLE" if site.engine.dialect.name == "sqlite" else "REPEATABLE READ"
 
 
-def restore_from(backup: Path, folder: Path, database: str | None = None) -> Counted:
+def restore_from(
+    backup: Path, folder: Path, database: str | None = None, store: str | None = None
+) -> Counted:
     """Make a site from a backup: every file is held against its digest, everything computed again.
 
     Raises
@@ -88,7 +92,7 @@ def restore_from(backup: Path, folder: Path, database: str | None = None) -> Cou
     digests = {row["digest"]: row["bytes"] for table, row in rows if table == File.__tablename__}
     for digest in digests:
         _check(backup / "blobs" / digest[:2] / digest, digest)
-    site = open_site(folder, database)
+    site = open_site(folder, database, store=store)
     try:
         with site.engine.begin() as connection:
             if connection.scalar(select(Result.id).limit(1)) is not None:
@@ -105,6 +109,7 @@ def restore_from(backup: Path, folder: Path, database: str | None = None) -> Cou
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(backup / "blobs" / digest[:2] / digest, to)
             to.chmod(0o444)
+        site.blobs.store(digests)
         names = [row["id"] for table, row in rows if table == Result.__tablename__]
         with site.sessions() as session:
             for name in names:
@@ -128,7 +133,7 @@ def _count_on(connection: Any) -> None:
         )
 
 
-def _read_rows(backup: Path) -> list[tuple[str, dict[str, Any]]]:
+def _read_rows(backup: Path) -> list[tuple[str, Table]]:
     known = {kind.__tablename__ for kind in ORDER} - {Submission.__tablename__}
     try:
         first, *others = (backup / ROWS).read_text(encoding="utf-8").splitlines()

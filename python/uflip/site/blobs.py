@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uflip.errors import ResultsError, UsageError
+from uflip.site.bucket import Bucket
 from uflip.site.parts import Part
 
 AT_ONCE = 8
@@ -32,10 +33,13 @@ class Blobs:
     ----------
     root : Path
         The site's folder.
+    bucket : Bucket, optional
+        Where files are kept; what is in the folder is a copy of it then.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, bucket: Bucket | None = None) -> None:
         self.root = root
+        self.bucket = bucket
         self.folders = root / "folders"
         for folder in (self._blobs, self._arriving, self.folders):
             folder.mkdir(parents=True, exist_ok=True)
@@ -206,6 +210,16 @@ class Blobs:
             with suppress(FileExistsError):
                 os.link(self.folders / result / name, self.path(digest))
 
+    def store(self, digests: Iterable[str]) -> None:
+        """Bring whole files to the bucket, where there is one."""
+        if self.bucket is not None:
+            self.bucket.keep(map(self.path, dict.fromkeys(digests)))
+
+    def fetch(self, digests: Iterable[str]) -> None:
+        """Bring files here that only the bucket has, where there is one."""
+        if self.bucket is not None:
+            self.bucket.fetch(map(self.path, dict.fromkeys(digests)))
+
     def forget(self, submission: str) -> None:
         """Remove what has arrived of an upload."""
         shutil.rmtree(self._arriving / submission, ignore_errors=True)
@@ -216,9 +230,12 @@ class Blobs:
 
     def remove(self, digests: Iterable[str]) -> None:
         """Remove files that no result has any more."""
-        for digest in digests:
+        gone = [*digests]
+        for digest in gone:
             with suppress(FileNotFoundError):
                 self.path(digest).unlink()
+        if self.bucket is not None:
+            self.bucket.remove(gone)
 
     def remove_folder(self, result: str) -> None:
         """Remove the folder of a result."""

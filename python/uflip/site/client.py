@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from uflip.data import ledger, manifest
 from uflip.errors import (
@@ -59,6 +59,15 @@ class Prepared:
     def bytes(self) -> int:
         """Length of all files together."""
         return sum(size for _, _, size in self.files)
+
+
+class Submitted(TypedDict):
+    """What a site says of a submission: its result, and whether there was none of this content."""
+
+    id: str
+    url: str
+    new: bool
+    published: bool
 
 
 def prepare(folder: Path, scratch: Path) -> Prepared:
@@ -155,7 +164,7 @@ class Client:
 
     def submit(
         self, prepared: Prepared, *, publish: bool = False, on_bytes: OnBytes | None = None
-    ) -> dict[str, Any]:
+    ) -> Submitted:
         """Send what is missing of a result, and have it looked at.
 
         Parameters
@@ -169,8 +178,8 @@ class Client:
 
         Returns
         -------
-        dict
-            ``id``, ``url``, ``new``, ``published``.
+        Submitted
+            The result that came of it.
 
         Raises
         ------
@@ -193,9 +202,7 @@ class Client:
                 there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
                 on_bytes(there, prepared.bytes)
         commit = f"submissions/{begun['id']}/commit"
-        done: dict[str, Any] = self._ask(
-            "POST", commit, params={"publish": publish}, timeout=COMMIT_S
-        )
+        done: Submitted = self._ask("POST", commit, params={"publish": publish}, timeout=COMMIT_S)
         return done
 
     def pull(self, result: str, out: Path) -> Path:

@@ -12,6 +12,8 @@ from uflip.web.folders import Folders, Place
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
 
+    from uflip.site.intake import Intake
+
 LISTED = 1000
 """The explorer's list is for choosing among the newest; the site's own has all."""
 
@@ -25,10 +27,13 @@ class PublishedFolders(Folders):
         Of the database.
     blobs : Blobs
         Where the folders are.
+    intake : Intake
+        Makes a folder where there is none yet.
     """
 
-    def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs) -> None:
+    def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs, intake: "Intake") -> None:
         super().__init__([])
+        self._intake = intake
         self._sessions = sessions
         self._blobs = blobs
 
@@ -55,6 +60,7 @@ class PublishedFolders(Folders):
         with self._sessions() as session:
             found = session.get(Result, key)
             if found is not None and found.published_utc is not None:
+                self._intake.present(found)
                 return self._place(found)
         raise AbsentError(
             "There is no such result",

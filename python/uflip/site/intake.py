@@ -198,6 +198,7 @@ class Intake:
     def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> bool:
         """Keep a result; False where another server did so just now."""
         found = self._make_folder(result, [(each.path, each.digest) for each in files])
+        self._blobs.store(each.digest for each in files)
         for tried in range(MOST_MEETINGS):
             last = tried == MOST_MEETINGS - 1
             if (new := self._enter(account, result, files, found, last=last)) is not None:
@@ -232,6 +233,7 @@ class Intake:
                 note(session, account.name, "submit", result)
             # Somebody may have deleted another result with the same files meanwhile.
             self._blobs.keep(result, [(each.path, each.digest) for each in files])
+            self._blobs.store(each.digest for each in files)
         except IntegrityError:
             # Another server, or another connection, was first with the same content.
             with self._sessions() as session:
@@ -266,6 +268,12 @@ class Intake:
     def rebuild(self, result: Result) -> None:
         """Make the folder of a result again, from its files."""
         self._make_folder(result.id, [(each.path, each.digest) for each in result.files])
+
+    def present(self, result: Result) -> None:
+        """Make the folder of a result here, where only the bucket has its files."""
+        if self._blobs.bucket is not None and not (self._blobs.folders / result.id).exists():
+            self._blobs.fetch(each.digest for each in result.files)
+            self.rebuild(result)
 
     def delete(self, result: str, who: str) -> None:
         """Delete a result for good: its row, its folder, and files that no other result has."""
@@ -303,9 +311,10 @@ class Intake:
                     gone += 1
         return gone
 
-    def summary_text(self, result: str) -> bytes:
+    def summary_text(self, result: Result) -> bytes:
         """Read what the server computed of a result, as JSON."""
-        return gzip.decompress((self._blobs.folders / result / SUMMARY).read_bytes())
+        self.present(result)
+        return gzip.decompress((self._blobs.folders / result.id / SUMMARY).read_bytes())
 
 
 def _changed(folder: Path) -> float:

@@ -187,7 +187,7 @@ def result(session: SessionOf, request: Request, name: str) -> Response:
     """A result: what was measured under which conditions, doubts, citation, downloads."""
     found = browse.result(session, None, name)
     site = site_of(request)
-    summary = msgspec.json.decode(site.intake.summary_text(found.id), type=_Summary)
+    summary = msgspec.json.decode(site.intake.summary_text(found), type=_Summary)
     return _page(
         "result.html",
         result=found,
@@ -198,7 +198,7 @@ def result(session: SessionOf, request: Request, name: str) -> Response:
     )
 
 
-def _host(host: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _host(host: Table) -> list[tuple[str, str]]:
     wanted = (
         "os",
         "kernel",

@@ -7,15 +7,14 @@ manifest has, so that it proves itself.
 """
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from uflip.data import ledger, manifest
 from uflip.data.device import Details, DeviceInfo
+from uflip.data.document import Table
 from uflip.data.manifest import Manifest
 from uflip.results import Results
 from uflip.results.files import Files
@@ -52,11 +51,9 @@ def redacted(content: Manifest) -> Manifest:
     )
     url = device.url if device.simulated and not _is_path(device.url) else f"{device.kind}:"
     cleaned: DeviceInfo = msgspec.structs.replace(device, url=url, serial="", details=details)
-    host: Mapping[str, Any] = {
-        name: value for name, value in content.host.items() if name not in PRIVATE_HOST
-    }
+    host: Table = {name: value for name, value in content.host.items() if name not in PRIVATE_HOST}
     state = msgspec.structs.replace(content.state, record=None)
-    return msgspec.structs.replace(content, device=cleaned, host=dict(host), state=state)
+    return msgspec.structs.replace(content, device=cleaned, host=host, state=state)
 
 
 def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
@@ -96,9 +93,12 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
     return left_out(content)
 
 
-def _private(content: Manifest) -> dict[str, Any]:
+def _private(content: Manifest) -> dict[str, object]:
     device = content.device
-    private: dict[str, Any] = {"device.serial": device.serial, "state.record": content.state.record}
+    private: dict[str, object] = {
+        "device.serial": device.serial,
+        "state.record": content.state.record,
+    }
     if not device.simulated or _is_path(device.url):
         private["device.url"] = device.url
     private |= {f"device.details.{name}": getattr(device.details, name) for name in PRIVATE_DETAILS}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from uflip.errors import ResultsError
 from uflip.site.blobs import Blobs
+from uflip.site.bucket import Bucket
 from uflip.site.database import missing_library, open_database
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class Site:
         self.engine.dispose()
 
 
-def open_site(root: Path, database: str | None = None, base_url: str = "") -> Site:
+def open_site(
+    root: Path, database: str | None = None, base_url: str = "", store: str | None = None
+) -> Site:
     """Open a site, or make one.
 
     Parameters
@@ -58,13 +61,15 @@ def open_site(root: Path, database: str | None = None, base_url: str = "") -> Si
         URL of the database; SQLite in the folder without one.
     base_url : str
         What its addresses begin with.
+    store : str, optional
+        URL of the bucket that has the files; they are in the folder alone without one.
 
     Raises
     ------
     ResultsError
         If the folder cannot be made or written.
     UflipError
-        As `uflip.site.database.open_database`.
+        As `uflip.site.database.open_database`, and as `Bucket`.
     """
     try:
         from sqlalchemy.orm import sessionmaker
@@ -72,9 +77,10 @@ def open_site(root: Path, database: str | None = None, base_url: str = "") -> Si
         raise missing_library() from error
     from uflip.site.intake import Intake
 
+    bucket = Bucket(store) if store else None
     try:
         root.mkdir(parents=True, exist_ok=True)
-        blobs = Blobs(root)
+        blobs = Blobs(root, bucket)
     except OSError as error:
         raise ResultsError(
             "The site's folder cannot be used",

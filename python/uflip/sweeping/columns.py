@@ -4,10 +4,10 @@ What varied comes first, under its name; then what was measured. Statistics have
 before their name, and counters stand last, those of all rows: a device has the counters of its FTL.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
 
+from uflip.data.document import Table
 from uflip.stats.summary import STATISTICS
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row, Statistics
@@ -26,7 +26,7 @@ def columns(rows: Sequence[Row]) -> list[str]:
     return [*dict.fromkeys([*names, *MEASURED, *OF_MODES, *counters])]
 
 
-def flat(row: Row) -> dict[str, Any]:
+def flat(row: Row) -> Table:
     """Return a row by its columns; what it does not have is None."""
     measured = {name: getattr(row, name) for name in MEASURED}
     of_modes = {
@@ -37,7 +37,7 @@ def flat(row: Row) -> dict[str, Any]:
     return row.counters | of_modes | measured | row.values
 
 
-def row_of(point: Point, found: Mapping[str, Any]) -> Row:
+def row_of(point: Point, found: Table) -> Row:
     """Return the row that `flat` made columns of."""
     known = {*MEASURED, *OF_MODES, *point.values}
     measured = {name: found[name] for name in MEASURED if name not in ("device", "durability")}
@@ -53,7 +53,7 @@ def row_of(point: Point, found: Mapping[str, Any]) -> Row:
     )
 
 
-def _statistics(found: Mapping[str, Any], mode: str) -> Statistics | None:
+def _statistics(found: Table, mode: str) -> Statistics | None:
     if found[f"{mode}_count"] is None:
         return None
     return {name: found[f"{mode}_{name}"] for name in STATISTICS}

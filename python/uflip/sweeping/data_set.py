@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data import sweep as document
+from uflip.data.document import Table
 from uflip.data.sweep import Design, Manifest, Range, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
@@ -40,7 +41,6 @@ PART_ROWS, PART_S = 1024, 1.0
 
 # What a file of rows unpacks to at most: a hundred thousand rows take some ten megabytes.
 MOST_BYTES = 1 << 30
-Content = dict[str, Any]
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
     f"{mode}_{name}" for mode in MODES for name in ("mean_ns", "std_ns")
@@ -155,7 +155,7 @@ class DataSet:
                 found[place] = row_of(points[place], content)
         return found
 
-    def contents(self) -> Iterator[Content]:
+    def contents(self) -> Iterator[Table]:
         """Read the rows that are there, as they came."""
         whole = self.folder / ALL
         for path in [*self._parts(), *([whole] if whole.exists() else [])]:
@@ -189,7 +189,7 @@ class DataSet:
             self._new = {}
         self._written_s = time.monotonic()
 
-    def _read(self, path: Path) -> list[Content]:
+    def _read(self, path: Path) -> list[Table]:
         """Read the rows of a file; of one that a power failure damaged, or of others, none."""
         with suppress(arrow().ArrowException, OSError):
             from pyarrow import parquet
@@ -200,7 +200,7 @@ class DataSet:
             ]
             if said.num_rows > len(self.manifest.points) or sum(groups) > MOST_BYTES:
                 return []
-            found: list[Content] = parquet.read_table(path).to_pylist()
+            found: list[Table] = parquet.read_table(path).to_pylist()
             if all(content.keys() >= {PLACE, *MEASURED, *OF_MODES} for content in found):
                 return found
         return []

@@ -1,9 +1,10 @@
 """What a point of a sweep gave."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
-Values = dict[str, Any]
+from uflip.data.document import Table
+
+Values = Table
 """What varies: name -> value at a point."""
 Statistics = dict[str, int | float | None]
 """As `uflip.stats.Summary` has them."""
@@ -54,6 +55,6 @@ class Row:
     relocated_pages_per_block: float | None
     counters: dict[str, int]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Table:
         """Plain data, in the order of the fields."""
         return asdict(self)

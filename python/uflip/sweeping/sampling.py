@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uflip.data.document import Table
 from uflip.data.sweep import Range, Sample, Value
 from uflip.errors import UnavailableError, UsageError
 
@@ -68,7 +69,7 @@ def _shares(names: int, sample: Sample) -> "NDArray[Any]":
     return np.asarray(found)
 
 
-def problem(names: int) -> dict[str, Any]:
+def problem(names: int) -> Table:
     """Say to SALib what varies: sides of the unit cube."""
     return {
         "num_vars": names,

@@ -1,0 +1,166 @@
+"""Files of a site in S3-compatible storage, where one is configured: `--store s3://BUCKET/PREFIX`.
+
+The bucket has every file of every result before its row is committed, each under its digest; what
+is in the site's folder is a copy then, made again where it is missing. Who is asked and with which
+key is said as everywhere: AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and
+AWS_ALLOW_HTTP=true for a server without TLS).
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uflip.errors import ResultsError, UnavailableError, UsageError
+from uflip.results import atomic
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore, RetryConfig
+
+RETRIES: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+"""Somebody waits for the answer."""
+AT_ONCE = 16
+"""Requests at a time: each waits for the network."""
+DELETED_AT_ONCE = 1000
+"""So many names a request for deletion takes."""
+
+
+class Bucket:
+    """Where files are kept by their digests.
+
+    Parameters
+    ----------
+    url : str
+        As in `s3://BUCKET/PREFIX`.
+
+    Raises
+    ------
+    UnavailableError
+        If obstore is not installed, or nobody answers.
+    UsageError
+        If the URL is none.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            from obstore.exceptions import BaseError
+            from obstore.store import from_url
+        except ImportError as error:
+            raise UnavailableError(
+                "Keeping files in a bucket needs obstore",
+                where=f"--store {url}",
+                got="a Python environment without it",
+                allowed="obstore",
+                action="pip install 'uflip[site-s3]'",
+            ) from error
+        self._url, self._failed = url, BaseError
+        try:
+            if not url.startswith("s3://"):
+                raise ValueError("another scheme than s3")
+            self._store: ObjectStore = from_url(url, retry_config=RETRIES)
+        except (BaseError, ValueError) as error:
+            raise UsageError(
+                "This is no bucket",
+                where="--store",
+                got=f"{url}: {error}"[:200],
+                allowed="s3://BUCKET or s3://BUCKET/PREFIX",
+                action="name a bucket that is there; AWS_ENDPOINT says at which server",
+            ) from error
+        self.has("0" * 64)  # who cannot be asked says so now, not at the first submission
+
+    def has(self, digest: str) -> bool:
+        """Whether a file is there."""
+        import obstore
+
+        with self._speaking(digest):
+            try:
+                obstore.head(self._store, digest)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def keep(self, files: Iterable[Path]) -> None:
+        """Bring files there, each called as its digest, where they are not yet."""
+        import obstore
+
+        def put(path: Path) -> None:
+            if not self.has(path.name):
+                with self._speaking(path.name), path.open("rb") as file:
+                    obstore.put(self._store, path.name, file)
+
+        _on_all(put, files)
+
+    def fetch(self, files: Iterable[Path]) -> None:
+        """Bring files here, each called as its digest, where they are not yet.
+
+        Raises
+        ------
+        ResultsError
+            If one is not there, or is not what it was.
+        """
+        import obstore
+
+        def get(path: Path) -> None:
+            if path.exists():
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
+            found = hashlib.sha256()
+            try:
+                with self._speaking(path.name), temporary.open("xb") as file:
+                    for part in obstore.get(self._store, path.name).stream():
+                        found.update(part)
+                        file.write(part)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if found.hexdigest() != path.name:
+                    raise self._wrong(path.name, found.hexdigest())
+                temporary.chmod(0o444)
+                atomic.publish(temporary, path)
+            except FileNotFoundError as error:
+                raise self._wrong(path.name, "nothing") from error
+            finally:
+                temporary.unlink(missing_ok=True)
+
+        _on_all(get, files)
+
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove files."""
+        import obstore
+
+        names = [*digests]
+        for begin in range(0, len(names), DELETED_AT_ONCE):
+            with self._speaking(names[begin]):
+                obstore.delete(self._store, names[begin : begin + DELETED_AT_ONCE])
+
+    def _wrong(self, digest: str, got: str) -> ResultsError:
+        return ResultsError(
+            "A file in the bucket is not what it was",
+            where=f"{self._url}/{digest}",
+            got=got,
+            allowed="content of this digest",
+            action="bring it back from a backup of the site",
+        )
+
+    @contextmanager
+    def _speaking(self, name: str) -> Iterator[None]:
+        """Let what goes wrong between two machines be one of our errors."""
+        try:
+            yield
+        except self._failed as error:
+            raise UnavailableError(
+                "The bucket cannot be used",
+                where=f"{self._url}/{name}",
+                got=str(error).strip().splitlines()[0][:300],
+                action="see that it is there, and AWS_ENDPOINT and the keys are right",
+            ) from error
+
+
+def _on_all(work: Callable[[Path], None], files: Iterable[Path]) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(work, files):
+            pass
