@@ -1,13 +1,16 @@
 """What holds on a zoned block device: run in a guest by `tests/python/test_zoned_disk.py`.
 
 What uflip says of zones is held against `blkzone report` of util-linux, which asks the kernel
-itself.
+itself; what becomes of zones, against a simulated drive as well.
 """
 
 import json
+import random
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +28,12 @@ KIB, MIB = 1 << 10, 1 << 20
 ZONE, CAPACITY, ZONES = 16 * MIB, 12 * MIB, 64
 OPEN, ACTIVE = 8, 12
 TOKEN = f"QEMU_NVMe_Ctrl:guest:{ZONES * ZONE}"
+COMMANDS = ("open", "close", "finish", "reset")
+# A simulated drive of the same zones.
+TWIN = (
+    "sim:zns?channels=2&dies_per_channel=2&blocks_per_die=16&pages_per_block=192&page_bytes=65536"
+    f"&zone_bytes={ZONE}&max_open_zones={OPEN}&max_active_zones={ACTIVE}"
+)
 STATES = {
     "em": "empty", "oi": "implicitly_open", "oe": "explicitly_open", "cl": "closed", "fu": "full",
 }  # fmt: skip
@@ -155,6 +164,55 @@ def test_no_more_zones_are_open_than_the_device_allows() -> None:
         assert [zone.state for zone in agree(device)].count("explicitly_open") == OPEN
         device.manage_zone("close", 0)
         device.manage_zone("open", OPEN)
+
+
+def outcome(do: Callable[[], object]) -> str:
+    """Do it; return what became of it: nothing, or what was refused."""
+    try:
+        do()
+    except UflipError as error:
+        return str(error)
+    return ""
+
+
+def write(device: Device, zone: int, offset: int, count: int) -> None:
+    """Write 256 KiB so many times, from `offset` of a zone on."""
+    size = 256 * KIB
+    device.run(
+        basic(
+            "write", "sequential", io_size=size, io_count=count, target_size=count * size,
+            target_offset=zone * ZONE + offset,
+        )
+    )  # fmt: skip
+
+
+def test_commands_at_random_end_as_on_the_simulated_drive() -> None:
+    """QEMU follows the specification, and so does `sim:zns`: neither knows of the other."""
+    draw = random.Random(20261124)
+    allowed, refused = set(), set()
+    with opened() as device, open_device(TWIN) as twin:
+        for number in range(250):
+            # More zones than may be active, so that every limit is met.
+            zone, count = draw.randrange(ACTIVE + 2), draw.choice((1, 4, 20))
+            name = draw.choice(("write", "write", "write", "astray", *COMMANDS))
+            at = twin.zone(zone)
+            pointer = min(at.write_pointer_bytes - at.start_bytes, CAPACITY - MIB)
+            if name in COMMANDS:
+                act = partial(Device.manage_zone, command=name, number=zone)
+            elif name == "write":
+                act = partial(write, zone=zone, offset=pointer, count=count)
+            else:
+                act = partial(write, zone=zone, offset=(pointer + MIB) % CAPACITY, count=1)
+            ended = outcome(partial(act, device)), outcome(partial(act, twin))
+            assert bool(ended[0]) == bool(ended[1]), (number, name, zone, ended)
+            (refused if ended[0] else allowed).add(name)
+            simulated = [
+                Known(zone.start_bytes, zone.capacity_bytes, zone.written_bytes, zone.state)
+                for zone in twin.zones().zones
+            ]
+            assert agree(device) == simulated, (number, name, zone, ended)
+    assert allowed == {"write", *COMMANDS}
+    assert refused >= {"write", "astray", "open", "close"}
 
 
 def test_nothing_is_changed_without_the_token_or_for_a_dry_run() -> None:
