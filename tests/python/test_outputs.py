@@ -397,6 +397,7 @@ WRITERS = {
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",
+    "site/bucket.py",
     "site/client.py",
     "site/intake.py",
     # In the hidden folder of results that come from another machine (`made_beside`).

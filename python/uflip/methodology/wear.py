@@ -115,8 +115,8 @@ def describe_wear(wear: Wear, size_bytes: int) -> str:
     '0.5 % of the rated endurance, for 93.13 GiB written; the device says 5 % are used'
     >>> describe_wear(of_smart_log(0, 10**12), 10**11)
     'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device says 0 % are used'
-    >>> describe_wear(of_smart_log(0, 10**8), 174 * 10**6)
-    'less than 174 % of the rated endurance, for 165.94 MiB written; the device says 0 % are used'
+    >>> describe_wear(of_smart_log(0, 10**9), 174 * 10**9)
+    'less than 174 % of the rated endurance, for 162.05 GiB written; the device says 0 % are used'
     """
     used = ""
     if wear.percentage_used is not None:

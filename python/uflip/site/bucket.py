@@ -55,7 +55,7 @@ class Bucket:
                 where=f"--store {url}",
                 got="a Python environment without it",
                 allowed="obstore",
-                action="pip install 'uflip[site-s3]'",
+                action="pip install 'uflip[site,site-s3]'",
             ) from error
         self._url, self._failed = url, BaseError
         try:
