@@ -30,10 +30,10 @@ INIT = """#!/bin/sh
 export PATH=/bin
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev
 while read module; do insmod "/mod/$module" 2>/dev/null; done < /mod/order
-mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=1048576 root /root
-mount -t proc p /root/proc; mount -t sysfs s /root/sys; mount -t devtmpfs d /root/dev
-for memory in /root/var/tmp /root/run /root/dev/shm; do mount -t tmpfs t $memory; done
-chroot /root /bin/sh -c '{command}'
+mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=1048576 host /host
+mount -t proc p /host/proc; mount -t sysfs s /host/sys; mount -t devtmpfs d /host/dev
+for memory in /host/var/tmp /host/run /host/dev/shm; do mount -t tmpfs t $memory; done
+chroot /host /bin/sh -c '{command}'
 echo "GUEST ENDED $?"
 poweroff -f
 """
@@ -58,7 +58,7 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
             "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
             "-kernel", kernel, "-initrd", initramfs,
             "-append", f"console=ttyS0 quiet panic=-1 {PATIENT} rdinit=/init",
-            "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,"
+            "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,"
             "multidevs=remap",
             "-drive", f"file={drive},if=none,id=drive,format=raw",
             "-device", "nvme,id=nvme0,serial=guest",
@@ -100,7 +100,7 @@ def _kernel() -> tuple[Path, Path]:
 def _initramfs(folder: Path, modules: Path, command: str) -> Path:
     """Make what the kernel begins with: a shell, the modules it needs, and what it is to do."""
     root = folder / "initramfs"
-    for name in ("bin", "proc", "sys", "dev", "root", "mod"):
+    for name in ("bin", "proc", "sys", "dev", "host", "mod"):
         (root / name).mkdir(parents=True)
     busybox = shutil.which("busybox")
     assert busybox is not None
