@@ -3,10 +3,11 @@
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,40 @@ def test_a_sweep_is_the_same_bit_for_bit(executor: Executor) -> None:
 def _alone() -> list[Any]:
     with using(Here()):
         return sweep(URL, WRITES, VARY, warm_up=0.5)
+
+
+def test_two_clusters_run_side_by_side_and_no_network_hears_of_them(
+    executors: dict[str, Executor],
+) -> None:
+    with cluster.local(1) as second:
+        assert second.workers == 1
+        heard = _listening(_descendants())
+        assert len(heard) > 3
+        assert [address for address in heard if not address.startswith("127.")] == []
+
+
+def _descendants() -> set[int]:
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def _listening(pids: set[int]) -> list[str]:
+    """Addresses at which these processes take connections, as the kernel lists them."""
+    inodes = set()
+    for pid in pids:
+        with suppress(OSError):
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    inodes.add(str(entry.readlink()).removeprefix("socket:[").rstrip("]"))
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = [row for row in rows if row[3] == "0A" and row[9] in inodes]
+    return [socket.inet_ntoa(bytes.fromhex(row[1][:8])[::-1]) for row in listening]
 
 
 def test_an_error_is_that_of_the_work(executor: Executor) -> None:

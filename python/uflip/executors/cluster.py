@@ -227,7 +227,9 @@ def local(workers: int) -> Iterator[Cluster]:
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            # Without an address the scheduler serves pages to every network, on one port for all.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
             preload=["uflip.executors.beside"],
         )
