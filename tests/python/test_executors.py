@@ -214,6 +214,21 @@ def test_nothing_is_lost_while_workers_are_killed(
     assert files[0] == files[1], f"{len(killed)} were killed"
 
 
+def test_a_worker_that_dask_gives_up_is_started_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """So it is with one that is killed again while it starts, on a busy machine."""
+    monkeypatch.setitem(cluster.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
+    monkeypatch.setattr(cluster, "LOOK_S", 0.5)
+    monkeypatch.setattr(cluster, "NO_WORKER_S", 30.0)
+    with cluster.local(2) as both, using(both):
+        for number in range(2):  # one of them goes on; then both are there again
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            assert on_all(partial(tasks.die_once, folder, os.getpid()), range(12)) == [*range(12)]
+        assert len({*on_all(tasks.own_pid, range(400))}) == 2
+
+
 def test_a_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uflip.executors.processes.MOST_DEATHS", 2)
     with Processes(1) as alone, using(alone), pytest.raises(DeviceError) as raised:

@@ -5,6 +5,7 @@ import json
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from command_line import uflip
 from site_server import SiteServer, postgres, site_server
 
 import uflip as package
+from uflip.errors import InterruptedRun
+from uflip.methodology.events import RunFinished
 from uflip.profiles import profile_names
+from uflip.results import Results
 from uflip.site import seed as seeding
 from uflip.site.app import Rate
 from uflip.site.database import open_database
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
-from uflip.site.tables import Base
+from uflip.site.tables import Base, Result
 
 DEVICE = "sim:demo?blocks_per_die=64"
 SUBMITTER = "submitter"
@@ -534,7 +538,38 @@ def test_a_collection_to_begin_with_is_measured_and_labelled(
         assert {each["id"] for each in listed} == {simulated["id"], file.result}
         pages = [server.client().get(f"/results/{n}").text for n in (simulated["id"], file.result)]
     assert [">simulated<" in page for page in pages] == [True, False]
-    assert not list(folder.glob(".seed-*"))
+    assert [path.suffix for path in (folder / seeding.NOTES).iterdir()] == [".published"] * 2
+
+
+def test_a_collection_that_was_cut_short_goes_on_and_measures_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    site = open_site(tmp_path / "site")
+    asked = partial(seeding.seed, site, [DEVICE], only=["order"])
+    finished: list[str] = []
+
+    def watch(event: object) -> None:
+        if isinstance(event, RunFinished):
+            finished.append(event.run.id)
+            if len(finished) == 3:
+                raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedRun, match="same command"):
+        next(asked(on_event=watch))
+    (begun,) = (site.root / seeding.NOTES).glob("*/result")
+    begun_as = Results.load(begun).manifest.folder_id
+    (first,) = asked(on_event=watch)
+    (again,) = asked(on_event=watch)
+    assert (first.new, again.new, again.result) == (True, False, first.result)
+    with site.sessions() as session:
+        assert [each.folder_id for each in session.query(Result)] == [begun_as]
+    assert not begun.exists()
+    # Of other micro-benchmarks it has nothing, and nothing of what was deleted since.
+    (other,) = seeding.seed(site, [DEVICE], only=["mix"])
+    site.intake.delete(first.result, seeding.ACCOUNT)
+    (anew,) = asked()
+    assert len({first.result, other.result, anew.result}) == 3
+    site.close()
 
 
 def test_a_device_that_wears_out_does_not_stop_the_collection(tmp_path: Path) -> None:

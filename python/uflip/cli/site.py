@@ -183,7 +183,8 @@ def seed(
 ) -> None:
     """Measure all built-in simulated devices and a file; publish them on the site in FOLDER.
 
-    A device that cannot be measured to the end is told of, and does not stop the others.
+    A device that cannot be measured to the end is told of, and does not stop the others. After
+    Ctrl-C, or a kill, the same command goes on.
     """
     from uflip.cli.watching import Watching
     from uflip.site.seed import collection
@@ -202,7 +203,8 @@ def seed(
                 continue
             done.append({"device": made.device, "id": made.result, "new": made.new})
             if not (quiet or as_json):
-                echo(f"{made.device}: published as {made.result}")
+                how = "published" if made.new else "is there"
+                echo(f"{made.device}: {how} as {made.result}")
     finally:
         site.close()
     if as_json:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,9 @@ CONNECT_S, FIRST_WORKER_S, NO_WORKER_S = 10.0, 60.0, 120.0
 LOOK_S, SLICE_S = 5.0, 0.1
 # How long processes that were started here may take to end [s].
 CLOSE_S = 10.0
+# Dask gives up a worker of `--workers` that is away for so long. Its own 15 s are over where one is
+# killed again while it starts. What was given up is started anew at the next look.
+AWAY = "60s"
 
 SETTINGS = {
     # Looks into every thread a hundred times a second.
@@ -47,14 +51,22 @@ SETTINGS = {
     "distributed.worker.daemon": True,
     # Points may be devices in their state, some megabytes each.
     "distributed.admin.large-graph-warning-threshold": "1 TB",
+    "distributed.deploy.lost-worker-timeout": AWAY,
 }
 
 
 class Cluster:
     """The workers of a scheduler; made by `local` and `at`."""
 
-    def __init__(self, client: "Client", *, elsewhere: bool = False) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        *,
+        elsewhere: bool = False,
+        complete: Callable[[], None] = lambda: None,
+    ) -> None:
         self._client = client
+        self._complete, self._completed = complete, time.monotonic()
         self.elsewhere = elsewhere
         """Whether its workers may be on other machines, with other files."""
 
@@ -138,6 +150,7 @@ class Cluster:
         """Wait for something to be over; an error where nobody is left to do it."""
         looked = began = time.monotonic()
         while not (batch := done.next_batch(block=False)):
+            self._keep_complete()
             with done.thread_condition:
                 done.thread_condition.wait(SLICE_S)
             now = time.monotonic()
@@ -149,10 +162,16 @@ class Cluster:
                 began = now
             elif now - began > NO_WORKER_S:
                 raise _no_worker(self._client, NO_WORKER_S, needed - self.labels())
+        self._keep_complete()
         found: list[tuple[Future, Any]] = batch
         if any(future.cancelled() for future, _ in found):
             self._check_scheduler()
         return found
+
+    def _keep_complete(self) -> None:
+        if (now := time.monotonic()) - self._completed > LOOK_S:
+            self._completed = now
+            self._complete()
 
     def _check_scheduler(self) -> None:
         if self._client.status not in {"running", "connecting"}:
@@ -235,7 +254,7 @@ def local(workers: int) -> Iterator[Cluster]:
         )
         stack.callback(_closed, cluster)
         client = stack.enter_context(_client(distributed, cluster))
-        yield Cluster(client)
+        yield Cluster(client, complete=partial(cluster.scale, workers))
 
 
 @contextmanager

@@ -3,8 +3,16 @@
 They are measured here and now, on this machine, and go the way of every submission: without what
 names the machine, looked at, computed again from the traces. Simulated devices are labelled as such
 on every page, a file as a file; the account that has them is called `seed`, and has no token.
+
+What is published is not measured again, and what was cut short goes on, by what the site's folder
+notes::
+
+    .seed/DEVICE-…/            what is under way: `result`, and the file that is measured
+    .seed/DEVICE-….published   the id of the result
 """
 
+import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +21,18 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from uflip import _native
+from uflip.data import ledger, manifest
+from uflip.errors import DeviceError, InterruptedRun
 from uflip.profiles import profile_names, zoned_names
-from uflip.session import OnEvent, Request, begin, ignore
+from uflip.results import Results
+from uflip.results.atomic import write_file
+from uflip.session import OnEvent, Request, begin, ignore, resume
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
 from uflip.site.offer import Offered
 from uflip.site.parts import bodies
-from uflip.site.tables import Account
+from uflip.site.tables import Account, Result
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -28,11 +41,13 @@ ACCOUNT = "seed"
 FILE = "file"
 """Stands for a new file beside the site's."""
 FILE_BYTES = 256 << 20
+NOTES = ".seed"
+"""The folder in a site's where is noted how far its collection is."""
 
 
 @dataclass(frozen=True)
 class Seeded:
-    """A result of the collection: the device, and its id on the site."""
+    """A result of the collection: the device, its id on the site, whether it was measured now."""
 
     device: str
     result: str
@@ -54,6 +69,9 @@ def seed(
 ) -> Iterator[Seeded]:
     """Measure devices one after the other, and publish each result on a site.
 
+    What the collection has of the same device, scale, micro-benchmarks and version is left as it
+    is; a benchmark that was cut short goes on.
+
     Parameters
     ----------
     site : Site
@@ -71,6 +89,7 @@ def seed(
     ------
     Seeded
         Each result as soon as it is public. What was yielded stays when a later device fails.
+        What was measured of one that fails is gone, since it would fail again.
 
     Raises
     ------
@@ -80,11 +99,52 @@ def seed(
     account = _account(site)
     for device in devices:
         # Beside the site's files, so that a file is on the storage that the site is on.
-        with TemporaryDirectory(prefix=".seed-", dir=site.root) as scratch:
-            request = replace(_request(device, Path(scratch)), scale=scale, only=only)
-            folder = begin(request, Path(scratch) / "result", on_event)
-            result, new = _published(site, account, folder, Path(scratch) / "copy")
-            yield Seeded(device, result, new)
+        place = site.root / NOTES / _key(device, scale, only)
+        note = place.with_name(f"{place.name}.published")
+        if (there := _there(site, note)) is not None:
+            yield Seeded(device, there, new=False)
+            continue
+        place.mkdir(parents=True, exist_ok=True)
+        request = replace(_request(device, place), scale=scale, only=only)
+        try:
+            folder = _measured(request, place / "result", on_event)
+        except DeviceError:
+            shutil.rmtree(place)
+            raise
+        except InterruptedRun as error:
+            action = "give the same command again: it goes on from there"
+            raise type(error)(error.what, where=device, action=action) from None
+        result, new = _published(site, account, folder)
+        write_file(note, result.encode())
+        shutil.rmtree(place)
+        yield Seeded(device, result, new)
+
+
+def _key(device: str, scale: str, only: Sequence[str] | None) -> str:
+    """Name what was asked for, and by which version."""
+    asked = [device, scale, None if only is None else sorted(only)]
+    by = [_native.__version__, _native.SIMULATOR_VERSION]
+    stem = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:60]
+    return f"{stem}-{ledger.digest_of([asked, by])[:12]}"
+
+
+def _there(site: "Site", note: Path) -> str | None:
+    """Return the id of a result that was published, if it still is."""
+    try:
+        result = note.read_text()
+    except FileNotFoundError:
+        return None
+    with site.sessions() as session:
+        found = session.get(Result, result)
+        return result if found is not None and found.published_utc is not None else None
+
+
+def _measured(request: Request, folder: Path, on_event: OnEvent) -> Path:
+    if not (folder / manifest.FILE_NAME).exists():
+        return begin(request, folder, on_event)
+    if Results.load(folder).manifest.status != "complete":
+        resume(folder, on_event=on_event)
+    return folder
 
 
 def _account(site: "Site") -> Account:
@@ -102,11 +162,11 @@ def _request(device: str, scratch: Path) -> Request:
     return Request(device=device, suite="zones" if zoned else None)
 
 
-def _published(site: "Site", account: Account, folder: Path, copy: Path) -> tuple[str, bool]:
-    copy.mkdir()
-    prepared = prepare(folder, copy)
-    submission = site.intake.begin(account, [Offered(*each) for each in prepared.files])
-    received = site.intake.received(account, submission)
-    for some in bodies(missing(prepared, received)):
-        site.intake.receive(account, submission, some)
-    return site.intake.commit(account, submission, publish=True)
+def _published(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
+    with TemporaryDirectory(dir=folder.parent) as scratch:
+        prepared = prepare(folder, Path(scratch))
+        submission = site.intake.begin(account, [Offered(*each) for each in prepared.files])
+        received = site.intake.received(account, submission)
+        for some in bodies(missing(prepared, received)):
+            site.intake.receive(account, submission, some)
+        return site.intake.commit(account, submission, publish=True)
