@@ -144,3 +144,29 @@ def test_what_is_wrong_with_a_file_is_not_blamed_on_an_override(tmp_path: Path) 
     path.write_text(DEMO.replace("\nchannels = 4", "\nchannels = 0", 1))
     error = json.loads(uflip("info", f"sim:{path}?seed=3", "--json").out)["error"]
     assert error["where"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "what"),
+    [
+        ('ftl = "page_map"', 'ftl = "pagemapp"', "Unknown FTL: 'pagemapp'"),
+        ('gc = "cyclic"', 'gc = "cyclical"', "Unknown victim policy: 'cyclical'"),
+        ('gc = "cyclic"', 'gc = "greedy_window:0"', "greedy_window"),
+        ('allocator = "round_robin"', 'allocator = "robin"', "Unknown allocator: 'robin'"),
+        ("spare_factor = 0.1502", "spare_factor = 0.001", "spare_factor = 0.001"),
+        ("reserved_blocks = 1", "reserved_blocks = 0", "reserved_blocks = 0"),
+        ("idle_free_blocks = 3", "idle_free_blocks = 1", "idle_free_blocks = 1"),
+    ],
+    ids=lambda text: text,
+)
+def test_what_makes_no_device_is_said_at_its_line(
+    tmp_path: Path, line: str, wrong: str, what: str
+) -> None:
+    path = tmp_path / "my.toml"
+    assert DEMO.count(f"\n{line}\n") == 1
+    path.write_text(DEMO.replace(f"\n{line}\n", f"\n{wrong}\n"))
+    at = path.read_text().splitlines().index(wrong) + 1
+    done = uflip("profile", "check", path)
+    assert done.code == 2
+    assert done.out.startswith(f"{path}:{at}: ")
+    assert what in done.out

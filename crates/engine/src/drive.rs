@@ -284,6 +284,11 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     for submitter in submitters.iter_mut() {
         (submitter.start, submitter.free) = (start, start);
     }
+    if let [one] = submitters
+        && one.queue_depth == 1
+    {
+        return drive_one(device, one, start, control);
+    }
     loop {
         let limit = control.limit.load(Ordering::Relaxed);
         let earliest = submitters
@@ -305,12 +310,48 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     }
 }
 
+/// The same for a single submitter of one I/O at a time: its completion is the next, so that nobody is
+/// looked for between two I/Os of a real device.
+fn drive_one<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+    device: &mut D,
+    submitter: &mut Submitter<P, T>,
+    start: Nanos,
+    control: &Control,
+) -> Result<()> {
+    while submitter.is_ready(control.limit.load(Ordering::Relaxed)) {
+        let due = submitter.due();
+        device.next_completion(due);
+        if control.is_cancelled() {
+            return Err(cancelled());
+        }
+        let io = begin(device, submitter, due)?;
+        device.next_completion(Nanos(u64::MAX));
+        let completion = device.complete()?;
+        debug_assert_eq!(io.ticket, completion.ticket, "nothing else is under way");
+        end(submitter, &io, &completion, start, control);
+    }
+    device.next_completion(Nanos(u64::MAX));
+    Ok(())
+}
+
 #[inline(always)]
 fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
     due: Nanos,
 ) -> Result<()> {
+    let io = begin(device, submitter, due)?;
+    submitter.outstanding.push(io);
+    Ok(())
+}
+
+/// Submit the next request, and draw one.
+#[inline(always)]
+fn begin<D: Device, P: Requests<Request = D::Request>, T>(
+    device: &mut D,
+    submitter: &mut Submitter<P, T>,
+    due: Nanos,
+) -> Result<Outstanding<P::Request>> {
     let Next { io: request, when } = *submitter.next();
     let intended = match when {
         When::After(Nanos(0)) => None,
@@ -326,14 +367,13 @@ fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     };
     let ticket = device.submit(&request)?;
     let index = submitter.issued;
-    submitter.outstanding.push(Outstanding { ticket, request, index, intended });
     submitter.issued = index + 1;
     submitter.left -= 1;
     let drawn = submitter.requests.next_request();
     submitter.upcoming[submitter.turn % AHEAD] = drawn;
     submitter.turn += 1;
     device.prefetch(&drawn.io);
-    Ok(())
+    Ok(Outstanding { ticket, request, index, intended })
 }
 
 #[inline(always)]
@@ -352,18 +392,30 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
             Some((submitter, place))
         })
         .expect("a completion belongs to a submitter");
-    let Outstanding { request, index, intended, .. } = submitter.outstanding.swap_remove(place);
+    let io = submitter.outstanding.swap_remove(place);
+    end(submitter, &io, &completion, start, control);
+    Ok(())
+}
+
+/// Keep what became of an I/O.
+#[inline(always)]
+fn end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+    submitter: &mut Submitter<P, T>,
+    io: &Outstanding<P::Request>,
+    completion: &Completion<D::Breakdown, D::Status>,
+    start: Nanos,
+    control: &Control,
+) {
     let (submitted, completed) = (completion.submitted, completion.completed);
     submitter.done += 1;
     submitter.free = completed;
     let progress = &control.processes[submitter.process];
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
-    submitter.trace.record(index, &request, start, intended, &completion);
+    submitter.trace.record(io.index, &io.request, start, io.intended, completion);
     if submitter.trace.is_over() {
         submitter.left = 0;
     }
-    Ok(())
 }
 
 pub(crate) fn cancelled() -> Error {

@@ -53,21 +53,44 @@ fn faults<P: serde::de::DeserializeOwned + Serialize>(
     of_keys.into_iter().chain(of_sources).collect()
 }
 
-/// The fault of an error, which names its key if it is about a single one.
+/// The fault of an error, at the key that it is about.
 fn of_error(root: &Node, checked: Result<()>) -> Vec<Fault> {
     let Err(error) = checked else { return Vec::new() };
     let (what, _, got, allowed, _) = error.parts();
-    let key = what.split('\'').nth(1).unwrap_or_default();
-    let fault = of_key(root, key, got.to_owned(), allowed.to_owned());
+    let key = key_of(root, what, got).unwrap_or_default();
+    let fault = of_key(root, &key, got.to_owned(), allowed.to_owned());
     vec![Fault { got: format!("{what}: {got}"), ..fault }]
 }
 
-fn of_key(root: &Node, key: &str, got: String, allowed: String) -> Fault {
+/// Which key an error is about: one in quotes, one that is shown with its value, or the one that has the
+/// name which nobody knows.
+fn key_of(root: &Node, what: &str, got: &str) -> Option<String> {
+    let quoted = what.split('\'').skip(1).step_by(2);
+    let shown = got.match_indices(" = ").filter_map(|(at, _)| got[..at].split(' ').next_back());
+    let named = got.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let holds_it = |node: &Node| match (&node.content, named) {
+        (Content::Text(text), Some(name)) => text == name || text.split(':').next() == Some(name),
+        _ => false,
+    };
+    let mut candidates = quoted.chain(shown);
+    let told = candidates.find(|key| keys_of(root).any(|(_, known, _)| known == *key));
+    let found = || keys_of(root).find(|(.., node)| holds_it(node)).map(|(_, key, _)| key);
+    told.or_else(found).map(str::to_owned)
+}
+
+/// Table, key and value of all that is in tables.
+fn keys_of(root: &Node) -> impl Iterator<Item = (&str, &str, &Node)> {
     let tables = root.table().into_iter().flatten().filter(|(name, _)| *name != "sources");
-    let found = tables
-        .filter_map(|(name, node)| Some((name, node.table()?.get(key)?)))
-        .next()
-        .map(|(table, node)| (node.line, format!("{table}.{key}"), &node.content));
+    tables.flat_map(|(name, node)| {
+        let keys = node.table().into_iter().flatten();
+        keys.map(move |(key, value)| (name.as_str(), key.as_str(), value))
+    })
+}
+
+fn of_key(root: &Node, key: &str, got: String, allowed: String) -> Fault {
+    let found = keys_of(root)
+        .find(|(_, known, _)| *known == key)
+        .map(|(table, _, node)| (node.line, format!("{table}.{key}"), &node.content));
     let (line, key, got) = match found {
         Some((line, path, Content::Table(_))) => (line, path, got),
         Some((line, path, content)) => (line, path, format!("`{key}` is {}", content.shown())),

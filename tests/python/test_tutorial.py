@@ -1,0 +1,248 @@
+"""Is what the tutorial says about its examples what they print?
+
+Its examples are run by test_docs.py; here are the sentences around them. Each test says which
+sentences it stands for, and every sentence with a figure in it has one.
+"""
+
+import http.client
+import json
+import re
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+import uflip as api
+from uflip.result import Result
+from uflip.web.server import serving
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+PLAIN = " ".join(re.sub(r"^```.*?^```", "", PAGE.read_text("utf-8"), flags=re.M | re.S).split())
+QUICK_COMMAND = "uflip run sim:demo --scale quick --out results/demo"
+NUMBER = re.compile(
+    r"\d|\b(twice|times|half|most|more|few|several|above|below|hardly|fewer|drops|nine|four|seconds)\b"
+)
+NO_CLAIM = (
+    "Tutorial: the first measurement in ten minutes",
+    "You need a Linux machine with Python 3.11 or later",
+    "A few minutes, once",
+    "Click the number of the slowest write again, and press + twice.",
+    "a file of a few GiB the quick scale takes about a minute",
+    "Below its response times,",
+    "and in the chart the line below a row is the wait",
+    "Below, each micro-benchmark has a line",
+    "below them the micro-benchmarks",
+    "set `spare_factor` to 0.4",
+    "pauses cost nothing, so it is over in seconds",
+    "Now give the device more spare space",
+    "a disk that somebody throttles",
+    "what the nine are, and their ranges",
+)
+"""What has such a word, and says nothing about an outcome; the minute is one of the clock."""
+SAID = {
+    "baselines": (
+        "What is printed begins with the four baselines, 32 KiB at a time",
+        "This runs all nine micro-benchmarks of uFLIP on a simulated 4 GiB SSD, in virtual time",
+    ),
+    "spread": (
+        "`p50` (half of the I/Os were not slower)",
+        "The mean is above the median, and the slowest write takes several times as long",
+        "most writes are cheap, a few are expensive",
+        "The slowest read takes about twice as long as the quickest.",
+        "behind it writes spread over a much wider range than reads, and a few stand high above",
+    ),
+    "start_up": ("The shaded part is the start-up, of cheap writes only",),
+    "pause": ("with a long enough pause after each write, writes are as cheap as they can be",),
+    "lines": (
+        "the mean at the first value of its parameter, a sparkline, and the mean at the last",
+    ),
+    "slowest": (
+        "they waited for garbage collection, which hardly any other write did",
+        "On a simulated device the parts sum to the response time, to the nanosecond.",
+    ),
+    "inside": ("It waited until garbage collection had made a page free",),
+    "play": (
+        "of the 64 pages of a block 23 are valid when it is collected, not 45",
+        "the write amplification falls from 3.33 to 1.55, and the time that one write in a"
+        " hundred exceeds (p99) from 1.69 to 0.44 ms",
+    ),
+    "why": (
+        "More than half of it is garbage collection",
+        "for each page that the host wrote several were programmed",
+        "Fewer pages have to be moved, and the mean drops.",
+    ),
+}
+"""Sentences, by the test that stands for them."""
+
+
+def says(test: str) -> None:
+    """The tutorial has the sentences that a test stands for."""
+    for words in SAID[test]:
+        assert words in PLAIN, f"the tutorial does not say {words!r} any more"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tutorial")
+
+
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> str:
+    assert f"$ {QUICK_COMMAND}" in PAGE.read_text("utf-8")
+    words = QUICK_COMMAND.replace("results/demo", str(folder / "results" / "demo")).split()
+    done = uflip(*words[1:])
+    assert done.code == 0, done.err
+    return done.out
+
+
+@pytest.fixture(scope="module")
+def demo(folder: Path, printed: str) -> Result:
+    return api.load(folder / "results" / "demo")
+
+
+def times_of(result: Result, pattern: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """Response times of a baseline of 32 KiB [ns] (n,)."""
+    run = next(run for run in result.runs if "baseline-" + pattern in run.id)
+    return np.asarray(run.trace().column("response_time_ns")).astype(np.int64)
+
+
+def pattern(*arguments: str) -> Any:
+    done = uflip("pattern", *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_every_sentence_with_a_figure_is_held() -> None:
+    prose = re.sub(r"^#.*$|!\[.*?\]\(.*?\)", "", PAGE.read_text("utf-8"), flags=re.M)
+    prose = re.sub(r"^```.*?^```", "", prose, flags=re.M | re.S)
+    sentences = re.split(r"(?<=[.:;!?])\s+", " ".join(prose.split()))
+    held = [words for all_ in SAID.values() for words in all_]
+    left = []
+    for sentence in filter(NUMBER.search, sentences):
+        near = [words for words in (*held, *NO_CLAIM) if words in sentence or sentence in words]
+        parts = [p for words in held for p in re.split(r"(?<=[:;])\s+", words) if p in sentence]
+        if not near and not parts:
+            left.append(sentence)
+    assert left == []
+
+
+def test_the_baselines_come_first(printed: str) -> None:
+    says("baselines")
+    assert "demo, 4 GiB" in printed
+    first = [line.split()[0] for line in printed.splitlines() if re.match(r"  [SR][RW] ", line)]
+    assert first[:4] == ["SR", "RR", "SW", "RW"]
+    assert printed.index("Baselines at 32 KiB") < printed.index("Micro-benchmarks,")
+    headings = re.findall(r"^(\w[\w ]*?)   (?:\w+ [−\d]|\w+$)", printed, re.M)
+    assert len(set(headings)) == 9, headings
+
+
+def test_each_line_has_the_first_and_the_last_mean(printed: str, demo: Result) -> None:
+    says("lines")
+    line = re.search(r"^Granularity.*\n  SR +([\d.]+) +\S+ +([\d.]+)", printed, re.M)
+    assert line is not None
+    means = {
+        run.value: np.mean(np.asarray(run.trace().column("response_time_ns")))
+        for run in demo.runs
+        if run.micro_benchmark == "granularity" and run.pattern == "SR"
+    }
+    shown = [float(line[1]), float(line[2])]
+    assert shown == pytest.approx([means[min(means)] / 1e6, means[max(means)] / 1e6], rel=0.01)
+
+
+def test_writes_spread_and_reads_do_not(demo: Result) -> None:
+    says("spread")
+    writes, reads = times_of(demo, "RW"), [times_of(demo, name) for name in ("SR", "RR")]
+    assert np.mean(writes) > np.median(writes)
+    assert writes.max() > 3 * np.median(writes), "several times"
+    for each in reads:
+        assert 1.5 < each.max() / each.min() < 2.5, "about twice"
+        assert writes.max() / writes.min() > 2 * each.max() / each.min(), "a much wider range"
+    assert 0 < np.mean(writes > 2 * np.percentile(writes, 95) - np.median(writes)) < 0.02, "a few"
+
+
+def test_the_start_up_is_cheap(demo: Result) -> None:
+    says("start_up")
+    writes = times_of(demo, "RW")
+    assert writes[:30].max() < np.median(writes)
+
+
+def test_a_pause_makes_writes_as_cheap_as_they_can_be(demo: Result) -> None:
+    says("pause")
+    paused = [r for r in demo.runs if r.micro_benchmark == "pause" and r.pattern == "RW"]
+    longest = max(paused, key=lambda run: run.value)
+    assert set(np.asarray(longest.trace().column("response_time_ns")).tolist()) == {
+        times_of(demo, "RW").min()
+    }
+
+
+def test_the_slowest_waited_for_garbage_collection(folder: Path, demo: Result) -> None:
+    says("slowest")
+    says("inside")
+    done = uflip(
+        *["pattern", "sim:demo", "--pattern", "RW", "--io-count", "1000", "--inside"],
+        folder / "results/writes",
+    )
+    assert done.code == 0, done.err
+    with serving([folder / "results"]) as server:
+        base = urllib.parse.urlsplit(server.url).path
+
+        def ask(path: str) -> Any:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            connection.request("GET", f"{base}api/{path}")
+            answer = json.loads(connection.getresponse().read())
+            connection.close()
+            return answer
+
+        results = ask("results")["results"]
+        assert len(results) == 2
+        for result in results:
+            runs = ask(f"result?key={result['key']}")["runs"]
+            run = next(run for run in runs if run["pattern"] == "RW")
+            of = f"key={result['key']}&run={run['id']}"
+            found = ask(f"slowest?{of}&from=0&to={len(times_of(demo, 'RW'))}")
+            trait = next(t for t in found["traits"] if t["name"] == "waited at all for")
+            assert trait["value"] == "GC stall"
+            assert trait["slow"] > 0.5, "they"
+            assert trait["every"] < 0.05, "hardly any other"
+            slowest = found["ios"][0]
+            assert sum(cause["ns"] for cause in slowest["causes"]) == slowest["response_time_ns"]
+            assert slowest["causes"][0]["words"] == "GC stall", "it waited for a free page"
+            inside = ask(f"io?{of}&number={slowest['number']}").get("flash", {})
+            waited = {each["what"] for each in inside.get("waited_for", ())}
+            assert waited <= {"valid-page read", "valid-page program", "erase"}
+            assert bool(waited) == ("writes" in result["name"]), "its card says for whom"
+
+
+def test_more_spare_space_is_what_play_shows() -> None:
+    says("play")
+    options = ("--pattern", "RW", "--io-size", "4KiB", "--io-count", "4000")
+    before, after = (pattern(url, *options) for url in ("sim:demo", "sim:demo?spare_factor=0.4"))
+    shown = [round(each["write_amplification"], 2) for each in (before, after)]
+    assert shown == [3.33, 1.55]
+    valid = [
+        c["pages_relocated"] / c["blocks_collected"]
+        for c in (before["counters"], after["counters"])
+    ]
+    assert [round(each) for each in valid] == [45, 23]
+    p99 = [round(each["statistics"]["p99_ns"] / 1e6, 2) for each in (before, after)]
+    assert p99 == [1.69, 0.44]
+    # ... and Play begins with these.
+    first = (PAGE.parents[1] / "web" / "src" / "play.ts").read_text("utf-8")
+    assert 'FIRST: Record<string, string> = { io_size: "4KiB", io_count: "4000"' in first
+
+
+def test_why_writes_are_slow_and_what_helps() -> None:
+    says("why")
+    options = ("--pattern", "RW", "--io-count", "1000")
+    before, after = (
+        pattern(url, *options) for url in ("sim:demo", "sim:demo?spare_factor=0.3&gc=greedy")
+    )
+    causes = before["causes_ns"]
+    collected = sum(causes[name] for name in ("relocation_ns", "erase_ns", "free_page_wait_ns"))
+    assert collected > sum(causes.values()) / 2
+    assert before["write_amplification"] > 2, "several"
+    assert after["counters"]["pages_relocated"] < before["counters"]["pages_relocated"]
+    assert after["statistics"]["mean_ns"] < before["statistics"]["mean_ns"]
