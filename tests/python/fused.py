@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-MISSING = [name for name in ("nbdkit", "nbdfuse", "umount") if shutil.which(name) is None]
+MISSING = [
+    name for name in ("nbdkit", "nbdfuse", "umount", "losetup") if shutil.which(name) is None
+]
 needed = pytest.mark.skipif(
     bool(MISSING) or os.geteuid() != 0 or not Path("/dev/fuse").exists(),
     reason=f"needs root, /dev/fuse and {', '.join(MISSING) or 'nothing else'}",
@@ -39,13 +41,35 @@ def fused(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
         yield image, kit.pid
     finally:
         kit.send_signal(signal.SIGCONT)
-        subprocess.run(["umount", image], check=False, timeout=10, stderr=subprocess.DEVNULL)
+        until(lambda: unmounted(image))
         for process in (fuse, kit):
             if process is not None:
                 process.terminate()
                 process.wait(timeout=10)
         socket.unlink(missing_ok=True)
         image.unlink(missing_ok=True)
+
+
+def unmounted(image: Path) -> bool:
+    """Unmount it, if it is mounted; a loop device that is detached is gone a little later."""
+    told = subprocess.run(["umount", image], check=False, timeout=10, capture_output=True)
+    return told.returncode == 0 or b"busy" not in told.stderr
+
+
+@contextmanager
+def looped(image: Path) -> Iterator[str]:
+    """Make a block device of the file, past the page cache; each I/O reaches the server."""
+    made = subprocess.run(
+        ["losetup", "-f", "--show", "--direct-io=on", image],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip(f"no loop device here: {made.stderr.strip()}")
+    name = made.stdout.strip()
+    try:
+        yield name
+    finally:
+        subprocess.run(["losetup", "-d", name], check=True)
 
 
 def until(holds: Callable[[], bool]) -> bool:

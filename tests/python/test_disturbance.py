@@ -110,7 +110,7 @@ def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(
     process = start("run", f"file:{target}", *RUN)
     code, err = meanwhile(process, lambda: target.unlink(missing_ok=True))
     assert code == 4, err
-    assert "The target changed during the run" in err
+    assert "The target is not what it was" in err
     results = Results.load("out")
     assert results.manifest.status == "failed"
     assert results.runs

@@ -3,18 +3,29 @@
 A file behind FUSE, whose server answers with an error as long as a file is there: the run ends with
 an error of the device that says which I/O failed and why, whatever else was under way, and when the
 errors are over the same open device works as if nothing had been.
+
+The same with a block device over that file, 25 cases for each engine: what goes wrong, and with
+which operation (`CASES`), and a server that is gone.
 """
 
 import errno
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
-from fused import fused, needed
+from fused import fused, looped, needed, until
 
+from uflip.device.catalogue import report_block
+from uflip.device.opened import Device
 from uflip.device.opening import open_device
-from uflip.errors import DeviceError, UnavailableError
-from uflip.spec import basic
+from uflip.errors import DeviceError, RefusedError, UnavailableError
+from uflip.spec import Basic, Mix, basic, mix
 
 pytestmark = needed
 
@@ -50,3 +61,128 @@ def test_a_fault_ends_a_run_in_order_and_is_forgotten(name: str, rate: str, tmp_
                 assert os.strerror(getattr(errno, name)) in str(caught.value.got)
                 assert caught.value.action
                 assert len(device.run(pattern)) == COUNT
+
+
+# Linux tells of a block device that has no room; all else that a server says is one error
+# (blk_status_to_errno).
+SAID = {"is full": errno.ENOSPC}
+FAILING = {
+    "fails": ("error=EIO", "error-rate=100%"),
+    "fails now and then": ("error=EIO", "error-rate=20%"),
+    "is full": ("error=ENOSPC", "error-rate=100%"),
+    "is shut down": ("error=ESHUTDOWN", "error-rate=20%"),
+}
+OPERATIONS = ("read", "write", "durable write", "reads and writes")
+SLOW_MS, PATIENCE_NS = 3, 200_000_000
+WRONG = (*FAILING, "is slow", "hangs")
+CASES = {(what, operation) for what in WRONG for operation in OPERATIONS}
+
+
+def pattern(operation: str, depth: int, count: int = COUNT) -> Basic | Mix:
+    """Make a pattern of an operation, with so many I/Os under way."""
+    reads, writes = (basic(mode, "random", io_size=4096) for mode in ("read", "write"))
+    if operation == "reads and writes":
+        return mix(reads, writes, 1, io_count=count, queue_depth=depth, seed=3)
+    return (reads if operation == "read" else writes).but(io_count=count, queue_depth=depth, seed=3)
+
+
+@contextmanager
+def block_device(folder: Path, *filters: str) -> Iterator[tuple[str, int]]:
+    """Make a block device whose I/Os a server answers, with filters of nbdkit."""
+    with fused(folder, *filters) as (image, pid), looped(image) as name:
+        yield name, pid
+
+
+@contextmanager
+def opened(name: str, operation: str) -> Iterator[Device]:
+    """Open it for an operation."""
+    durability = "fua" if operation == "durable write" else "cached"
+    token = str(report_block(name)["token"])
+    with open_device(
+        name, destroy=token, durability=durability, io_timeout_ns=PATIENCE_NS
+    ) as device:
+        yield device
+
+
+def ended(device: Device, name: str, wanted: Basic | Mix) -> DeviceError:
+    """Return the error with which a run ends, if it is one of the device that says all of it."""
+    with pytest.raises((DeviceError, UnavailableError)) as caught:
+        device.run(wanted)
+    if isinstance(caught.value, UnavailableError):
+        pytest.skip(str(caught.value))
+    assert caught.value.what.startswith(("A read of 4 KiB at byte ", "A write of 4 KiB at byte "))
+    assert caught.value.where == name
+    assert caught.value.action
+    return caught.value
+
+
+def test_there_are_two_dozen_cases_for_each_engine() -> None:
+    assert len(CASES) >= 24
+    assert DEPTHS == (1, 8), "synchronous I/O, and io_uring"
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_a_block_device_that_fails_ends_a_run_and_works_again(what: str, tmp_path: Path) -> None:
+    trigger = tmp_path / "trigger"
+    wrong = (*FAILING[what], f"error-file={trigger}")
+    with block_device(tmp_path, "--filter=error", "memory", "16M", *wrong) as (name, _):
+        for operation in OPERATIONS:
+            with opened(name, operation) as device:
+                for depth in DEPTHS:
+                    trigger.touch()
+                    error = ended(device, name, pattern(operation, depth))
+                    trigger.unlink()
+                    assert os.strerror(SAID.get(what, errno.EIO)) in error.got
+                    assert len(device.run(pattern(operation, depth))) >= COUNT
+
+
+def test_a_block_device_that_is_slow_is_measured(tmp_path: Path) -> None:
+    """No I/O takes less than the server waits; how much more depends on the machine."""
+    waits = (f"rdelay={SLOW_MS}ms", f"wdelay={SLOW_MS}ms")
+    with (
+        block_device(tmp_path, "--filter=delay", "memory", "1M", *waits) as (name, _),
+        opened(name, "read") as device,
+    ):
+        for operation in OPERATIONS:
+            device.durability = "fua" if operation == "durable write" else "cached"
+            for depth in DEPTHS:
+                trace = device.run(pattern(operation, depth))
+                times = np.asarray(trace.column("response_time_ns"))
+                assert len(times) >= COUNT
+                assert times.min() >= SLOW_MS * 1e6
+
+
+def test_a_block_device_that_hangs_is_given_up(tmp_path: Path) -> None:
+    with block_device(tmp_path, "memory", "16M") as (name, pid):
+        for operation in OPERATIONS:
+            for depth in DEPTHS:
+                with opened(name, operation) as device:
+                    os.kill(pid, signal.SIGSTOP)
+                    try:
+                        error = ended(device, name, pattern(operation, depth))
+                    finally:
+                        os.kill(pid, signal.SIGCONT)
+                    assert error.what.endswith("does not end")
+                assert until(partial(goes_on, name, operation, depth))
+
+
+def goes_on(name: str, operation: str, depth: int) -> bool:
+    """Whether it can be opened again and works; what hung lets go of it in its own time."""
+    try:
+        with opened(name, operation) as device:
+            return len(device.run(pattern(operation, depth))) >= COUNT
+    except RefusedError:
+        return False
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_block_device_whose_server_is_gone_ends_every_run(tmp_path: Path, depth: int) -> None:
+    with (
+        block_device(tmp_path, "memory", "16M") as (name, pid),
+        opened(name, "read") as device,
+    ):
+        assert len(device.run(pattern("read", depth))) == COUNT
+        killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
+        killer.start()
+        ended(device, name, pattern("reads and writes", depth, 10**6))
+        ended(device, name, pattern("read", depth))

@@ -236,6 +236,9 @@ impl DirectDevice {
             _ if request.mode.is_of_zones() => zoned::refused(error),
             Some(libc::ETOOMANYREFS) => zoned::TOO_MANY_OPEN,
             Some(libc::EOVERFLOW) => zoned::TOO_MANY_ACTIVE,
+            Some(libc::ENOSPC) if self.info.kind == DeviceKind::Block => {
+                "what lies below the device has no room left: give it more, or use less of the device"
+            }
             Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
             Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
             Some(libc::EOPNOTSUPP) => "this file system has no durable writes: see --durability",

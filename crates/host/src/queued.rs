@@ -340,6 +340,9 @@ impl Drop for QueuedDevice {
         while self.under_way > 0 && self.enter(1).is_ok() {
             self.reap();
         }
+        // The kernel takes a ring apart in its own time, and until then holds what it knows: whoever opens
+        // the device next would find it in use.
+        let _ = self.ring.submitter().unregister_files();
         if self.under_way > 0 || self.is_lost {
             // It cannot be waited for: what the kernel may still write to is never given back.
             std::mem::forget(std::mem::replace(&mut self.pool, self.direct.pool(1, 1)));

@@ -80,7 +80,7 @@ impl FlashDevice {
         let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json);
         let profile = profile.map_err(|error| raise(&error))?;
         let made = move |_: &Control| OpenChannelDevice::new(&name, &profile);
-        let job = Job::make(Control::new(1), 1, made);
+        let job = Job::make(Control::new(1), 1, None, made);
         Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
     }
 

@@ -137,13 +137,14 @@ impl<T: Send + 'static> Job<T> {
         })
     }
 
-    /// Do `work` that has no device yet.
+    /// Do `work` that has no device yet; `watch` sees what it does to the one that it makes.
     pub(crate) fn make(
         control: Control,
         total: u64,
+        watch: Option<Watch>,
         work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
     ) -> Job<T> {
-        Job::begin(control, total, None, work)
+        Job::begin(control, total, watch, work)
     }
 
     fn begin(

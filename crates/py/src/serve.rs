@@ -93,7 +93,8 @@ pub fn serve(
     };
     let slowdown = Slowdown(slowdown_permille);
     let work = move |control: &Control| served(ways, devices, slowdown, control);
-    Ok(Job::make(Control::new(1), 1, work).handle(|py, document: String| document.into_py_any(py)))
+    Ok(Job::make(Control::new(1), 1, None, work)
+        .handle(|py, document: String| document.into_py_any(py)))
 }
 
 type Prepared = (AnySlot, Export, Data);

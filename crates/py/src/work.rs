@@ -74,7 +74,7 @@ pub(crate) fn run_series(
 
 /// Make a device.
 pub(crate) fn make(made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static) -> Handle {
-    let job = Job::make(Control::new(1), 1, made);
+    let job = Job::make(Control::new(1), 1, None, made);
     job.handle(|py, device| Device::new(device).into_py_any(py))
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn enforce(device: AnyDevice, slot: AnySlot, state: ResolvedState, sk
 
 /// Write what the file lacks; whatever stops that, the file is then as it was.
 pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
-    let total = growth.as_ref().map_or(0, Growth::ios);
+    let (total, watch) = (growth.as_ref().map_or(0, Growth::ios), device.watch());
     let work = move |control: &Control| -> Result<AnyDevice> {
         let mut device = AnyDevice::Direct(device);
         if let Some(growth) = growth {
@@ -152,7 +152,7 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
         }
         Ok(device)
     };
-    let job = Job::make(Control::new(1), total, work);
+    let job = Job::make(Control::new(1), total, Some(watch), work);
     job.handle(|py, device| Device::new(device).into_py_any(py))
 }
 

@@ -1,9 +1,9 @@
 """Was the target of a run the same at its end, and was anybody else there meanwhile?
 
 Before and after each run a file or block device is asked how it stands (`Device.standing`). A
-target that is gone, shorter, or another one under its name ends the benchmark: what was measured is
-nobody's. That somebody else opened, read or wrote it is a doubt, which is stored with the run and
-its numbers.
+target that is gone, shorter, or another one under its name, after a run or since the one before,
+ends the benchmark: what was measured is nobody's. That somebody else opened, read or wrote it is a
+doubt, which is stored with the run and its numbers.
 
 What cannot be seen: who had a file open before the run and writes to it without closing it, while
 the run writes as well; other users of the disk below a file. Reads and writes through a page cache
@@ -13,6 +13,7 @@ are not those of the run, so sectors are counted for direct I/O only.
 from typing import Literal, TypedDict
 
 from uflip._native import Trace
+from uflip.data.device import DeviceInfo
 from uflip.errors import DeviceError
 
 
@@ -36,7 +37,7 @@ SECTOR_BYTES = 512
 
 
 def check_target(before: Standing | None, after: Standing | None, url: str) -> None:
-    """Refuse what a run has measured where its target is not what it was.
+    """Refuse what a run has measured, or would, where its target is not what it was.
 
     Raises
     ------
@@ -54,12 +55,31 @@ def check_target(before: Standing | None, after: Standing | None, url: str) -> N
         got = "it was moved, or replaced: another one has its name, or none"
     if got:
         raise DeviceError(
-            "The target changed during the run",
+            "The target is not what it was",
             where=url,
             got=got,
             allowed="the same target from the first run to the last",
-            action="leave it alone while it is measured; what this run measured is not kept",
+            action="leave it alone until all runs are made; what this one measured is not kept",
         )
+
+
+def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
+    """Refuse a target that is shorter than it was when it was opened.
+
+    Raises
+    ------
+    DeviceError
+        If it is.
+    """
+    if standing is None or standing["size_bytes"] >= info.capacity_bytes:
+        return
+    raise DeviceError(
+        "The target is shorter than it was when it was opened",
+        where=info.url,
+        got=f"{standing['size_bytes']} bytes",
+        allowed=f"{info.capacity_bytes} bytes",
+        action="see who else uses it, and bring it into its state again",
+    )
 
 
 def disturbed(

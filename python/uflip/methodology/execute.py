@@ -25,7 +25,7 @@ from uflip import ends
 from uflip._native import Trace
 from uflip.data.run import About
 from uflip.data.summary import Warned
-from uflip.device.disturbance import check_target, disturbed
+from uflip.device.disturbance import Standing, check_target, check_whole, disturbed
 from uflip.device.opened import Device
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
@@ -112,6 +112,8 @@ def execute(
     with ending(writer, tally):
         # On a device with a past nothing comes before what was made.
         closed = replay is None and any(run.id in done for run in disturbing(plan))
+        stood = device.standing()
+        check_whole(stood, device.info)
         for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
             ends.check()
             index, run = group[0]
@@ -129,7 +131,9 @@ def execute(
             on_event(RunStarted(index, run))
             show = partial(_report, on_event, index, run)
             runs = [run for _, run in group]
-            made = _make(runs, device, found, history, show, spool=writer.spool)
+            made, stood = _make(
+                runs, device, found, history, show, before=stood, spool=writer.spool
+            )
             left = sum(refresh_bytes(plan, each.run, each.trace.bytes_written) for each in made)
             made[0].about["refreshed_bytes"] = refreshed
             for each in made:
@@ -157,14 +161,19 @@ def _make(
     history: History,
     on_progress: Callable[[int, int, int], None],
     *,
+    before: Standing | None,
     spool: Path,
-) -> list[_Made]:
-    """Leave the device alone for a while, make a run, or several without a rest between them."""
+) -> tuple[list[_Made], Standing | None]:
+    """Leave the device alone for a while, make a run, or several without a rest between them.
+
+    `before` is how the target stood when the run before was over; how it stands now is returned.
+    """
     pause_ns = found.pause_before(runs[0])
     if device.info.zoned:
         device.prepare_zones(found.adapted(runs[0]))
     device.idle(pause_ns)
     stood = device.standing()
+    check_target(before, stood, device.url)
     if runs[0].micro_benchmark == interference.NAME:
         busy_ns = interference.busy_after_writes(device, runs)
         parts = device.run_series([run.spec for run in runs], on_progress)
@@ -185,7 +194,7 @@ def _make(
             about["disturbed"] = others
         made.append(_Made(run, trace, about))
         history.after(trace, device.durability)
-    return made
+    return made, stands
 
 
 def _store(

@@ -1,0 +1,325 @@
+"""What can go wrong with a target: 10 kinds × 6 phases × 4 operations, each made to happen.
+
+    python fault_matrix.py KIND    all cells of a kind, in this process, a line of JSON each
+
+The process has `tests/native/faults.c` before the C library, which answers instead of the target
+where it is told to, and makes time pass as the native part sees it: pauses and hangs cost nothing.
+All else is a benchmark as anybody makes it: a file that is made, a state, three runs with pauses,
+the second and third after a state that is there and that is enforced once more.
+
+A cell that cannot exist has a reason instead (`why_not`).
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import uflip
+from uflip.data.device import DeviceInfo
+from uflip.device.catalogue import inspect_device
+from uflip.device.resolving import resolve
+from uflip.errors import RefusedError, UflipError
+from uflip.experiment import PlannedRun
+from uflip.methodology.plan import Plan
+from uflip.methodology.plan_file import write_plan
+from uflip.methodology.state import plan_state
+from uflip.results import Results
+from uflip.spec import basic
+
+OUT, TARGET, PLAN = Path("kept-here"), Path("target.bin"), Path("plan.toml")
+SIZE, IO, COUNT, IGNORED = 1 << 20, 4096, 12, 4
+PAUSE_NS, PATIENCE_NS = 100_000_000, 20 * 10**9
+CLOCK, LOG, PATHS = "_native", "calls", str(TARGET)
+# As `tests/native/faults.c` numbers them.
+FAILS, SHORT, WRONG, SLOW, HANGS, SHRINKS = range(6)
+
+
+class Kind(NamedTuple):
+    """Something that goes wrong: how the call is answered, and whether it stays so."""
+
+    what: int
+    error: str = ""
+    lasts: bool = False
+
+
+KINDS = {
+    "failed": Kind(FAILS, "EIO", lasts=True),
+    "no_space": Kind(FAILS, "ENOSPC", lasts=True),
+    "unplugged": Kind(FAILS, "ENXIO", lasts=True),
+    "interrupted": Kind(FAILS, "EINTR"),
+    "flush_lost": Kind(FAILS, "EIO"),
+    "short": Kind(SHORT),
+    "wrong_data": Kind(WRONG),
+    "slow": Kind(SLOW),
+    "hangs": Kind(HANGS),
+    "size_changed": Kind(SHRINKS),
+}
+PHASES = ("plan", "state", "warm_up", "measured", "pause", "between")
+OPERATIONS = {"read": "pread", "write": "pwrite", "flush": "fdatasync", "trim": "fallocate"}
+# Of the three runs; what happens in the second one leaves the first, in the reset both.
+FINISHED = {"plan": 0, "state": 0, "warm_up": 1, "measured": 1, "pause": 1, "between": 2}
+# The I/O of the second run that meets it.
+MET = {"warm_up": 1, "measured": 7, "pause": 0}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What became of a benchmark in which something went wrong once."""
+
+    kind: str
+    phase: str
+    operation: str
+    met: int
+    code: int
+    said: str
+    got: str
+    finished: int
+    waited_s: float
+    """On the clock of the native part [s]."""
+    slowest_s: dict[str, list[float]]
+    """Of each run: its slowest I/O, and the slowest that counts [s]."""
+    again: str
+    """What became of it afterwards: resumed, begun anew, or why not."""
+    is_kept: bool
+    """Runs that were finished are the same afterwards, bit for bit."""
+    at_byte: int | None
+    """Where the I/O of the second run lies that met it; None where it is not there afterwards."""
+
+
+def why_not(kind: str, phase: str, operation: str) -> str | None:
+    """Say why a cell cannot exist; None where it can."""
+    if phase in ("plan", "state", "between") and operation in ("read", "trim"):
+        return "a target is made, and brought into a state, by writes and flushes alone"
+    if kind == "flush_lost" and operation != "flush":
+        return "what is lost at a flush is told by a flush"
+    if kind in ("short", "wrong_data") and operation in ("flush", "trim"):
+        return "it moves no data"
+    return None
+
+
+def why_complete(kind: str, phase: str, operation: str) -> str | None:
+    """Say why a benchmark goes on as if nothing had been; None where it ends."""
+    outside = phase in ("plan", "state", "between")
+    reasons = {
+        "a device may be slow: it is what is measured": kind == "slow",
+        "what is measured is time; nobody looks at what was read": kind == "wrong_data",
+        "a flush that is interrupted is asked for again; nothing is measured then": (
+            kind == "interrupted" and operation == "flush" and outside
+        ),
+        "a flush may have much to write: how long is nobody's to say": (
+            kind == "hangs" and operation == "flush" and outside
+        ),
+        "what was cut off is written by the state": (
+            kind == "size_changed" and outside and (operation == "write" or phase == "plan")
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def cells(kind: str) -> list[tuple[str, str]]:
+    """Return the phases and operations of a kind that can exist."""
+    every = [(phase, operation) for phase in PHASES for operation in OPERATIONS]
+    return [each for each in every if why_not(kind, *each) is None]
+
+
+def plan_for(operation: str, info: DeviceInfo) -> Plan:
+    """Plan three runs of an operation: from the state, after a pause, and from the state again."""
+
+    def run(number: int) -> PlannedRun:
+        mode = {"flush": "write"}.get(operation, operation)
+        spec = basic(
+            mode, "random", io_size=IO, io_count=COUNT, io_ignore=IGNORED, seed=number,
+            target_size=SIZE,
+        )  # fmt: skip
+        return PlannedRun(
+            f"{number:04d}-faults-{operation}-io_size-{IO}", "faults", operation, "io_size", IO,
+            "bytes", resolve(spec, info).spec, reset_before=number == 3,
+        )  # fmt: skip
+
+    return Plan(
+        device=info,
+        scale="quick",
+        seed=1,
+        runs=tuple(run(number) for number in (1, 2, 3)),
+        skipped=(),
+        pause_ns=PAUSE_NS,
+        target_size=SIZE,
+        state=plan_state(info, "random", None, overwrites=1),
+        repetitions=1,
+        method="paper",
+        durability="flush:1" if operation == "flush" else "cached",
+        warnings=(),
+    )
+
+
+class Faults:
+    """The library that answers instead of the target; it is in this process."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL(None)
+        self.library.fault_clock.restype = ctypes.c_longlong
+
+    def arm(self, kind: str, call: str, at: int, pause: int) -> None:
+        """Have something go wrong at a call, counted from here or from the end of a pause on."""
+        what, error, lasts = KINDS[kind]
+        number = getattr(__import__("errno"), error) if error else 0
+        path = os.fsencode(TARGET.absolute())
+        self.library.fault_arm(call.encode(), at, pause, what, number, int(lasts), path)
+
+    def rest(self) -> None:
+        """Nothing goes wrong from now on."""
+        self.library.fault_arm(b"", 0, 0, 0, 0, 0, b"")
+
+    @property
+    def met(self) -> int:
+        """How often it was met."""
+        return int(self.library.fault_met())
+
+    @property
+    def now_ns(self) -> int:
+        """The clock of the native part."""
+        return int(self.library.fault_clock())
+
+
+def clear() -> None:
+    """Leave nothing of a benchmark."""
+    for folder in (OUT, *Path().glob(f".{OUT}-*"), Path("results")):
+        shutil.rmtree(folder, ignore_errors=True)
+    TARGET.unlink(missing_ok=True)
+
+
+def benchmark() -> None:
+    """Make the file, its state and the runs of the plan."""
+    uflip.run(
+        f"file:{TARGET}", OUT, plan_file=PLAN, size=SIZE, buffered=True, io_timeout=PATIENCE_NS,
+    )  # fmt: skip
+
+
+def places(operation: str) -> dict[str, tuple[int, int]]:
+    """Make it once with nothing wrong; return the call of each phase, and the pause before it.
+
+    The file is made until the first flush is over, the state until the first pause begins; each run
+    begins with a pause, which is left in steps, and the reset follows the second run.
+    """
+    Path(LOG).write_text("")
+    clear()
+    benchmark()
+    calls = [line.split()[1] for line in Path(LOG).read_text().splitlines()]
+    name = OPERATIONS[operation]
+    made = calls.index("fdatasync") + 1
+    begins = [
+        at
+        for at, call in enumerate(calls)
+        if call != "pause" and at and calls[at - 1] == "pause"
+    ]  # fmt: skip
+    _, second, _ = begins
+
+    def number(begin: int, nth: int) -> int:
+        """Count calls of the operation until the `nth` after `begin`."""
+        before = sum(call.startswith(name) for call in calls[:begin])
+        return before + nth
+
+    pauses = sum(call == "pause" for call in calls[:second])
+    return {
+        "plan": (number(0, 1), 0),
+        "state": (number(made, 1), 0),
+        "warm_up": (number(second, MET["warm_up"] + 1), 0),
+        "measured": (number(second, MET["measured"] + 1), 0),
+        "pause": (1, pauses),
+        "between": (number(second, COUNT + 1), 0),
+    }
+
+
+def kept() -> dict[str, bytes]:
+    """Return every finished run that is there."""
+    return {path.name: path.read_bytes() for path in sorted(OUT.glob("runs/0*.parquet"))}
+
+
+def slowest() -> dict[str, list[float]]:
+    """Return of each run the slowest of all I/Os, and of those that count [s]."""
+    found: dict[str, list[float]] = {}
+    results = Results.load(OUT)
+    for run in results.runs:
+        times = np.asarray(run.trace().column("response_time_ns")) / 1e9
+        found[run.id] = [float(times.max()), float(times[IGNORED:].max())]
+    return found
+
+
+def once_let_go(work: Callable[[], object]) -> None:
+    """Do it as soon as what hung has let go of the target."""
+    for _ in range(1000):
+        try:
+            work()
+        except RefusedError:
+            time.sleep(0.01)
+        else:
+            return
+    work()
+
+
+def place_of(phase: str) -> int | None:
+    """Return where the I/O of the second run lies that met it [bytes]."""
+    runs = Results.load(OUT).runs if phase in MET else []
+    if len(runs) < 2:
+        return None
+    return int(np.asarray(runs[1].trace().column("offset_bytes"))[MET[phase]])
+
+
+def go_on(before: dict[str, bytes]) -> tuple[str, bool]:
+    """Resume what was cut short, or begin it anew; say which, and whether all that was is kept."""
+    if not OUT.exists():
+        once_let_go(benchmark)
+        return "begun anew", not before
+    try:
+        once_let_go(partial(uflip.resume, OUT))
+    except UflipError as error:
+        return f"{error.exit_code}: {error.what}: {error.got}", kept() == before
+    after = kept()
+    return "resumed", {name: after.get(name) for name in before} == before
+
+
+def happen(faults: Faults, kind: str, phase: str, operation: str, at: tuple[int, int]) -> Cell:
+    """Make a benchmark in which something goes wrong once, and go on with it."""
+    clear()
+    faults.arm(kind, OPERATIONS[operation], *at)
+    began, code, said, got = faults.now_ns, 0, "", ""
+    try:
+        benchmark()
+    except UflipError as error:
+        code, said, got = error.exit_code, error.what, error.got
+    waited_s, met = (faults.now_ns - began) / 1e9, faults.met
+    faults.rest()
+    before = kept()
+    times = slowest() if code == 0 else {}
+    again, is_kept = ("", True) if code == 0 else go_on(before)
+    return Cell(
+        kind, phase, operation, met, code, said, got, len(before), waited_s, times, again, is_kept,
+        place_of(phase),
+    )  # fmt: skip
+
+
+def main(kind: str) -> None:
+    """Print what becomes of each cell."""
+    faults = Faults()
+    clear()
+    info = inspect_device(f"file:{TARGET}", size=SIZE, buffered=True)
+    for operation in dict.fromkeys(operation for _, operation in cells(kind)):
+        faults.rest()
+        PLAN.write_text(write_plan(plan_for(operation, info)))
+        at = places(operation)
+        for phase in [phase for phase, of in cells(kind) if of == operation]:
+            print(json.dumps(asdict(happen(faults, kind, phase, operation, at[phase]))), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,106 @@
+"""Ten things that go wrong with a target, in six phases of a benchmark, with four operations.
+
+Each cell that can exist is made to happen to a whole benchmark, in `fault_matrix`; a kind has a
+process of its own. It ends in order and says which I/O failed and why; runs that were finished are
+kept as they are, and the benchmark goes on afterwards. What a device does slowly counts where it is
+measured, and nowhere else.
+"""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fault_matrix import (
+    CLOCK,
+    FINISHED,
+    IGNORED,
+    KINDS,
+    LOG,
+    MET,
+    OPERATIONS,
+    PATHS,
+    PHASES,
+    Cell,
+    cells,
+    why_complete,
+    why_not,
+)
+from injection import build
+
+# The longest that a call may go without an answer until it is given up; what one is slow by [s].
+GIVEN_UP_S, SLOW_S = 35.0, 1.0
+DONE_BY = {"flush": "write"}
+
+
+def happened(kind: str, folder: Path) -> list[Cell]:
+    """Have every cell of a kind happen."""
+    injector = build(folder, PATHS)
+    environment = injector.environment(clock=CLOCK, log=LOG)
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("fault_matrix.py")), kind],
+        env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [Cell(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def test_every_cell_happens_or_says_why_it_cannot() -> None:
+    every = [(kind, phase, of) for kind in KINDS for phase in PHASES for of in OPERATIONS]
+    assert len(every) == len(KINDS) * len(PHASES) * len(OPERATIONS) == 240
+    impossible = {cell: why_not(*cell) for cell in every if why_not(*cell) is not None}
+    assert all(impossible.values())
+    assert sum(len(cells(kind)) for kind in KINDS) == 240 - len(impossible)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_benchmark_in_which_something_goes_wrong_ends_in_order(
+    in_memory: Path, kind: str
+) -> None:
+    found = happened(kind, in_memory)
+    assert {(cell.phase, cell.operation) for cell in found} == set(cells(kind))
+    for cell in found:
+        assert cell.met >= 1, f"it did not happen: {cell}"
+        if why_complete(cell.kind, cell.phase, cell.operation) is None:
+            check_ended(cell)
+        else:
+            assert (cell.code, cell.finished) == (0, 3), cell
+        if kind == "slow":
+            check_slow(cell)
+
+
+def check_ended(cell: Cell) -> None:
+    """With words that say what failed and why; what was finished stays, and the rest follows."""
+    assert (cell.code, cell.finished, cell.is_kept) == (4, FINISHED[cell.phase], True), cell
+    if cell.kind == "size_changed":
+        assert cell.said.startswith(("The target is ", "A read of 4 KiB at byte ")), cell
+        assert cell.again.startswith("4: This is not the device that was measured"), cell
+        return
+    assert cell.again == ("begun anew" if cell.phase in ("plan", "state") else "resumed"), cell
+    if cell.operation == "flush" and cell.phase in ("plan", "state", "between"):
+        assert cell.said == "The device could not be flushed", cell
+    else:
+        name = DONE_BY.get(cell.operation, cell.operation)
+        where = "" if cell.at_byte is None else f"4 KiB at byte {cell.at_byte} "
+        end = "does not end" if cell.kind == "hangs" else "failed"
+        assert cell.said.startswith(f"A {name} of {where}"), cell
+        assert cell.said.endswith(end), cell
+        assert (cell.at_byte is not None) == (cell.phase in MET), cell
+    error = KINDS[cell.kind].error
+    if cell.kind == "hangs":
+        assert cell.waited_s <= GIVEN_UP_S, cell
+    elif cell.kind == "short":
+        assert cell.got in ("2048 bytes moved", "65536 bytes moved", "524288 bytes moved"), cell
+    else:
+        assert os.strerror(getattr(errno, error)) in cell.got, cell
+
+
+def check_slow(cell: Cell) -> None:
+    """The I/O that was slow is there, and counts where it is not among those that are ignored."""
+    first, second, third = cell.slowest_s.values()
+    met = MET.get(cell.phase)
+    assert max(*first, *third) < SLOW_S, cell
+    assert [time >= SLOW_S for time in second] == [met is not None, (met or 0) >= IGNORED], cell
