@@ -26,35 +26,49 @@ use crate::flash::geometry::{BlockIdx, Geometry, Place};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct InOrder {
     pages_per_block: u32,
-    /// Per block: how many pages were programmed, and its table, or [`NONE`].
-    next: Vec<u16>,
-    table_of: Vec<u32>,
+    blocks: Vec<Filled>,
     /// Tables: per page which one of its block holds it, or [`NOWHERE`]; and those that are of no block.
     tables: Vec<Vec<u16>>,
     unused: Vec<u32>,
 }
 
+/// How far a block is filled: so many pages were programmed, and its table, or [`NONE`]. Together: both are
+/// asked for at once.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Filled {
+    table: u32,
+    next: u16,
+}
+
+const ERASED: Filled = Filled { table: NONE, next: 0 };
 const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
 
 impl InOrder {
     /// Those of erased blocks.
     pub(super) fn new(known: &Geometry) -> InOrder {
-        let blocks = known.blocks() as usize;
         InOrder {
             pages_per_block: known.shape().pages_per_block,
-            next: vec![0; blocks],
-            table_of: vec![NONE; blocks],
+            blocks: vec![ERASED; known.blocks() as usize],
             tables: Vec::new(),
             unused: Vec::new(),
         }
     }
 
+    /// Whether what belongs to `place` is there.
+    #[inline]
+    pub(super) fn is_there(&self, place: Place) -> bool {
+        let Filled { table, next } = self.blocks[place.block.0 as usize];
+        table == NONE && self.offset(place) < u32::from(next)
+    }
+
     /// Which page of its block holds what belongs to `place`, which was programmed.
     pub(super) fn page(&self, place: Place) -> u32 {
         let offset = self.offset(place);
-        let at = match self.table_of[place.block.0 as usize] {
-            NONE if offset < u32::from(self.next[place.block.0 as usize]) => return offset,
+        if self.is_there(place) {
+            return offset;
+        }
+        let at = match self.blocks[place.block.0 as usize].table {
             NONE => NOWHERE,
             table => self.tables[table as usize][offset as usize],
         };
@@ -63,28 +77,39 @@ impl InOrder {
     }
 
     /// What belongs to `place` goes to the next page of its block.
+    #[inline]
     pub(super) fn take(&mut self, place: Place) {
-        let (block, offset) = (place.block.0 as usize, self.offset(place));
-        let next = self.next[block];
-        self.next[block] += 1;
-        if self.table_of[block] == NONE && offset == u32::from(next) {
-            return;
+        let offset = self.offset(place);
+        let block = &mut self.blocks[place.block.0 as usize];
+        let next = block.next;
+        block.next += 1;
+        if block.table != NONE || offset != u32::from(next) {
+            self.take_elsewhere(place.block, offset, next);
         }
-        if self.table_of[block] == NONE {
-            self.table_of[block] = self.table_in_order(next);
+    }
+
+    /// What belongs to page `offset` of `block` is on its page `next`.
+    #[inline(never)]
+    fn take_elsewhere(&mut self, block: BlockIdx, offset: u32, next: u16) {
+        if self.blocks[block.0 as usize].table == NONE {
+            self.blocks[block.0 as usize].table = self.table_in_order(next);
         }
-        let at = &mut self.tables[self.table_of[block] as usize][offset as usize];
-        assert!(*at == NOWHERE, "a page is programmed once before its block is erased: {place:?}");
+        let table = self.blocks[block.0 as usize].table;
+        let at = &mut self.tables[table as usize][offset as usize];
+        assert!(
+            *at == NOWHERE,
+            "a page is programmed once before its block is erased: {offset} of {block:?}"
+        );
         *at = next;
     }
 
     /// `block` was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
-        self.next[block.0 as usize] = 0;
-        let table = std::mem::replace(&mut self.table_of[block.0 as usize], NONE);
+        let Filled { table, .. } = std::mem::replace(&mut self.blocks[block.0 as usize], ERASED);
         self.unused.extend(Some(table).filter(|table| *table != NONE));
     }
 
+    #[inline]
     fn offset(&self, place: Place) -> u32 {
         place.page.0 - place.block.0 * self.pages_per_block
     }

@@ -13,8 +13,10 @@
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Place};
 
-/// What a merging FTL asks for.
+/// What a merging FTL asks for. With a tag as wide as what follows: behind one of a byte everything is
+/// moved together with the gap, at odd addresses, and waits for what was stored just before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[repr(u32)]
 pub(crate) enum Cmd {
     /// Read a page for the host.
     Read(Place),

@@ -32,6 +32,8 @@ pub(crate) struct Replaced {
     /// The device as the FTL knows it: fewer blocks a die.
     known: Geometry,
     stands_in: Vec<BlockIdx>,
+    /// Every block stands for itself.
+    by_nothing: bool,
     /// Blocks that have not been used, per die; the last is the next.
     reserve: Vec<Vec<BlockIdx>>,
     /// A block with worn pages is replaced; otherwise only one that fails.
@@ -68,12 +70,23 @@ impl Replaced {
             reserve.push(spare);
         }
         let (used_up, in_order, planned) = (false, None, Plan::default());
-        Some(Replaced { known, stands_in, reserve, retire_worn, used_up, in_order, planned })
+        let by_nothing = false;
+        Some(Replaced {
+            known,
+            stands_in,
+            by_nothing,
+            reserve,
+            retire_worn,
+            used_up,
+            in_order,
+            planned,
+        })
     }
 
     /// Every block that an FTL knows stands for itself.
     pub(crate) fn by_nothing(known: Geometry) -> Replaced {
-        Replaced::new(known, &known, &[], false).expect("no block is bad")
+        let replaced = Replaced::new(known, &known, &[], false).expect("no block is bad");
+        Replaced { by_nothing: true, ..replaced }
     }
 
     /// The same where the pages of a block are programmed in order.
@@ -90,12 +103,16 @@ impl Replaced {
     /// Where in `whole` the page is that the FTL knows as `place`.
     #[inline]
     pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
+        if self.by_nothing && self.in_order.as_ref().is_none_or(|table| table.is_there(place)) {
+            return place;
+        }
         let own = || self.known.page_in_block(place);
         let page = self.in_order.as_ref().map_or_else(own, |table| table.page(place));
         whole.place(self.block(place.block), page)
     }
 
     /// The page that the FTL knows as `place` is programmed next.
+    #[inline]
     pub(super) fn take(&mut self, place: Place) {
         if let Some(table) = &mut self.in_order {
             table.take(place);
@@ -135,5 +152,6 @@ impl Replaced {
     /// From now on `by` stands in for `block`.
     pub(super) fn replace(&mut self, block: BlockIdx, by: BlockIdx) {
         self.stands_in[block.0 as usize] = by;
+        self.by_nothing = false;
     }
 }

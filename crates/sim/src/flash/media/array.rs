@@ -82,6 +82,12 @@ impl Flash {
         self
     }
 
+    /// Whether pages may have to be read again, or fail.
+    #[inline]
+    pub(super) fn wears_out(&self) -> bool {
+        self.wear_out.is_some()
+    }
+
     /// Whether its pages are programmed in order, none is retired, and all hold as many bits and never fail.
     pub(crate) fn is_plain(&self) -> bool {
         self.wear_out.is_none() && self.slc.is_none() && self.nand.is_regular()
