@@ -46,6 +46,7 @@ __all__ = [
     "read_metadata",
     "read_quantity",
     "read_recording",
+    "read_specification",
     "read_trace",
     "recording_formats",
     "registry_json",
@@ -356,6 +357,10 @@ def read_inside(
 
 def read_metadata(path: str) -> str | None:
     """The metadata of a trace in a file whose numbers may be damaged; None if there is none."""
+
+def read_specification(path: str) -> str | None:
+    """The specification that a run file says to be of, a pattern or a job, as JSON; nothing of it
+    is checked, and no number is read. None if it says none."""
 
 def check_traces(paths: list[str]) -> list[str | None]:
     """Why each file is no trace that makes sense; None where it is one. On all processors."""

@@ -292,6 +292,33 @@ def test_a_name_that_leads_elsewhere_is_refused(server: SiteServer, name: str) -
     assert answer.status_code == 400, answer.text
 
 
+def test_a_folder_without_a_ledger_is_not_sent() -> None:
+    old = Path(__file__).parents[1] / "golden" / "results-2"
+    done = uflip("submit", old, "http://127.0.0.1:1", "--dry-run")
+    assert (done.code, "no ledger" in done.err) == (5, True), done.err
+
+
+def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: Path) -> None:
+    made = submit(server, folder, "--publish", who="keeper")
+    address = f"/api/v1/results/{made['id']}"
+    nobody, keeper = server.client(), server.client("keeper")
+    digest = nobody.get(address).json()["files"][0]["digest"]
+    file = f"{address}/files/{digest}"
+    whole = nobody.get(file)
+    assert whole.headers["etag"] == f'"{digest}"'
+    assert hashlib.sha256(whole.content).hexdigest() == digest
+    for held in (f'"{digest}"', f'"other", W/"{digest}"', "*"):
+        again = nobody.get(file, headers={"If-None-Match": held})
+        assert (again.status_code, again.content) == (304, b""), held
+    assert nobody.get(file, headers={"If-None-Match": '"other"'}).status_code == 200
+    part = nobody.get(file, headers={"Range": "bytes=10-19", "If-Range": f'"{digest}"'})
+    assert (part.status_code, part.content) == (206, whole.content[10:20])
+    # Whoever has it hears no more of it when it is withdrawn.
+    assert keeper.post(f"{address}/withdraw").status_code == 200
+    assert nobody.get(file, headers={"If-None-Match": f'"{digest}"'}).status_code == 404
+    assert keeper.delete(address).status_code == 204
+
+
 # Route -> role that it needs, and whether it is about one result of somebody.
 OPEN, OWN, SUBMITTING = "whoever may see it", "the owner or an admin", "a submitter"
 ROUTES = {

@@ -5,6 +5,7 @@ stands between the file and the server. What is looked at is what `uflip.site.ex
 process; each case has one of its own, whose processor time and memory are measured.
 """
 
+import io
 import json
 import os
 import shutil
@@ -12,18 +13,17 @@ import struct
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import bombs
-import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bombs import Page
 from command_line import uflip
+from forging import prove_again
 
-from uflip import _native
-from uflip.data import ledger
 from uflip.errors import UflipError
 from uflip.site.examiner import look
 from uflip.site.redaction import redacted_copy
@@ -154,22 +154,12 @@ def cases(run: Run) -> dict[str, bytes]:
     return {what: content for part in parts for what, content in part}
 
 
-def said_to_be_whole(folder: Path, name: str, content: bytes) -> None:
+def replaced(folder: Path, name: str, content: bytes) -> None:
     """Put a run file into a folder, and say in its ledger that it was written so."""
     path = folder / "runs" / name
-    path.chmod(0o644)
     path.unlink()
     path.write_bytes(content)
-    length, digest = len(content), _native.digest(content)
-    lines, link = [], ""
-    for entry in ledger.parse(path, (folder / ledger.FILE_NAME).read_bytes()).entries:
-        kept: ledger.Entry = entry
-        if isinstance(entry, ledger.Run) and f"{entry.run}.parquet" == name:
-            kept = msgspec.structs.replace(entry, bytes=length, digest=digest)
-        text, link = ledger.line(kept, link)
-        lines.append(text)
-    (folder / ledger.FILE_NAME).unlink()
-    (folder / ledger.FILE_NAME).write_bytes(b"".join(lines))
+    prove_again(folder)
 
 
 def looked_at(folder: Path) -> tuple[str, float, int]:
@@ -202,27 +192,81 @@ def test_a_file_made_by_hand_is_taken_where_it_makes_sense(
     """So it is what is wrong with the others that they are refused for."""
     name = _named(folder, run)
     shutil.copytree(folder, tmp_path / "copy")
-    said_to_be_whole(tmp_path / "copy", name, run.made({}))
+    replaced(tmp_path / "copy", name, run.made({}))
     assert looked_at(tmp_path / "copy")[0] == "it was taken"
 
 
 def test_a_hundred_hostile_files_are_refused_at_once(
     folder: Path, run: Run, tmp_path: Path
 ) -> None:
-    name, made = _named(folder, run), cases(run)
+    made = cases(run)
     assert len(made) >= 100
-    wrong = []
-    for number, (what, content) in enumerate(made.items()):
-        copy = tmp_path / str(number)
-        shutil.copytree(folder, copy)
-        said_to_be_whole(copy, name, content)
-        said, cpu_s, memory_bytes = looked_at(copy)
-        if not said.startswith("refused") or cpu_s > CPU_S or memory_bytes > MEMORY_BYTES:
-            wrong.append(f"{what}: {said}, {cpu_s:.2f} s, {memory_bytes >> 20} MiB")
-        shutil.rmtree(copy)
-    assert not wrong, "\n".join(wrong)
+    name = _named(folder, run)
+    wrong = [_taken(folder, name, tmp_path / "copy", *case) for case in made.items()]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+def _taken(folder: Path, name: str, copy: Path, what: str, content: bytes) -> str:
+    """Say what is wrong with how a run file is refused."""
+    shutil.copytree(folder, copy)
+    replaced(copy, name, content)
+    said, cpu_s, memory_bytes = looked_at(copy)
+    shutil.rmtree(copy)
+    if said.startswith("refused") and cpu_s <= CPU_S and memory_bytes <= MEMORY_BYTES:
+        return ""
+    return f"{what}: {said}, {cpu_s:.2f} s, {memory_bytes >> 20} MiB"
 
 
 def _named(folder: Path, run: Run) -> str:
     (path,) = (p for p in (folder / "runs").iterdir() if p.read_bytes() == run.content)
     return path.name
+
+
+# Logs of jobs over physical addresses
+
+
+@pytest.fixture(scope="module")
+def of_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("jobs")
+    options = ("--scale", "quick", "--only", "oc0", "-q")
+    done = uflip("run", "sim:dfc", *options, "--out", root / "r")
+    assert done.code == 0, done.err
+    redacted_copy(root / "r", root / "copy")
+    return root / "copy"
+
+
+def _table(like: pa.Table, rows: int, names: list[str], groups: int = 1) -> bytes:
+    """A log of zeros as we write them: a few bytes for hundreds of numbers."""
+    zeros = pa.array(np.zeros(rows, np.uint64))
+    schema = pa.schema(
+        [pa.field(name, pa.uint64(), nullable=False) for name in names], like.schema.metadata
+    )
+    table = pa.table([zeros] * len(names), schema=schema)
+    sink = io.BytesIO()
+    how: dict[str, Any] = {"use_dictionary": False, "compression": "none"}
+    how |= {"column_encoding": "DELTA_BINARY_PACKED", "write_statistics": False}
+    with pq.ParquetWriter(sink, schema, **how) as writer:
+        for _ in range(groups):
+            writer.write_table(table)
+    return sink.getvalue()
+
+
+def test_what_a_log_declares_is_held_against_limits_before_it_is_read(
+    of_jobs: Path, tmp_path: Path
+) -> None:
+    path = min((of_jobs / "runs").iterdir(), key=lambda path: path.stat().st_size)
+    like = pq.read_table(path)
+    names = like.column_names
+    causes = [f"cause_{number}" for number in range(64 - len(names))]
+    made = {
+        "34 million numbers": _table(like, (34 << 20) // len(names), names),
+        "34 million in 64 columns": _table(like, (34 << 20) // 64, names + causes),
+        "34 million in one": _table(like, 34 << 20, names[:1]),
+        "31 million in one": _table(like, 31 << 20, names[:1]),
+        "31 million numbers": _table(like, (31 << 20) // len(names), names),
+        "65 columns": _table(like, 4, [*names, *causes, "one"]),
+        "5,000 groups": _table(like, 1, names, 5000),
+        "no rows": _table(like, 0, names),
+    }
+    wrong = [_taken(of_jobs, path.name, tmp_path / "copy", *case) for case in made.items()]
+    assert not any(wrong), "\n".join(filter(None, wrong))

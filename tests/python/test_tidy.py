@@ -70,8 +70,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "microbench", "oc", "play", "report", "results", "stats", "sweeping", "units",
     },
     "site": {
-        "_native", "benchmarks", "choices", "data", "durability", "errors", "hints", "profiles",
-        "report", "results", "session", "units", "web",
+        "_native", "benchmarks", "choices", "data", "device", "durability", "errors", "executors",
+        "hints", "profiles", "report", "results", "session", "units", "web",
     },
     "play": {
         "_native", "choices", "data", "device", "ends", "errors", "experiment", "methodology",

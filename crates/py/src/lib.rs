@@ -49,7 +49,8 @@ mod _native {
     use crate::serve::{Listener, serve};
     #[pymodule_export]
     use crate::trace::{
-        Trace, check_traces, digest, digest_files, read_inside, read_metadata, read_trace,
+        Trace, check_traces, digest, digest_files, read_inside, read_metadata, read_specification,
+        read_trace,
     };
 
     #[pymodule_init]

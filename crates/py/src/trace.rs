@@ -235,6 +235,12 @@ pub fn read_metadata(py: Python<'_>, path: &str) -> Option<String> {
     py.detach(|| uflip_store::read_metadata(Path::new(path)))
 }
 
+/// The specification that a run file says to be of; None if it says none.
+#[pyfunction]
+pub fn read_specification(py: Python<'_>, path: &str) -> Option<String> {
+    py.detach(|| uflip_store::read_specification(Path::new(path)))
+}
+
 /// Why each file is no trace that makes sense; None where it is one.
 #[pyfunction]
 pub fn check_traces(py: Python<'_>, paths: Vec<String>) -> Vec<Option<String>> {

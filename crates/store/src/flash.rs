@@ -25,15 +25,14 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{AddressStatus, Error, ErrorKind, FlashOp, Ppa, Result};
 use uflip_engine::flash::{FlashOutcome, FlashTrace, WearLog};
 
-use crate::KEY_RUN;
 use crate::columns::ColumnData;
 use crate::contain::contained;
 use crate::digest::Digest;
 use crate::read::{Table, read_table};
 use crate::write::write_columns;
+use crate::{KEY_JOB, KEY_RUN};
 
 const KEY_VERSION: &str = "uflip.flash_table_version";
-const KEY_JOB: &str = "uflip.job";
 const KEY_WEAR: &str = "uflip.flash_wear";
 /// Version of the table.
 const VERSION: &str = "2";

@@ -42,7 +42,7 @@ pub use flash::{
     flash_column, flash_column_names, read_flash_table, write_flash_csv, write_flash_table,
 };
 pub use inside::{Inside, read_inside, write_inside};
-pub use read::{check_traces, read_metadata, read_trace};
+pub use read::{check_traces, read_metadata, read_specification, read_trace};
 pub use spool::Spool;
 pub use stored::StoredTrace;
 pub use table::write_table;
@@ -63,6 +63,8 @@ const FIRST_VERSION: &str = "1";
 const KEY_VERSION: &str = "uflip.trace_version";
 const KEY_PATTERN: &str = "uflip.pattern";
 const KEY_RUN: &str = "uflip.run";
+/// The job over physical addresses, in the place of a pattern.
+const KEY_JOB: &str = "uflip.job";
 /// How a run came to its length, where it found that itself; a reader may do without.
 const KEY_ENDED: &str = "uflip.ended";
 

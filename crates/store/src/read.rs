@@ -28,8 +28,8 @@ use crate::groups::{BEFORE_CAUSES, Groups, Source, only_value};
 use crate::stored::StoredTrace;
 use crate::write::{Kind, LISTED, trace_kinds};
 use crate::{
-    EARLIER_VERSIONS, FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_PATTERN,
-    KEY_RUN, KEY_VERSION, TRACE_VERSION, gaps, open, pages,
+    EARLIER_VERSIONS, FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB,
+    KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, gaps, open, pages,
 };
 
 /// A stored pattern is complete, so it is checked against a device without an end.
@@ -53,6 +53,13 @@ pub(crate) const PACKED_VALUES: u64 = 128;
 const GROUP_ROWS: i64 = 1 << 20;
 /// ... and at most so many bytes a value, with what stands around it.
 const VALUE_BYTES: u64 = 10;
+
+/// A table is read into memory as a whole, so one that nobody vouches for may not declare more than so many
+/// values (256 MiB), in so many bytes and groups: two million commands of a job, where a folder that somebody
+/// sent has some ten thousand.
+const TABLE_VALUES: u64 = 32 << 20;
+const TABLE_BYTES: u64 = 128 << 20;
+const TABLE_GROUPS: usize = 4096;
 
 /// Read the trace in `path` and the metadata that it was written with. With `expected`, its length
 /// [bytes] and digest are these, or nothing of it is interpreted.
@@ -113,10 +120,21 @@ pub fn check_traces(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<()>> {
 /// The metadata that a trace was written with, whatever else is in its file; `None` if it has none.
 #[must_use]
 pub fn read_metadata(path: &Path) -> Option<String> {
+    said_at_the_end(path, KEY_RUN)
+}
+
+/// The specification that a trace, or the log of a job, says to be of (JSON); nothing of it is checked,
+/// and the numbers are not read. `None` if it says none.
+#[must_use]
+pub fn read_specification(path: &Path) -> Option<String> {
+    said_at_the_end(path, KEY_PATTERN).or_else(|| said_at_the_end(path, KEY_JOB))
+}
+
+fn said_at_the_end(path: &Path, key: &str) -> Option<String> {
     let (mut file, length) = open::regular(path).ok()?;
     let footer = footer(&mut file, length).ok()?;
     let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer)).ok()?.ok()?;
-    value(metadata.file_metadata(), KEY_RUN)
+    value(metadata.file_metadata(), key)
 }
 
 /// What keeps a file from being read.
@@ -202,6 +220,26 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
     let longest = (rows * columns * VALUE_BYTES).saturating_add(2 * FOOTER + length / 2);
     if length > longest {
         return Err(format!("{length} bytes for {rows} rows"));
+    }
+    Ok(())
+}
+
+/// An error where a table declares more than is read into memory, or its rows in two ways.
+fn check_table(metadata: &ParquetMetaData) -> std::result::Result<(), String> {
+    let (file, groups) = (metadata.file_metadata(), metadata.row_groups());
+    let rows = groups.iter().try_fold(0i64, |sum, group| sum.checked_add(group.num_rows()));
+    if rows != Some(file.num_rows()) {
+        return Err(format!("{} rows, of which its groups have others", file.num_rows()));
+    }
+    let columns = file.schema_descr().num_columns();
+    let values = (file.num_rows() as u64).saturating_mul(columns as u64);
+    if groups.len() > TABLE_GROUPS || values > TABLE_VALUES {
+        return Err(format!(
+            "{columns} columns of {} rows in {} groups, where a table has at most {TABLE_VALUES} \
+             values in {TABLE_GROUPS} groups",
+            file.num_rows(),
+            groups.len()
+        ));
     }
     Ok(())
 }
@@ -333,12 +371,16 @@ impl Table {
     }
 }
 
-/// Read a whole table into memory, with the same care as a trace.
+/// Read a whole table into memory, with the same care as a trace; without `expected` no more than
+/// [`TABLE_VALUES`].
 pub(crate) fn read_table(
     path: &Path,
     expected: Option<&Digest>,
 ) -> std::result::Result<Table, String> {
     let (mut file, length) = open::regular(path)?;
+    if expected.is_none() && length > TABLE_BYTES {
+        return Err(format!("{length} bytes, where a table has at most {TABLE_BYTES}"));
+    }
     check(&mut file, length, expected)?;
     let content = Content::from(open::bytes(&mut file, 0, length)?);
     if expected.is_some() {
@@ -352,6 +394,9 @@ pub(crate) fn read_table(
             return Err("pages that are packed, as those of a trace are".to_owned());
         }
         let metadata = reader.metadata().file_metadata();
+        if expected.is_none() {
+            check_table(reader.metadata())?;
+        }
         let rows = usize::try_from(metadata.num_rows()).map_err(|error| error.to_string())?;
         let columns = read_columns(&content, &reader).map_err(|error| error.to_string())?;
         Ok(Table { metadata: metadata.clone(), columns, rows })

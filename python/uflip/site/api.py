@@ -173,14 +173,27 @@ def summary(session: SessionOf, who: Who, request: Request, result: str) -> Resp
 
 
 @router.get("/results/{result}/files/{digest}")
-def file(session: SessionOf, who: Who, request: Request, result: str, digest: str) -> FileResponse:
-    """A file of a result; ranges are answered, so that a download can go on."""
+def file(session: SessionOf, who: Who, request: Request, result: str, digest: str) -> Response:
+    """A file of a result; ranges are answered, so that a download can go on.
+
+    It never changes: its digest is its ETag, and who has it is told so (304).
+    """
     found = browse.result(session, who, result)
     if digest not in {each.digest for each in found.files}:
         raise AbsentError("This result has no such file", where=digest[:80])
+    # Whoever keeps a copy asks whether it may still be seen: a result can be withdrawn.
+    headers = {"ETag": f'"{digest}"', "Cache-Control": "private, no-cache"}
+    if _has(request, digest):
+        return Response(status_code=304, headers=headers)
     site = site_of(request)
     site.blobs.fetch([digest])
-    return FileResponse(site.blobs.path(digest), media_type="application/octet-stream")
+    path = site.blobs.path(digest)
+    return FileResponse(path, media_type="application/octet-stream", headers=headers)
+
+
+def _has(request: Request, digest: str) -> bool:
+    said = request.headers.get("if-none-match", "").split(",")
+    return any(each.strip().removeprefix("W/") in ("*", f'"{digest}"') for each in said)
 
 
 @router.post("/results/{result}/publish")

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -17,6 +18,7 @@ from uflip.errors import (
     UnavailableError,
     UsageError,
 )
+from uflip.executors import Threads, on_all, using
 from uflip.results.place import made_beside, refuse_existing
 from uflip.site.offer import Offered, check_names
 from uflip.site.parts import Missing, bodies, packed
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
+AT_ONCE = 8
+"""Files that are fetched together: most are short, and each waits for the network and the disk."""
 KINDS: dict[str, type[UflipError]] = {
     "usage": UsageError,
     "refused": RefusedError,
@@ -224,26 +228,32 @@ class Client:
         found = self._ask("GET", f"results/{result}")
         with made_beside(out) as hidden:
             (hidden / manifest.RUNS).mkdir()
-            for each in found["files"]:
-                path = hidden / _checked(each["path"])
-                self._fetch(f"results/{result}/files/{each['digest']}", path, each["digest"])
+            offered = [Offered(e["path"], e["digest"], e["bytes"]) for e in found["files"]]
+            with using(Threads(AT_ONCE, patient=True)):
+                on_all(partial(self._fetch, result, hidden), offered)
         return out
 
-    def _fetch(self, address: str, path: Path, digest: str) -> None:
-        summed = hashlib.sha256()
+    def _fetch(self, result: str, folder: Path, offered: Offered) -> None:
+        summed, length = hashlib.sha256(), 0
+        path = folder / _checked(offered.path)
+        address = f"results/{result}/files/{offered.digest}"
         with self._speaking(), self._http.stream("GET", address) as answer, path.open("xb") as file:
             if answer.is_error:
                 answer.read()
                 raise self._error(answer)
             for part in answer.iter_bytes(1 << 20):
+                length += len(part)
+                if length > offered.bytes:
+                    break
                 summed.update(part)
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        if summed.hexdigest() != digest:
+        if (length, summed.hexdigest()) != (offered.bytes, offered.digest):
             raise ResultsError(
-                "A file is not what the site says it is", where=path.name, got=summed.hexdigest(),
-                allowed=digest, action="fetch it again",
+                "A file is not what the site says it is", where=path.name,
+                got=f"{summed.hexdigest()}, {length} bytes",
+                allowed=f"{offered.digest}, {offered.bytes} bytes", action="fetch it again",
             )  # fmt: skip
 
     def _ask(self, method: str, address: str, **how: Any) -> Any:

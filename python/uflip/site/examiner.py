@@ -3,8 +3,8 @@
     python -m uflip.site.examiner FOLDER
 
 Nothing that came along is believed: files are held against the ledger, every run against what is
-possible, and summary and row are computed from the traces. Printed is what the database keeps, as
-JSON, or the error in its parts.
+possible and what was planned, and summary and row are computed from the traces. Printed is what the
+database keeps, as JSON, or the error in its parts.
 """
 
 import json
@@ -12,55 +12,22 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING
 
 import msgspec
+from pydantic import ValidationError
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
+from uflip.site.said import DeviceSaid, Examined, Kept
+
+if TYPE_CHECKING:
+    from uflip.data.summary import Summary
+    from uflip.results import Results
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 300
 """What the longest benchmark takes many times over; what takes longer is no result."""
-
-
-class DeviceSaid(TypedDict):
-    """What devices are told apart by."""
-
-    kind: str
-    model: str
-    capacity_bytes: int
-
-
-class RowSaid(TypedDict):
-    """What a row of `uflip.site.tables.Result` has from a folder."""
-
-    folder_id: str
-    created_utc: str
-    uflip_version: str
-    firmware: str
-    scale: str
-    state: str
-    durability: str
-    status: str
-    runs: int
-    experiments: int
-    known: int
-    warnings: int
-    sr_ms: float | None
-    rr_ms: float | None
-    sw_ms: float | None
-    rw_ms: float | None
-    cells: list[str] | None
-    device_class: str | None
-
-
-class Examined(TypedDict):
-    """What a folder says."""
-
-    device: DeviceSaid
-    row: RowSaid
-    summary: Table
 
 
 PARTS = ("what", "where", "got", "allowed", "action")
@@ -98,8 +65,7 @@ def examine(folder: Path) -> Examined:
         ) from error
     if "error" in said:
         raise ResultsError(**said["error"])
-    found: Examined = said
-    return found
+    return Examined.model_validate(said)
 
 
 def look(folder: Path) -> Examined:
@@ -113,12 +79,10 @@ def look(folder: Path) -> Examined:
     from uflip import _native
     from uflip.benchmarks import summary
     from uflip.data import manifest
-    from uflip.data.document import plain
-    from uflip.hints.classes import classify
     from uflip.results import Results
     from uflip.results.flash_file import check_logs
     from uflip.results.proof import examine as prove
-    from uflip.web.listing import of_summary
+    from uflip.site import planned
 
     proof = prove(folder)
     unproven = [verdict for verdict in proof.verdicts if verdict.state != "proven"]
@@ -142,6 +106,7 @@ def look(folder: Path) -> Examined:
                 got=problem,
                 action="submit the folder as `uflip run` wrote it",
             )
+    planned.check(folder, kept)
     results = Results.load(folder)
     if kept.status not in ("complete", "interrupted"):
         raise ResultsError(
@@ -160,46 +125,67 @@ def look(folder: Path) -> Examined:
             got=str(error)[:200],
             action="submit the folder as `uflip run` wrote it",
         ) from error
+    return _said(results, document)
+
+
+def _said(results: "Results", document: "Summary") -> Examined:
+    from uflip.data.document import plain
+    from uflip.hints.classes import classify
+    from uflip.web.listing import of_summary
+
+    kept = results.manifest
     said, device = of_summary(document), kept.device
     means, row = said["baselines_ms"] or {}, document["key_characteristics"]
-    return {
-        "device": {
-            "kind": device.kind,
-            "model": device.model or device.kind,
-            "capacity_bytes": device.capacity_bytes,
-        },
-        "row": {
-            "folder_id": kept.folder_id or "",
-            "created_utc": kept.created_utc,
-            "uflip_version": kept.uflip_version,
-            "firmware": device.firmware,
-            "scale": kept.scale,
-            "state": kept.state.state,
-            "durability": kept.durability or "",
-            "status": kept.status,
-            "runs": len(results.runs),
-            "experiments": said["experiments"],
-            "known": said["known"],
-            "warnings": len(results.warnings),
-            "sr_ms": means.get("SR"),
-            "rr_ms": means.get("RR"),
-            "sw_ms": means.get("SW"),
-            "rw_ms": means.get("RW"),
-            "cells": said["cells"],
-            "device_class": None if row is None else classify(row).name,
-        },
-        "summary": plain(document),
-    }
+    try:
+        return Examined(
+            device=DeviceSaid(
+                kind=device.kind,
+                model=device.model or device.kind,
+                capacity_bytes=device.capacity_bytes,
+            ),
+            row=Kept(
+                folder_id=kept.folder_id or "",
+                created_utc=kept.created_utc,
+                uflip_version=kept.uflip_version,
+                firmware=device.firmware,
+                scale=kept.scale,
+                state=kept.state.state,
+                durability=kept.durability or "",
+                status=kept.status,
+                runs=len(results.runs),
+                experiments=said["experiments"],
+                known=said["known"],
+                warnings=len(results.warnings),
+                sr_ms=means.get("SR"),
+                rr_ms=means.get("RR"),
+                sw_ms=means.get("SW"),
+                rw_ms=means.get("RW"),
+                cells=said["cells"],
+                device_class=None if row is None else classify(row).name,
+            ),
+            summary=plain(document),
+        )
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ResultsError(
+            "No site can keep what these results say of themselves",
+            where=f"manifest.json, {'.'.join(map(str, wrong['loc']))}",
+            got=str(wrong["input"])[:200],
+            allowed=wrong["msg"],
+            action="submit the folder as `uflip run` wrote it",
+        ) from error
 
 
 def _main(folder: Path) -> None:
-    said: Examined | dict[str, dict[str, str]]
+    said: Table
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
-        said = look(folder)
+        said = look(folder).model_dump()
     except UflipError as error:
-        said = {"error": {part: str(getattr(error, part) or "") for part in PARTS}}
+        # Where the site keeps it is nobody's business.
+        parts = {part: str(getattr(error, part) or "") for part in PARTS}
+        said = {"error": {part: text.replace(f"{folder}/", "") for part, text in parts.items()}}
     except MemoryError:
         said = {"error": {"what": "The results take more memory than there is for them"}}
     # At once: some at a time takes many times as long.

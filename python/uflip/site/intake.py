@@ -30,9 +30,10 @@ from uflip.results.beginning import utc_now
 from uflip.site import publishing
 from uflip.site.accounts import note
 from uflip.site.blobs import Blobs
-from uflip.site.examiner import DeviceSaid, Examined, examine
+from uflip.site.examiner import examine
 from uflip.site.offer import Offered, check_names, result_id
 from uflip.site.parts import Part
+from uflip.site.said import DeviceSaid, Examined
 from uflip.site.tables import (
     AbsentError,
     Account,
@@ -217,7 +218,7 @@ class Intake:
         """Make the row of a result; False if it is there, None if its device came just now."""
         try:
             with self._sessions.begin() as session:
-                device = device_of(session, found["device"])
+                device = device_of(session, found.device)
                 session.add(
                     Result(
                         id=result,
@@ -225,9 +226,9 @@ class Intake:
                         device=device,
                         submitted_utc=utc_now(),
                         bytes=sum(each.bytes for each in files),
-                        words=words_of(device.model, found["row"]["firmware"], result),
+                        words=words_of(device.model, found.row.firmware, result),
                         files=[File(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
-                        **found["row"],
+                        **found.row.model_dump(),
                     )
                 )
                 note(session, account.name, "submit", result)
@@ -250,7 +251,7 @@ class Intake:
         try:
             self._blobs.assemble(being_made, files)
             found = examine(being_made)
-            packed = gzip.compress(json.dumps(found["summary"]).encode(), mtime=0)
+            packed = gzip.compress(json.dumps(found.summary).encode(), mtime=0)
             (being_made / SUMMARY).write_bytes(packed)
             atomic.fsync_directory(being_made)
             folder = self._blobs.folders / result
@@ -334,15 +335,16 @@ def _claimed(session: "Session", digests: set[str]) -> set[str]:
 
 def device_of(session: "Session", said: DeviceSaid) -> Device:
     """Find a device, or make it."""
-    where = [getattr(Device, name) == value for name, value in said.items()]
+    fields = said.model_dump()
+    where = [getattr(Device, name) == value for name, value in fields.items()]
     found = session.scalar(select(Device).where(*where))
     if found is not None:
         return found
-    stem = re.sub(r"[^a-z0-9]+", "-", said["model"].lower()).strip("-")[:90] or "device"
+    stem = re.sub(r"[^a-z0-9]+", "-", said.model.lower()).strip("-")[:90] or "device"
     number, slug = 1, stem
     while session.scalar(select(func.count()).where(Device.slug == slug)):
         number += 1
         slug = f"{stem}-{number}"
-    made = Device(slug=slug, **said)
+    made = Device(slug=slug, **fields)
     session.add(made)
     return made

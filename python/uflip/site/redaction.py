@@ -16,6 +16,7 @@ from uflip.data import ledger, manifest
 from uflip.data.device import Details, DeviceInfo
 from uflip.data.document import Table
 from uflip.data.manifest import Manifest
+from uflip.errors import ResultsError
 from uflip.results import Results
 from uflip.results.files import Files
 from uflip.results.proof import examine
@@ -77,6 +78,14 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
         If it is no result folder, or a file of it is not what was written.
     """
     Results.load(folder)
+    if not (folder / ledger.FILE_NAME).exists():
+        raise ResultsError(
+            "Nothing proves these results",
+            where=str(folder / ledger.FILE_NAME),
+            got="no ledger: the folder is of an older version, or has lost it",
+            allowed="a folder whose ledger proves every file",
+            action="measure again with this version of uflip",
+        )
     (out / manifest.RUNS).mkdir(parents=True)
     for name in (manifest.FILE_NAME, ledger.FILE_NAME):
         shutil.copyfile(folder / name, out / name)

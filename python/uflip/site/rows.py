@@ -10,14 +10,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Row, Select, select
 
+from uflip.site.said import Said
 from uflip.site.tables import Account, Device, Result
 
 FIRST_CELL = 4
 """Of Table 3: those before are the means, which rows have as numbers."""
 
 
-class ResultRow(BaseModel):
-    """A result as lists show it; times in milliseconds and UTC, the last six as in Table 3."""
+class Named(BaseModel):
+    """Which result it is, of which device, and by whom."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -26,26 +27,15 @@ class ResultRow(BaseModel):
     device_slug: str
     kind: str
     capacity_bytes: int
-    firmware: str
-    created_utc: str
     submitted_utc: str
     published_utc: str | None
     submitted_by: str
-    uflip_version: str
-    device_class: str | None
-    scale: str
-    state: str
-    durability: str
-    status: str
-    runs: int
-    experiments: int
-    known: int
-    warnings: int
-    sr_ms: float | None
-    rr_ms: float | None
-    sw_ms: float | None
-    rw_ms: float | None
     bytes: int
+
+
+class ResultRow(Said, Named):
+    """A result as lists show it; times in milliseconds and UTC, the last six as in Table 3."""
+
     pause: str | None = None
     locality: str | None = None
     partitions: str | None = None
@@ -69,11 +59,9 @@ def results() -> Select[Any]:
     """Select the rows of all results, with their devices and owners, in no order."""
     columns: tuple[Any, ...] = (
         Result.id, Device.model.label("device"), Device.slug.label("device_slug"), Device.kind,
-        Device.capacity_bytes, Result.firmware, Result.created_utc, Result.submitted_utc,
-        Result.published_utc, Account.name.label("submitted_by"), Result.uflip_version,
-        Result.device_class, Result.scale, Result.state, Result.durability, Result.status,
-        Result.runs, Result.experiments, Result.known, Result.warnings, Result.sr_ms, Result.rr_ms,
-        Result.sw_ms, Result.rw_ms, Result.bytes, Result.cells,
+        Device.capacity_bytes, Result.submitted_utc, Result.published_utc,
+        Account.name.label("submitted_by"), Result.bytes, Result.cells,
+        *(getattr(Result, name) for name in Said.model_fields),
     )  # fmt: skip
     return (
         select(*columns)
