@@ -1,16 +1,18 @@
-//! A fingerprint of the simulator's source. A snapshot continues as the device that was saved would
-//! have only where it is read by the very same simulator, so its version holds this fingerprint.
+//! A fingerprint of the simulator's code: what was computed with one is computed again only with the very
+//! same code. Comments, and how lines are broken, are no part of it.
 
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
+use std::str::Chars;
 
 fn main() {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for folder in ["src", "../core/src"] {
         println!("cargo:rerun-if-changed={folder}");
         for file in files_below(Path::new(folder)) {
-            let bytes = std::fs::read(&file).expect("a source file can be read");
+            let text = std::fs::read_to_string(&file).expect("a source file can be read");
             // FNV-1a: a few lines, the same everywhere, and no crate to build first.
-            for byte in file.to_string_lossy().bytes().chain(bytes) {
+            for byte in file.to_string_lossy().bytes().chain(code(&text).bytes()) {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
         }
@@ -18,10 +20,120 @@ fn main() {
     println!("cargo:rustc-env=UFLIP_SIM_FINGERPRINT={hash:016x}");
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+/// All files in a folder and those in it.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a source folder can be read");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
     paths.sort();
     let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
     paths.into_iter().flat_map(below).collect()
+}
+
+/// The code of a source file without its comments, and with one blank for any space. What is in quotes stays.
+pub fn code(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(next) = rest.next() {
+        match (next, rest.peek()) {
+            ('/', Some('/')) => {
+                rest.by_ref().find(|c| *c == '\n');
+                blank(&mut out);
+            }
+            ('/', Some('*')) => {
+                skip_block(&mut rest);
+                blank(&mut out);
+            }
+            ('"', _) => {
+                let raw = is_raw(&out);
+                quoted(&mut out, &mut rest, 0, raw);
+            }
+            ('#', _) if is_raw(&out) => {
+                let mut hashes = 1;
+                out.push('#');
+                while rest.next_if_eq(&'#').is_some() {
+                    hashes += 1;
+                    out.push('#');
+                }
+                if rest.next_if_eq(&'"').is_some() {
+                    quoted(&mut out, &mut rest, hashes, true);
+                }
+            }
+            ('\'', _) => character(&mut out, &mut rest),
+            (c, _) if c.is_whitespace() => blank(&mut out),
+            (c, _) => out.push(c),
+        }
+    }
+    out.trim().to_owned()
+}
+
+fn blank(out: &mut String) {
+    if !out.ends_with(' ') {
+        out.push(' ');
+    }
+}
+
+/// Whether the letter just before begins a text without escapes: an `r` that ends no name.
+fn is_raw(out: &str) -> bool {
+    let mut before = out.chars().rev();
+    let letter = before.next() == Some('r');
+    let name = before.find(|c| *c != 'b').is_some_and(|c| c.is_alphanumeric() || c == '_');
+    letter && !name
+}
+
+/// Nested comments end with the outermost.
+fn skip_block(rest: &mut Peekable<Chars<'_>>) {
+    rest.next();
+    let mut depth = 1;
+    while depth > 0 {
+        match (rest.next(), rest.peek()) {
+            (Some('/'), Some('*')) => {
+                rest.next();
+                depth += 1;
+            }
+            (Some('*'), Some('/')) => {
+                rest.next();
+                depth -= 1;
+            }
+            (Some(_), _) => {}
+            (None, _) => return,
+        }
+    }
+}
+
+/// A text up to its closing quote, behind which a raw one has as many `#` as before it.
+fn quoted(out: &mut String, rest: &mut Peekable<Chars<'_>>, hashes: usize, raw: bool) {
+    out.push('"');
+    while let Some(c) = rest.next() {
+        out.push(c);
+        if c == '\\' && !raw {
+            out.extend(rest.next());
+        } else if c == '"' {
+            let mut found = 0;
+            while found < hashes && rest.next_if_eq(&'#').is_some() {
+                out.push('#');
+                found += 1;
+            }
+            if found == hashes {
+                return;
+            }
+        }
+    }
+}
+
+/// A character in quotes, or the name of a lifetime.
+fn character(out: &mut String, rest: &mut Peekable<Chars<'_>>) {
+    out.push('\'');
+    let Some(first) = rest.next() else { return };
+    out.push(first);
+    if first == '\\' {
+        out.extend(rest.next());
+        for c in rest.by_ref() {
+            out.push(c);
+            if c == '\'' {
+                return;
+            }
+        }
+    } else if rest.next_if_eq(&'\'').is_some() {
+        out.push('\'');
+    }
 }

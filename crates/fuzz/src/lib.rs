@@ -121,7 +121,7 @@ fn restore(data: &[u8]) -> bool {
     })
 }
 
-/// The file `data` with a version, lengths and sums that fit; see `crates/sim/src/snapshot.rs` for the
+/// The file `data` with a schema, lengths and sums that fit; see `crates/sim/src/device/snapshot.rs` for the
 /// form.
 #[must_use]
 pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
@@ -130,7 +130,7 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     let rest = data.get(FIXED..)?;
     let (header, state) = rest.split_at_checked(usize::try_from(number(8)?).ok()?)?;
     let mut header: serde_json::Value = serde_json::from_slice(header).ok()?;
-    *header.get_mut("version")? = uflip_sim::snapshot::VERSION.into();
+    header.as_object_mut()?.insert("schema".into(), uflip_sim::snapshot::SCHEMA.into());
     let header = header.to_string();
     let mut sealed = b"uflipsim".to_vec();
     for part in [header.as_bytes(), state] {

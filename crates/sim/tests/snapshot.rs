@@ -50,17 +50,21 @@ fn a_file_of_another_kind_or_version_says_so() {
     let other = refused(folder.path(), DEMO.as_bytes());
     assert!(other.contains("not a snapshot"), "{other}");
 
-    // A whole file of another version: its header is changed together with its checksum.
+    // A whole file of another schema: its header is changed together with its checksum.
     let mut file = std::fs::read(saved(folder.path())).unwrap();
     let header_bytes = u64::from_le_bytes(file[8..16].try_into().unwrap()) as usize;
     let header = &mut file[40..40 + header_bytes];
-    let text = String::from_utf8(header.to_vec()).unwrap().replacen("0.1.0", "9.8.7", 1);
+    let text = String::from_utf8(header.to_vec()).unwrap();
+    let own = format!("\"schema\":{}", snapshot::SCHEMA);
+    assert!(text.contains(&own), "{text}");
+    let text = text.replacen(&own, "\"schema\":9", 1);
     header.copy_from_slice(text.as_bytes());
     let sum = twox_hash::XxHash3_64::oneshot(header);
     file[16..24].copy_from_slice(&sum.to_le_bytes());
     let version = refused(folder.path(), &file);
     assert!(version.contains("another version"), "{version}");
-    assert!(version.contains("got: 9.8.7+") && version.contains(snapshot::VERSION), "{version}");
+    let of = snapshot::VERSION;
+    assert!(version.contains(&format!("got: schema 9, written by uflip {of}")), "{version}");
 }
 
 #[test]

@@ -157,6 +157,7 @@ impl SimDevice {
     pub(crate) fn header(&self) -> Header {
         let detail = |key: &str| self.info.details.get(key).cloned().unwrap_or_default();
         Header {
+            schema: crate::device::snapshot::SCHEMA,
             version: crate::device::snapshot::VERSION.into(),
             name: self.info.model.clone(),
             profile: detail("profile"),

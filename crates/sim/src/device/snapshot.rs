@@ -6,14 +6,17 @@
 //! 16   XXH3 of the header         u64
 //! 24   length of the state        u64
 //! 32   XXH3 of the state          u64
-//! 40   header: JSON               version, name, profile, history
+//! 40   header: JSON               schema, version, name, profile, history
 //!      state: postcard            map, blocks, NAND, policies, cache, clocks, generators, counters
 //! ```
 //!
 //! Every part of a device derives its form on disk, so that none can be forgotten; large arrays are
-//! bytes as they lie in memory. Whoever continues a restored device gets what the saved one would
-//! have given, so a file is read only by the version that wrote it: [`VERSION`] holds a fingerprint of
-//! the simulator's source. Everything is checked before anything is built.
+//! bytes as they lie in memory. What the state is made of has a number, [`SCHEMA`]: a file is read by every
+//! simulator with the same one, and says to another which version wrote it. Whoever continues a restored
+//! device gets what the saved one would have given where the code is the same; [`VERSION`] has a fingerprint
+//! of that. Everything is checked before anything is built.
+//!
+//! Schemas: 1, the first that has a number. `tests/data/schema-1.txt` has its types.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -29,7 +32,10 @@ use crate::collections::huge;
 use crate::config::Profile;
 use crate::device::SimDevice;
 
-/// Which simulators can read a file: those of this version, built from the same source.
+/// Which simulators can read a file: those whose devices are made of the same types. To be raised with every
+/// change of one that is part of a device, which `tests/schema.rs` finds.
+pub const SCHEMA: u32 = 1;
+/// Which simulator it is: two with the same text do the same, to the nanosecond.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SIM_FINGERPRINT"));
 
 const MAGIC: &[u8; 8] = b"uflipsim";
@@ -45,6 +51,9 @@ const HEADER_BYTES_MAX: u64 = 1 << 20;
 /// What a file says about the device in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Header {
+    /// Its [`SCHEMA`]; files that have none are older than the first.
+    #[serde(default)]
+    pub schema: u32,
     /// The [`VERSION`] that wrote it.
     pub version: String,
     /// What the device is called.
@@ -238,11 +247,11 @@ impl Opened {
         let bytes = self.read(FIXED_BYTES, self.header)?;
         let header: Header =
             serde_json::from_slice(&bytes).map_err(|error| self.damaged(&error.to_string()))?;
-        if header.version != VERSION {
+        if header.schema != SCHEMA {
             return Err(Error::new(ErrorKind::Results, "The snapshot is of another version")
                 .at(self.place())
-                .got(header.version)
-                .allowed(VERSION)
+                .got(format!("schema {}, written by uflip {}", header.schema, header.version))
+                .allowed(format!("schema {SCHEMA}, as uflip {VERSION} writes it"))
                 .action("make it again with this version, or use the one that made it"));
         }
         Ok(header)

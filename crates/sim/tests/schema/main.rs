@@ -1,0 +1,166 @@
+//! Which types a snapshot is made of: a change of one needs another [`snapshot::SCHEMA`], or what was saved
+//! yesterday is read today as something else.
+//!
+//! The types are written down as they are met in devices of every kind, some with I/Os under way:
+//! `data/schema-N.txt`. A device of schema 1 lies beside it.
+
+mod types;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, ErrorKind, Io, Mode, Nanos};
+use uflip_sim::{Profile, SimDevice, snapshot};
+
+const IOS: u64 = 400;
+/// Set to write the types down anew.
+const RENEW: &str = "UFLIP_RENEW_SCHEMA";
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// Shipped devices that can be made small, and what can be added to them.
+fn devices() -> Vec<SimDevice> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/uflip/profiles");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.retain(|file| !file.ends_with("dfc.toml"));
+    files.sort();
+    let mut made = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        for more in changes(name) {
+            // The smallest that the profile does not refuse.
+            let smallest = [24, 40, 64, 128, 256, 512, 640].iter().find_map(|blocks| {
+                let mut keys = json!({"blocks_per_die": blocks, "random_overwrites": 0.2});
+                keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                device(&text, &keys)
+            });
+            made.extend(smallest);
+        }
+    }
+    made
+}
+
+/// What is changed of a device, so that every policy, FTL and table is met.
+fn changes(name: &str) -> Vec<Value> {
+    let mut changes = vec![json!({})];
+    match name {
+        "demo" => changes.extend([
+            json!({"gc": "d_choices:4", "allocator": "most_free"}),
+            json!({"gc": "cost_benefit", "die_queue": "reads_first"}),
+            json!({"gc": "greedy_window:4", "separate_streams": true}),
+            json!({"gc": "random", "write_cache_bytes": 1 << 20}),
+            json!({"gc": "greedy", "allocator": "die_first"}),
+            json!({"gc": "spare_shares"}),
+            json!({"buses": 1, "bus_bytes_per_s": 400_000_000}),
+            json!({"planes_per_die": 2}),
+        ]),
+        "fast-1gb" => {
+            changes = vec![
+                json!({"log_blocks": 16}),
+                json!({"ftl": "bast", "log_blocks": 16}),
+                json!({"ftl": "superblock", "log_blocks": 16}),
+            ];
+        }
+        _ => {}
+    }
+    changes
+}
+
+fn device(text: &str, keys: &Value) -> Option<SimDevice> {
+    let profile = Profile::parse(text, "profile.toml", &keys.to_string());
+    SimDevice::new("small", profile.ok()?).ok()
+}
+
+/// Let a device do something, and leave it in the middle of that.
+fn use_it(device: &mut SimDevice) {
+    let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes.0);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    for number in 0..IOS {
+        let size = sector * (1 + uniform(&mut rng, 16)).min(capacity / sector);
+        let offset = sector * uniform(&mut rng, (capacity - size) / sector + 1);
+        let mode = if uniform(&mut rng, 3) == 0 { Mode::Read } else { Mode::Write };
+        let io = Io { offset: Bytes(offset), size: Bytes(size), mode, stream: 0 };
+        // A zone takes writes in order only.
+        if device.submit(&io).is_err() {
+            return;
+        }
+        while number % 8 == 7
+            && number + 1 < IOS
+            && device.next_completion(Nanos(u64::MAX)).is_some()
+        {
+            if device.complete().is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn types() -> String {
+    let mut met = BTreeSet::new();
+    let made = devices();
+    assert!(made.len() > 20, "{} devices", made.len());
+    for mut device in made {
+        types::write_down(&device, &mut met);
+        use_it(&mut device);
+        types::write_down(&device, &mut met);
+    }
+    // What happened to be empty says nothing.
+    met.retain(|line| !line.contains("<>") && !line.ends_with(": Option"));
+    met.into_iter().map(|line| line + "\n").collect()
+}
+
+#[test]
+fn the_types_are_those_of_the_schema() {
+    let path = data(&format!("schema-{}.txt", snapshot::SCHEMA));
+    let now = types();
+    if std::env::var_os(RENEW).is_some() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (written.lines().collect(), now.lines().collect());
+    let list =
+        |lines: Vec<&&str>| lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
+    assert!(
+        old == new,
+        "a device is made of other types than {} says:\nno more{}\nnew{}\nRaise SCHEMA in device/snapshot.rs, \
+         and write the types of the new one down with {RENEW}=1. Where no type has changed, and devices only \
+         came to have what they did not have before, the number may stay.",
+        path.display(),
+        list(old.difference(&new).collect()),
+        list(new.difference(&old).collect()),
+    );
+}
+
+/// With another schema it is refused with its own number; see `snapshot.rs`.
+#[test]
+fn a_file_of_this_schema_is_read_whatever_wrote_it() {
+    let path = data("schema-1.snapshot");
+    if snapshot::SCHEMA != 1 {
+        let error = SimDevice::restore(&path).expect_err("of another schema");
+        assert_eq!(error.kind(), ErrorKind::Results);
+        assert!(error.to_string().contains("schema 1, written by uflip 0.1.0+"), "{error}");
+        return;
+    }
+    if std::env::var_os(RENEW).is_some() {
+        let text = include_str!("../../../../python/uflip/profiles/demo.toml");
+        let mut small = device(text, &json!({"blocks_per_die": 24})).unwrap();
+        use_it(&mut small);
+        let _ = std::fs::remove_file(&path);
+        small.save(&path).unwrap();
+    }
+    let mut device = SimDevice::restore(&path).unwrap();
+    let mut ended = 0;
+    while device.next_completion(Nanos(u64::MAX)).is_some() {
+        device.complete().unwrap();
+        ended += 1;
+    }
+    assert_eq!(ended, 8, "I/Os that were under way when it was saved");
+    assert!(device.counters().unwrap().host_pages_written > 0);
+}

@@ -1,0 +1,278 @@
+//! A serializer that writes down of what a value is made, and not the value.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::rc::Rc;
+
+use serde::Serialize;
+use serde::ser::{
+    Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
+};
+
+/// Write down every type that `value` has: `Struct.3.field: type`, `Enum::2.Variant: type`.
+pub fn write_down(value: &impl Serialize, met: &mut BTreeSet<String>) {
+    let lines = Rc::new(RefCell::new(std::mem::take(met)));
+    value.serialize(Types { lines: Rc::clone(&lines) }).expect("nothing is refused");
+    *met = lines.take();
+}
+
+#[derive(Clone)]
+struct Types {
+    lines: Rc<RefCell<BTreeSet<String>>>,
+}
+
+impl Types {
+    fn of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, Refused> {
+        value.serialize(self.clone())
+    }
+
+    fn line(&self, line: String) {
+        self.lines.borrow_mut().insert(line);
+    }
+
+    fn parts(&self, of: String, whole: String) -> Parts {
+        Parts { types: self.clone(), of, whole, count: 0, inner: BTreeSet::new() }
+    }
+}
+
+/// What no device has.
+#[derive(Debug)]
+struct Refused(String);
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl serde::ser::Error for Refused {
+    fn custom<T: Display>(text: T) -> Refused {
+        Refused(text.to_string())
+    }
+}
+
+/// A value of several parts, of which the name of the whole is the type.
+struct Parts {
+    types: Types,
+    /// What its parts are written down under; empty where they make the type.
+    of: String,
+    whole: String,
+    count: usize,
+    inner: BTreeSet<String>,
+}
+
+impl Parts {
+    fn part<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Refused> {
+        let part = self.types.of(value)?;
+        if self.of.is_empty() {
+            self.inner.insert(part);
+        } else {
+            let point = if name.is_empty() { "" } else { "." };
+            self.types.line(format!("{}.{}{point}{name}: {part}", self.of, self.count));
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    fn named(self) -> Result<String, Refused> {
+        if !self.of.is_empty() {
+            return Ok(self.whole);
+        }
+        let inner: Vec<String> = self.inner.into_iter().collect();
+        Ok(format!("{}<{}>", self.whole, inner.join(" | ")))
+    }
+}
+
+macro_rules! plain {
+    ($($method:ident: $type:ty),+ $(,)?) => {
+        $(fn $method(self, _: $type) -> Result<String, Refused> {
+            Ok(stringify!($type).into())
+        })+
+    };
+}
+
+impl Serializer for Types {
+    type Ok = String;
+    type Error = Refused;
+    type SerializeSeq = Parts;
+    type SerializeTuple = Parts;
+    type SerializeTupleStruct = Parts;
+    type SerializeTupleVariant = Parts;
+    type SerializeMap = Parts;
+    type SerializeStruct = Parts;
+    type SerializeStructVariant = Parts;
+
+    plain! {
+        serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
+        serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
+        serialize_u128: u128, serialize_f32: f32, serialize_f64: f64, serialize_char: char,
+        serialize_str: &str, serialize_bytes: &[u8],
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
+    fn serialize_none(self) -> Result<String, Refused> {
+        Ok("Option".into())
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<String, Refused> {
+        Ok(format!("Option<{}>", self.of(value)?))
+    }
+
+    fn serialize_unit(self) -> Result<String, Refused> {
+        Ok("()".into())
+    }
+
+    fn serialize_unit_struct(self, name: &'static str) -> Result<String, Refused> {
+        Ok(name.into())
+    }
+
+    fn serialize_unit_variant(self, of: &str, at: u32, name: &str) -> Result<String, Refused> {
+        self.line(format!("{of}::{at}.{name}"));
+        Ok(of.into())
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<String, Refused> {
+        let inner = self.of(value)?;
+        self.line(format!("{name}: {inner}"));
+        Ok(name.into())
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        of: &'static str,
+        at: u32,
+        name: &'static str,
+        value: &T,
+    ) -> Result<String, Refused> {
+        let inner = self.of(value)?;
+        self.line(format!("{of}::{at}.{name}: {inner}"));
+        Ok(of.into())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Parts, Refused> {
+        Ok(self.parts(String::new(), "Vec".into()))
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<Parts, Refused> {
+        Ok(self.parts(String::new(), format!("tuple{length}")))
+    }
+
+    fn serialize_tuple_struct(self, name: &'static str, _: usize) -> Result<Parts, Refused> {
+        Ok(self.parts(name.into(), name.into()))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        of: &'static str,
+        at: u32,
+        name: &'static str,
+        _: usize,
+    ) -> Result<Parts, Refused> {
+        Ok(self.parts(format!("{of}::{at}.{name}"), of.into()))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Parts, Refused> {
+        Ok(self.parts(String::new(), "Map".into()))
+    }
+
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Parts, Refused> {
+        Ok(self.parts(name.into(), name.into()))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        of: &'static str,
+        at: u32,
+        name: &'static str,
+        _: usize,
+    ) -> Result<Parts, Refused> {
+        Ok(self.parts(format!("{of}::{at}.{name}"), of.into()))
+    }
+}
+
+macro_rules! elements {
+    ($($trait:ident::$method:ident),+ $(,)?) => {
+        $(impl $trait for Parts {
+            type Ok = String;
+            type Error = Refused;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+                self.part("", value)
+            }
+
+            fn end(self) -> Result<String, Refused> {
+                self.named()
+            }
+        })+
+    };
+}
+
+elements! {
+    SerializeSeq::serialize_element, SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field, SerializeTupleVariant::serialize_field,
+}
+
+impl SerializeStruct for Parts {
+    type Ok = String;
+    type Error = Refused;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), Refused> {
+        self.part(name, value)
+    }
+
+    fn end(self) -> Result<String, Refused> {
+        self.named()
+    }
+}
+
+impl SerializeStructVariant for Parts {
+    type Ok = String;
+    type Error = Refused;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), Refused> {
+        self.part(name, value)
+    }
+
+    fn end(self) -> Result<String, Refused> {
+        self.named()
+    }
+}
+
+impl SerializeMap for Parts {
+    type Ok = String;
+    type Error = Refused;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+        self.part("", key)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        if self.count == 0 {
+            return Err(Refused::custom("a value without a key"));
+        }
+        self.part("", value)
+    }
+
+    fn end(self) -> Result<String, Refused> {
+        self.named()
+    }
+}
