@@ -1,6 +1,6 @@
 """`uflip oc`: the benchmark of open-channel devices, and single jobs over physical addresses."""
 
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -264,9 +264,10 @@ def _print_job(job: "Job", found: "OneJob") -> None:
     )
     every = (("reads", found.reads), ("writes", found.writes), ("erases", found.erases))
     rows = [
-        (word, f"{times.count:,}", *(f"{value:.3f}" for value in astuple(times)[1:]))
+        (word, f"{count:,}", *(f"{value:.3f}" for value in shown))
         for word, times in every
         if times is not None
+        for count, *shown in [times.values()]
     ]
     echo()
     echo_table(("[ms]", "commands", "mean", "p5", "p50", "p95", "p99", "max"), rows)

@@ -1,8 +1,7 @@
 """The four micro-benchmarks of uFLIP-OC, one after the other, on one device."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import cast
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,19 +29,6 @@ class Measured:
     oc2: dict[str, Scaling] | None
     oc3: Oc3 | None
     order: list[str] | None = None
-
-
-@dataclass(frozen=True)
-class Times:
-    """Response times of an operation: how many, and statistics [ms]."""
-
-    count: int
-    mean_ms: float
-    p5_ms: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    max_ms: float
 
 
 def layout(place: Place, names: Sequence[str]) -> list[PlannedRun]:
@@ -127,24 +113,20 @@ def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> dict[str, 
         name: {
             "mb_per_s": throughput[name],
             "failed": series.failed,
-            "reads": _plain(times_summary(series, READ)),
-            "writes": _plain(times_summary(series, WRITE)),
+            "reads": times_summary(series, READ),
+            "writes": times_summary(series, WRITE),
         }
         for name, series in mixes.items()
     }
 
 
-def _plain(times: Times | None) -> OpTimes | None:
-    return None if times is None else cast(OpTimes, asdict(times))
-
-
-def times_summary(series: Series, op: int) -> Times | None:
+def times_summary(series: Series, op: int) -> OpTimes | None:
     """Summarise the response times of an operation; None without any."""
     times = series.times(op)
     if not len(times):
         return None
     p5, p50, p95, p99 = np.percentile(times, [5, 50, 95, 99])
-    return Times(
+    return OpTimes(
         count=len(times),
         mean_ms=float(times.mean()),
         p5_ms=float(p5),

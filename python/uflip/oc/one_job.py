@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip import _native
+from uflip.data.open_channel import OpTimes
 from uflip.microbench.open_channel.series import ERASE, READ, WRITE, Series, mb_per_s
-from uflip.oc.benchmark import Times, times_summary
+from uflip.oc.benchmark import times_summary
 
 OPERATIONS = ("read", "write", "erase")
 """Words of the numbers in the column `op`."""
@@ -39,7 +40,7 @@ class OneJob:
         How many.
     mb_per_s, commands_per_s : float
         Throughput.
-    reads, writes, erases : Times or None
+    reads, writes, erases : OpTimes or None
         Response times; None without any.
     failed : int
         Commands of which an address failed.
@@ -53,9 +54,9 @@ class OneJob:
     commands: int
     mb_per_s: float
     commands_per_s: float
-    reads: Times | None
-    writes: Times | None
-    erases: Times | None
+    reads: OpTimes | None
+    writes: OpTimes | None
+    erases: OpTimes | None
     failed: int
     failures: dict[str, int]
     first_failure: Failure | None

@@ -1,7 +1,6 @@
 """The report of an open-channel device: one page of HTML with everything in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 
 import numpy as np
 
@@ -246,10 +245,10 @@ def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -
             times = times_summary(series, op)
             if times is None:
                 continue
-            _, *shown = astuple(times)
+            count, *shown = times.values()
             rows.append((
                 f"{mix}, {word}",
-                f"{times.count:,}",
+                f"{count:,}",
                 *(f"{value:.3f}" for value in shown),
                 f"{throughput[mix]:.2f}",
             ))  # fmt: skip
