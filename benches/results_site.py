@@ -6,13 +6,15 @@ its own process: they turn the pages of the list from the first on, filter it, s
 at devices and at the table of all. Printed are medians, 95th percentiles and the most memory that
 the server had. SQLite has 10,000 results; PostgreSQL, where the URL of an empty database is given,
 100,000. With `--submit` a benchmark of a thousand runs is made, submitted to both, published: how
-long until it is verified and to be seen.
+long until it is verified and to be seen, and how long to fetch it again. What is printed first is how busy
+the machine is.
 """
 
 import argparse
 import hashlib
 import html
 import json
+import os
 import random
 import re
 import subprocess
@@ -170,6 +172,11 @@ def submit(url: str, token: str, benchmark: Path) -> None:
     assert made["new"]
     runs = httpx.get(f"{url}/api/v1/results/{made['id']}").raise_for_status().json()["runs"]
     print(f"submission of {runs} runs, verified and published: {taken:.1f} s")
+    with tempfile.TemporaryDirectory() as scratch:
+        begun = time.perf_counter()
+        command = [*UFLIP, "pull", url, made["id"], "--out", f"{scratch}/pulled"]
+        subprocess.run(command, check=True, capture_output=True)
+    print(f"the same fetched: {time.perf_counter() - begun:.1f} s")
 
 
 def main() -> None:
@@ -178,6 +185,7 @@ def main() -> None:
     parser.add_argument("--database", help="of PostgreSQL: empty")
     parser.add_argument("--submit", action="store_true")
     given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as scratch:
         benchmark = Path(scratch) / "benchmark" if given.submit else None
         if benchmark is not None:

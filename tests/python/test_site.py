@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -21,12 +22,13 @@ from uflip.errors import InterruptedRun
 from uflip.methodology.events import RunFinished
 from uflip.profiles import profile_names
 from uflip.results import Results
+from uflip.site import pages
 from uflip.site import seed as seeding
-from uflip.site.app import Rate
+from uflip.site.app import Rate, application
 from uflip.site.database import open_database
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
-from uflip.site.tables import Base, Result
+from uflip.site.tables import Audit, Base, Result
 
 DEVICE = "sim:demo?blocks_per_die=64"
 SUBMITTER = "submitter"
@@ -379,6 +381,79 @@ def test_every_route_answers_every_role_as_it_must(server: SiteServer, folder: P
     assert admin.delete(f"/api/v1/results/{private['id']}").status_code == 204
     stranger = httpx.get(f"{server.url}/api/v1/results", headers={"Authorization": "Bearer no"})
     assert stranger.status_code == 403
+
+
+PARAMETERS = {"slug": "device_slug", "name": "id", "digest": "digest", "result": "id"}
+
+
+def test_no_page_shows_anybody_what_is_not_published(
+    server: SiteServer, folder: Path, tmp_path: Path
+) -> None:
+    """Every address beside the API, the explorer's too, for every role."""
+    private = submit(server, folder, who="owner")
+    known = server.client("owner").get(f"/api/v1/results/{private['id']}").json()
+    for name, role in (("reader", "reader"), ("other", "submitter"), ("admin", "admin")):
+        server.token(name, role)
+    run = next(each["path"] for each in known["files"] if "runs/" in each["path"])
+    asked = {
+        "key": private["id"], "keys": f"{private['id']},{private['id']}", "q": private["id"],
+        "run": Path(run).stem, "from": 0, "to": 100, "width": 100, "height": 100,
+    }  # fmt: skip
+    addresses = _pages(tmp_path, known)
+    assert len(addresses) > 20
+
+    def shown(who: str | None) -> set[str]:
+        answers = {each: server.client(who).get(each, params=asked) for each in addresses}
+        assert {each.status_code for each in answers.values()} <= {200, 400, 404}
+        # An address may be repeated; what only this result has may not.
+        mine = (known["submitted_utc"], "0001-", f"results/{private['id']}")
+        good = {path: answer.text for path, answer in answers.items() if answer.status_code == 200}
+        return {path for path, text in good.items() if any(each in text for each in mine)}
+
+    everybody = (None, "reader", "other", "owner", "admin")
+    assert [shown(who) for who in everybody] == [set()] * len(everybody)
+    owner = server.client("owner")
+    assert owner.post(f"/api/v1/results/{private['id']}/publish").status_code == 200
+    assert len(shown(None)) > 2, "it is by these words that it would have been found"
+    assert owner.post(f"/api/v1/results/{private['id']}/withdraw").status_code == 200
+    assert [shown(who) for who in everybody] == [set()] * len(everybody)
+    assert owner.delete(f"/api/v1/results/{private['id']}").status_code == 204
+
+
+def _pages(scratch: Path, known: dict[str, Any]) -> list[str]:
+    """List what the application answers beside the API, with this result in the addresses."""
+    site = open_site(scratch / "another")
+    doors: Any = application(site)
+    routes = [*doors._app.routes, *pages.router.routes]
+    # What is included as a whole has no path: the API, which has its matrix above, and the pages.
+    paths = {each.path for each in routes if hasattr(each, "path")}
+    site.close()
+    filled = [re.sub(r"\{(\w+)[^}]*\}", lambda m: str(known[PARAMETERS[m[1]]]), p) for p in paths]
+    return sorted(filled)
+
+
+def test_the_audit_log_says_who_did_what(tmp_path: Path, folder: Path) -> None:
+    with site_server(tmp_path / "site") as made:
+        result = submit(made, folder, "--publish", who="alice")["id"]
+        made.token("root", "admin")
+        address = f"/api/v1/results/{result}"
+        assert made.client("alice").post(f"{address}/withdraw").status_code == 200
+        assert made.client("root").delete(address).status_code == 204
+        assert uflip("site", "token", made.folder, "alice", "--revoke").code == 0
+        site = open_site(made.folder)
+        with site.sessions() as session:
+            rows = session.query(Audit).order_by(Audit.id)
+            said = [(each.account, each.action, each.what) for each in rows]
+        site.close()
+    assert said == [
+        ("alice", "token", "submitter"),
+        ("alice", "submit", result),
+        ("alice", "publish", result),
+        ("root", "token", "admin"),
+        ("alice", "withdraw", result),
+        ("root", "delete", result),
+        ("alice", "revoke", "submitter"),
+    ]
 
 
 def _upload_of_owner(server: SiteServer) -> str:
