@@ -3,12 +3,16 @@
 Printed are, for threads, processes and Dask's workers: how much quicker two are than one on a sweep
 (1.0 is twice as quick), how long tasks of `S` seconds take beside what they must, and what a task
 that does nothing takes. The more else the machine does, the worse the numbers: its load is printed,
-too. With `--kill-every S` a worker is killed so often while Dask sweeps, and rows are compared.
+and first of all what it gives: how much quicker than one are two programs that share the points and
+know nothing of each other. With `--kill-every S` a worker is killed so often while Dask sweeps, and
+rows are compared.
 """
 
 import argparse
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from uflip.device import cache
-from uflip.executors import Executor, Processes, Threads, cluster, on_all, using
+from uflip.executors import Executor, Here, Processes, Threads, cluster, on_all, using
 from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, sweep
 
@@ -55,9 +59,52 @@ def swept(points: int, ios: int) -> Any:
     return sweep(URL, writes, {"spare_factor": Range(0.1, 0.5)}, sample=Sample("lhs", points))
 
 
+def apart(programs: int, points: int, ios: int) -> float:
+    """Return how long programs take that have as many points each, and all is loaded [s]."""
+    command = [sys.executable, __file__, "--alone", "--points", str(points // programs)]
+    started = [
+        subprocess.Popen(
+            [*command, "--ios", str(ios)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(programs)
+    ]
+    for each in started:
+        assert each.stdout is not None
+        each.stdout.readline()
+    began = time.perf_counter()
+    for each in started:
+        assert each.stdin is not None
+        each.stdin.close()
+    for each in started:
+        each.wait()
+    return time.perf_counter() - began
+
+
+def alone(points: int, ios: int) -> None:
+    """One of these programs: it says when it is ready, and begins when nobody says more."""
+    with using(Here()):
+        swept(4, ios)
+        print("ready", flush=True)
+        sys.stdin.read()
+        swept(points, ios)
+    os._exit(0)  # what is left of it is no point's
+
+
 def waited(duration_s: float, _point: int) -> None:
     """Take so long, and no processor."""
     time.sleep(duration_s)
+
+
+def ceiling(points: int, ios: int) -> None:
+    """Print how much quicker two are where no executor is at work."""
+    one, two = [], []
+    for _ in range(ROUNDS):
+        one.append(apart(1, points, ios))
+        two.append(apart(2, points, ios))
+    print(
+        f"{'apart':10} {points} points: 1 program {min(one):.1f} s, 2 programs {min(two):.1f} s, "
+        f"efficiency {min(one) / min(two) / 2:.2f}"
+    )
 
 
 def measure(kind: str, points: int, ios: int, duration_s: float) -> None:
@@ -119,9 +166,15 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--kill-every", type=float, default=0.0)
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.alone:
+        with cache.switched_off():
+            alone(given.points, given.ios)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with cache.switched_off():
+        if given.kinds:
+            ceiling(given.points, given.ios)
         for kind in given.kinds:
             measure(kind, given.points, given.ios, given.seconds)
         if given.kill_every:

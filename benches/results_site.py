@@ -6,8 +6,7 @@ its own process: they turn the pages of the list from the first on, filter it, s
 at devices and at the table of all. Printed are medians, 95th percentiles and the most memory that
 the server had. SQLite has 10,000 results; PostgreSQL, where the URL of an empty database is given,
 100,000. With `--submit` a benchmark of a thousand runs is made, submitted to both, published: how
-long until it is verified and to be seen, and how long to fetch it again. What is printed first is how busy
-the machine is.
+long until it is verified and to be seen, and how long to fetch it again. Printed first is the load.
 """
 
 import argparse

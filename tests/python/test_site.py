@@ -300,6 +300,19 @@ def test_a_folder_without_a_ledger_is_not_sent() -> None:
     assert (done.code, "no ledger" in done.err) == (5, True), done.err
 
 
+def test_what_would_be_sent_is_shown_and_nothing_is(tmp_path: Path) -> None:
+    target = tmp_path / "drive.bin"
+    result = benchmark(tmp_path / "r", f"file:{target}", "--size", "16MiB", "--buffered")
+    files = len([*(result / "runs").iterdir()]) + 2
+    # Nobody listens there.
+    said = uflip("submit", result, "http://127.0.0.1:1", "--dry-run")
+    assert said.code == 0, said.err
+    assert said.out.startswith(f"{files} files, ")
+    assert f"device.url: file:{target}" in said.out
+    assert said.out.endswith("nothing was sent\n")
+    assert uflip("submit", result, "http://127.0.0.1:1").code == 6
+
+
 def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: Path) -> None:
     made = submit(server, folder, "--publish", who="keeper")
     address = f"/api/v1/results/{made['id']}"

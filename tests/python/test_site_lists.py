@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from alembic import command
 from alembic.config import Config
 from site_server import postgres
 from sqlalchemy import create_engine, insert, select, text
 
-from uflip.site import browse, paging, publishing
+from uflip.site import browse, pages, paging, publishing
 from uflip.site.accounts import new_token
 from uflip.site.database import MIGRATIONS
 from uflip.site.site import Site, open_site
@@ -232,6 +233,21 @@ def test_the_table_of_devices_follows_what_is_published(many: Filled) -> None:
         assert browse.count_devices(session) == len(expected)
         sizes = [each.capacity_bytes for each in browse.devices(session, "-capacity", "", "").rows]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_the_page_of_a_device_says_how_far_equal_conditions_spread(many: Filled) -> None:
+    with many.site.sessions() as session:
+        device, seen = browse.device(session, None, many.devices[3]["slug"])
+        found = pages._spread(seen)
+    mine = [r for r in many.rows if r["device_id"] == device.id and r["published_utc"]]
+    frame = pd.DataFrame(mine).groupby(["state", "durability"])
+    names = ["sr_ms", "rr_ms", "sw_ms", "rw_ms"]
+    least, most = frame[names].min(), frame[names].max()
+    assert [(each.state, each.durability) for each in found] == [*frame.groups]
+    for each in found:
+        key = (each.state, each.durability)
+        assert each.results == len(frame.get_group(key))
+        assert each.cells == [(least.loc[key, name], most.loc[key, name]) for name in names]
 
 
 def test_a_device_is_gone_with_its_last_result(many: Filled) -> None:

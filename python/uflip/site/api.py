@@ -178,8 +178,7 @@ def file(session: SessionOf, who: Who, request: Request, result: str, digest: st
 
     It never changes: its digest is its ETag, and who has it is told so (304).
     """
-    found = browse.result(session, who, result)
-    if digest not in {each.digest for each in found.files}:
+    if not browse.has_file(session, browse.result(session, who, result), digest):
         raise AbsentError("This result has no such file", where=digest[:80])
     # Whoever keeps a copy asks whether it may still be seen: a result can be withdrawn.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "private, no-cache"}

@@ -8,7 +8,7 @@ from sqlalchemy import Row, Select, func, select
 
 from uflip.site import rows
 from uflip.site.paging import Order, Page, order_named, page, place_at
-from uflip.site.tables import AbsentError, Account, Device, Result
+from uflip.site.tables import AbsentError, Account, Device, File, Result
 from uflip.site.wanted import SORTS, Wanted, matching, seen_by
 
 if TYPE_CHECKING:
@@ -102,6 +102,12 @@ def result(session: "Session", who: Account | None, name: str) -> Result:
 def row(session: "Session", result: Result) -> Row[Any]:
     """Return the row of a result."""
     return session.execute(rows.results().where(Result.id == result.id)).one()
+
+
+def has_file(session: "Session", result: Result, digest: str) -> bool:
+    """Whether a file of this content is one of a result; of a thousand, no other is looked at."""
+    mine = select(File.path).where(File.result_id == result.id, File.digest == digest)
+    return session.scalar(mine.limit(1)) is not None
 
 
 def devices(session: "Session", sort: str, after: str, before: str) -> Page:
