@@ -18,7 +18,17 @@ from command_line import uflip
 
 from uflip.device import cache
 from uflip.errors import DeviceError, UnavailableError, UsageError
-from uflip.executors import Executor, Here, Processes, Threads, cluster, each, on_all, using
+from uflip.executors import (
+    Executor,
+    Here,
+    Processes,
+    Threads,
+    cluster,
+    each,
+    on_all,
+    scheduler,
+    using,
+)
 from uflip.executors.bundles import Bundles
 from uflip.executors.work import Work
 from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
@@ -218,7 +228,7 @@ def test_a_worker_that_dask_gives_up_is_started_anew(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """So it is with one that is killed again while it starts, on a busy machine."""
-    monkeypatch.setitem(cluster.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
+    monkeypatch.setitem(scheduler.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
     monkeypatch.setattr(cluster, "LOOK_S", 0.5)
     monkeypatch.setattr(cluster, "NO_WORKER_S", 30.0)
     with cluster.local(2) as both, using(both):
@@ -226,7 +236,10 @@ def test_a_worker_that_dask_gives_up_is_started_anew(
             folder = tmp_path / str(number)
             folder.mkdir()
             assert on_all(partial(tasks.die_once, folder, os.getpid()), range(12)) == [*range(12)]
-        assert len({*on_all(tasks.own_pid, range(400))}) == 2
+        for _ in range(100):
+            if len({*on_all(tasks.own_pid, range(100))}) == 2:
+                return
+    raise AssertionError("one of the two was not started again")
 
 
 def test_a_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

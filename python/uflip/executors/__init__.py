@@ -5,6 +5,7 @@
 `threads`     on this machine, in this process: native calls release the interpreter's lock
 `processes`   on this machine, in processes: for work that holds it
 `cluster`     Dask's workers, here or on other machines (`pip install 'uflip[cluster]'`)
+`scheduler`   how Dask's scheduler is spoken to, for `cluster`
 `news`        what work tells while it lasts
 `running`     `on_all`: results in the order of the points; `using`: who carries out
 

@@ -26,6 +26,7 @@ from uflip import ends
 from uflip.errors import UnavailableError
 from uflip.executors.bundles import Bundles
 from uflip.executors.executor import Result, killed
+from uflip.executors.scheduler import CLOSE_S, address_of, client_of, library, no_worker
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,26 +34,11 @@ if TYPE_CHECKING:
 # So many tasks are with the scheduler at a time: enough for some hundred workers, and soon taken
 # back.
 WINDOW = 1024
-# How long to wait for a scheduler, for its first worker, and for any worker after the last is gone
-# [s]: nannies start a new one within seconds, machines within minutes.
-CONNECT_S, FIRST_WORKER_S, NO_WORKER_S = 10.0, 60.0, 120.0
+# How long to wait for the first worker of a scheduler, and for any after the last is gone [s]:
+# nannies start a new one within seconds, machines within minutes.
+FIRST_WORKER_S, NO_WORKER_S = 60.0, 120.0
 # How often to look for workers while nothing is over [s], and how long to sleep between two looks.
 LOOK_S, SLICE_S = 5.0, 0.1
-# How long processes that were started here may take to end [s].
-CLOSE_S = 10.0
-# Dask gives up a worker of `--workers` that is away for so long. Its own 15 s are over where one is
-# killed again while it starts. What was given up is started anew at the next look.
-AWAY = "60s"
-
-SETTINGS = {
-    # Looks into every thread a hundred times a second.
-    "distributed.worker.profile.enabled": False,
-    # Workers are gone with whoever started them.
-    "distributed.worker.daemon": True,
-    # Points may be devices in their state, some megabytes each.
-    "distributed.admin.large-graph-warning-threshold": "1 TB",
-    "distributed.deploy.lost-worker-timeout": AWAY,
-}
 
 
 class Cluster:
@@ -161,7 +147,7 @@ class Cluster:
             if self.workers and needed <= self.labels():
                 began = now
             elif now - began > NO_WORKER_S:
-                raise _no_worker(self._client, NO_WORKER_S, needed - self.labels())
+                raise no_worker(self._client, NO_WORKER_S, needed - self.labels())
         self._keep_complete()
         found: list[tuple[Future, Any]] = batch
         if any(future.cancelled() for future, _ in found):
@@ -177,7 +163,7 @@ class Cluster:
         if self._client.status not in {"running", "connecting"}:
             raise UnavailableError(
                 "The scheduler is gone",
-                where=_address(self._client),
+                where=address_of(self._client),
                 got=f"a connection that is {self._client.status}",
                 allowed="a scheduler that stays until everything is over",
                 action="start it again; a sweep with --data goes on where it stopped",
@@ -237,7 +223,7 @@ def local(workers: int) -> Iterator[Cluster]:
         Each with one thread.
     """
     with ExitStack() as stack:
-        distributed = stack.enter_context(_library())
+        distributed = stack.enter_context(library())
         folder = stack.enter_context(
             TemporaryDirectory(prefix="uflip-", ignore_cleanup_errors=True)
         )
@@ -253,7 +239,7 @@ def local(workers: int) -> Iterator[Cluster]:
             preload=["uflip.executors.beside"],
         )
         stack.callback(_closed, cluster)
-        client = stack.enter_context(_client(distributed, cluster))
+        client = stack.enter_context(client_of(distributed, cluster))
         yield Cluster(client, complete=partial(cluster.scale, workers))
 
 
@@ -271,31 +257,12 @@ def at(scheduler: str) -> Iterator[Cluster]:
     UnavailableError
         If it does not answer, or has no worker.
     """
-    with _library() as distributed, _client(distributed, scheduler) as client:
+    with library() as distributed, client_of(distributed, scheduler) as client:
         try:
             client.wait_for_workers(1, timeout=FIRST_WORKER_S)
         except TimeoutError:
-            raise _no_worker(client, FIRST_WORKER_S) from None
+            raise no_worker(client, FIRST_WORKER_S) from None
         yield Cluster(client, elsewhere=True)
-
-
-@contextmanager
-def _client(distributed: Any, where: Any) -> "Iterator[Client]":
-    try:
-        client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-        raise UnavailableError(
-            "The scheduler does not answer",
-            where="--scheduler",
-            got=f"{where}: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-            allowed="the address of a scheduler, as in tcp://host:8786",
-            action="start one with `dask scheduler`, and a `dask worker` on every machine",
-        ) from error
-    try:
-        yield client
-    finally:
-        with suppress(Exception):  # of a scheduler that is gone
-            client.close(timeout=CLOSE_S)
 
 
 def _files_in(folder: str) -> Any:
@@ -310,41 +277,6 @@ def _closed(cluster: Any) -> None:
         cluster.close(timeout=CLOSE_S)
 
 
-@contextmanager
-def _library() -> Iterator[Any]:
-    """Import Dask, with our settings until the block is left."""
-    try:
-        import dask
-        import distributed
-    except ImportError as error:
-        raise UnavailableError(
-            "A cluster needs Dask",
-            where="--workers, --scheduler",
-            got=f"no module {error.name}",
-            allowed="distributed, an optional library",
-            action="install it: pip install 'uflip[cluster]'",
-        ) from error
-    with dask.config.set(SETTINGS):
-        yield distributed
-
-
 def _needs(point: object) -> str:
     """Return the label that a point needs of its worker; empty: none."""
     return str(getattr(point, "needs", ""))
-
-
-def _no_worker(
-    client: "Client", seconds: float, labels: set[str] | frozenset[str] = frozenset()
-) -> UnavailableError:
-    with_label = f" with the label {min(labels)}" if labels else ""
-    return UnavailableError(
-        f"The scheduler has no worker{with_label}",
-        where=_address(client),
-        got=f"none for {seconds:.0f} s",
-        allowed="at least one",
-        action="start `dask worker` with this address on each machine that is to take part",
-    )
-
-
-def _address(client: "Client") -> str:
-    return str(getattr(client.scheduler, "address", "--scheduler"))
