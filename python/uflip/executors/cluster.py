@@ -84,10 +84,13 @@ class Cluster:
                         yield from zip(places, result.results, strict=True)
                         continue
                     error = result[1] if isinstance(result, tuple) else result
-                    if not future.cancelled() and not isinstance(error, KilledWorker):
+                    died = future.cancelled() or isinstance(error, KilledWorker)
+                    if isinstance(error, Exception) and not died:
                         raise error
+                    # Without an error a worker died that had the result: Dask would begin again.
+                    self._take_back([future])
                     if (place := bundles.died(places)) is not None:
-                        raise killed(points[place]) from error
+                        raise killed(points[place])
         finally:
             done.clear()
             self._take_back(list(at_work))
@@ -240,7 +243,7 @@ def local(workers: int) -> Iterator[Cluster]:
         )
         stack.callback(_closed, cluster)
         client = stack.enter_context(client_of(distributed, cluster))
-        yield Cluster(client, complete=partial(cluster.scale, workers))
+        yield Cluster(client, complete=partial(_complete, cluster, workers))
 
 
 @contextmanager
@@ -270,6 +273,19 @@ def _files_in(folder: str) -> Any:
     import dask
 
     return dask.config.set({"temporary-directory": folder})
+
+
+def _complete(cluster: Any, workers: int) -> None:
+    """Let there be so many again: Dask forgets those it gave up, and keeps those that failed."""
+    from distributed.core import Status
+
+    def forget() -> None:
+        for name, worker in [*cluster.workers.items()]:
+            if worker.status in {Status.closed, Status.failed}:
+                del cluster.workers[name]
+        cluster.scale(workers)
+
+    cluster.loop.add_callback(forget)  # the thread that changes them
 
 
 def _closed(cluster: Any) -> None:
