@@ -55,6 +55,8 @@ SOAK_SECONDS ?= 3600
 soak: .venv/dev.stamp  ## property tests at length, ten million operations on every merging FTL, random devices of every kind and changed snapshots, mutated files and command lines for an hour, libFuzzer for an hour; a failure prints the seed
 	PROPTEST_CASES=$(SOAK_CASES) cargo test --release --locked -q -p uflip-sim --lib
 	cargo test --release --locked -q -p uflip-sim --lib ten_million -- --ignored --nocapture
+	UFLIP_POWER_CUTS=$$((20 * $(SOAK_CASES))) UFLIP_POWER_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
+		cargo test --release --locked -q -p uflip-sim --lib wherever_power_is_cut -- --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zoned_disk.py

@@ -79,7 +79,8 @@ def test_the_command_prints_what_the_library_returns() -> None:
     ("device", "said"),
     [
         ("null", "simulated device"),
-        ("sim:mtron", "merging FTLs"),
+        ("sim:fast-1gb?compat=flashsim2010", "gives up data"),
+        ("sim:zns", "means nothing to this FTL"),
         ("sim:worn-mlc", "bad blocks"),
         ("sim:demo?cache_program=true", "power_loss_protection"),
         ("sim:demo?spare_read_bytes=0", "spare area"),

@@ -150,6 +150,11 @@ def _echo_one(loss: PowerLoss) -> None:
                 f"{format_duration_ns(recovery.erasing_ns)}, {recovery.blocks_erased} blocks",
             ),
             (
+                "  merging",
+                f"{format_duration_ns(recovery.merging_ns)}, {recovery.pages_merged} pages, "
+                f"{recovery.blocks_dropped} blocks",
+            ),
+            (
                 "  putting back",
                 f"{format_duration_ns(recovery.putting_back_ns)}, {recovery.pages_put_back} pages",
             ),

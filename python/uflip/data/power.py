@@ -38,11 +38,17 @@ class Recovery(Struct, frozen=True):
     """Time for spare areas and metadata pages [ns]."""
     erasing_ns: Count
     """Time for blocks that were half erased [ns]."""
+    merging_ns: Count
+    """Time to finish merges that were cut short, and to erase what nobody needs [ns]."""
     putting_back_ns: Count
     """Time for data that capacitors had saved [ns]."""
     spare_areas_read: Count
     metadata_pages_read: Count
     blocks_erased: Count
+    pages_merged: Count
+    """Pages that were copied for that."""
+    blocks_dropped: Count
+    """Blocks that were erased for that."""
     pages_put_back: Count
     pages_found: Count
     """Pages of the host that hold something."""

@@ -15,6 +15,7 @@ impl Profile {
             streams: self.streams.as_ref(),
             linear: self.linear.as_ref(),
             stripes: self.stripes.as_ref(),
+            durable: self.power_loss.is_some(),
         }
     }
 

@@ -30,8 +30,11 @@ impl Profile {
         let got = exactly.unwrap_or(0);
         let allowed = "no such key with [power_loss]: it gives up data anyway";
         found.refuse(exactly.is_some(), "relocate_exactly", &got, allowed);
-        let allowed = "\"page_map\" or \"dftl\" with [power_loss]: the maps of merging FTLs are not recovered";
-        found.refuse(self.merges(), "ftl", &self.ftl.ftl, allowed);
+        let kept = self.streams.as_ref().is_some_and(|streams| streams.rewrite_buffer);
+        let cached = self.cache.write_cache_bytes > 0;
+        let allowed =
+            "false with [power_loss] and a write cache: of two memories nobody says which is newer";
+        found.refuse(kept && cached, "rewrite_buffer", &kept, allowed);
         let wears = self.reliability.is_some();
         let allowed = "no [power_loss] with [reliability]: tables of bad blocks are not recovered";
         found.refuse(wears, "spare_read_bytes", &bytes, allowed);

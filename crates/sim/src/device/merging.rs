@@ -14,8 +14,10 @@
 use uflip_core::{Counters, Error};
 
 use crate::device::backend::{Backend, Hardware, Write};
+use crate::device::decided::{Written, keep};
 use crate::device::jobs::{Jobs, Line, Order, serve};
 use crate::device::token::{Target, Told};
+use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
@@ -25,7 +27,7 @@ use crate::ftl::{Merging, read_only};
 /// The FTL, and what it has planned.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
-    ftl: Merging,
+    pub(super) ftl: Merging,
     /// What it wants now; kept, so that nothing is allocated.
     #[serde(skip)]
     pub(super) plan: Plan,
@@ -38,7 +40,7 @@ pub(crate) struct Merged {
     /// Merges done beside the host.
     beside: u64,
     /// Whether a write to exactly where the last one went stays in memory.
-    buffers: bool,
+    pub(super) buffers: bool,
     /// Nothing does, for a host that wants its writes durable.
     /// Where the last write went, and whether memory has a newer version than the flash.
     last: Option<Extent>,
@@ -46,7 +48,10 @@ pub(crate) struct Merged {
     /// Pages that stayed in memory.
     absorbed: u64,
     /// A block has failed that nothing could replace: nothing is written any more.
-    read_only: bool,
+    pub(super) read_only: bool,
+    /// What is on flash, while no time passes, and whose versions are written; otherwise the timeline has it.
+    #[serde(skip)]
+    pub(super) contents: Option<(Box<Contents>, Origin)>,
 }
 
 impl Merged {
@@ -64,24 +69,17 @@ impl Merged {
             dirty: false,
             absorbed: 0,
             read_only: false,
+            contents: None,
         }
-    }
-
-    /// Do what is planned.
-    #[inline]
-    fn carry_out(&mut self, flash: &mut Flash) {
-        flash.carry_out(&mut self.plan);
-        self.read_only = flash.is_used_up();
     }
 
     /// Plan a read of `page`.
     #[inline]
-    fn plan_read(&mut self, page: Lpn, flash: &mut Flash) {
+    fn plan_read(&mut self, page: Lpn) {
         self.plan.clear();
         if let Some(from) = self.ftl.find(page, &mut self.plan) {
             self.plan.read(from);
         }
-        self.carry_out(flash);
     }
 
     /// Whether the page of a write stays in memory: the write before went to the same extent.
@@ -112,7 +110,7 @@ impl Merged {
         self.dirty = false;
         self.plan.clear();
         last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
-        self.carry_out(hardware.flash);
+        self.carry_out(Written::Kept(last), hardware);
         let target = target.map(|target| target.failed_if(self.read_only));
         let order = Order { ready, target, read_bytes: None };
         self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
@@ -128,10 +126,10 @@ impl Merged {
         self.plan.clear();
         let worked = self.ftl.reclaim(&mut self.plan);
         self.beside += self.plan.merges();
-        self.carry_out(hardware.flash);
+        self.carry_out(Written::Nothing, hardware);
         if !self.plan.is_timeless() {
             let order = Order { ready, target: None, read_bytes: None };
-            self.jobs.queue(&mut self.plan, order, Line::Beside, hardware);
+            self.jobs.queue(&mut self.plan, order, Merged::beside(hardware), hardware);
         }
         // What only puts books in order takes no time; the clock must go on all the same.
         worked.then_some(ready + 1)
@@ -139,7 +137,8 @@ impl Merged {
 
     /// Steps follow each other as long as the host leaves the device alone.
     fn go_on_beside(&mut self, mut at: u64, hardware: &mut Hardware<'_>) {
-        while at < self.idle_until && self.jobs.is_free(Line::Beside) {
+        let line = Merged::beside(hardware);
+        while at < self.idle_until && self.jobs.is_free(line) {
             match self.step(at, hardware) {
                 Some(next) => at = next,
                 None => self.idle_until = 0,
@@ -151,7 +150,7 @@ impl Merged {
     fn write_now(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
         self.plan.clear();
         self.ftl.write(page, extent, &mut self.plan);
-        self.carry_out(flash);
+        self.carry_out_now(Some(page), flash);
     }
 }
 
@@ -167,12 +166,17 @@ impl Backend for Merged {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) {
-        self.plan_read(page, hardware.flash);
+        self.plan_read(page);
+        self.carry_out(Written::Nothing, hardware);
         let failed = std::mem::take(&mut hardware.flash.read_failed);
         let target = target.failed_if(failed);
         let order = Order { ready: at, target: Some(target), read_bytes: Some(bytes) };
         match self.plan.only() {
-            Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
+            Some(command) => serve(command, 0, order, hardware),
+            // What a page of the map makes room for is programmed and erased in turn.
+            None if !self.plan.records().is_empty() => {
+                self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
+            }
             // Where nothing was ever written the controller answers alone, once it knows that.
             None => self.jobs.begin(&mut self.plan, order, hardware),
         }
@@ -188,16 +192,20 @@ impl Backend for Merged {
         if self.buffers {
             self.flush(ready, Some(&extent), None, hardware);
             if self.absorbs(&write) {
+                keep(page, target, hardware);
                 return hardware.events.end(ready, hardware.events.now(), target.op());
             }
         }
         self.plan.clear();
         self.ftl.write(page, &extent, &mut self.plan);
-        self.carry_out(hardware.flash);
+        self.carry_out(Written::Page(page, target), hardware);
         let target = target.failed_if(self.read_only);
         let order = Order { ready, target: Some(target), read_bytes: None };
+        let record = self.plan.records().first().copied().unwrap_or(0);
         match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
-            Some(command) => serve(command, order, &hardware.flash.geometry, hardware.events),
+            Some(command) => {
+                serve(command, record, order, hardware);
+            }
             None => self.jobs.queue(&mut self.plan, order, Line::Path, hardware),
         }
     }
@@ -265,7 +273,8 @@ impl Backend for Merged {
 
     #[inline]
     fn read_untimed(&mut self, page: Lpn, flash: &mut Flash) {
-        self.plan_read(page, flash);
+        self.plan_read(page);
+        self.carry_out_now(None, flash);
     }
 
     fn trim(&mut self, page: Lpn) {

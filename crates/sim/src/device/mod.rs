@@ -11,6 +11,7 @@ mod cache;
 mod cached;
 mod collector;
 mod contract;
+mod decided;
 mod describe;
 mod durable;
 mod flushing;
@@ -27,6 +28,7 @@ mod outage;
 mod paged;
 mod power;
 mod precondition;
+mod rebuild;
 mod recovery;
 mod scan;
 mod scrub;
@@ -57,6 +59,7 @@ use crate::device::interface::Interface;
 use crate::device::interrupts::Interrupts;
 use crate::device::snapshot::Header;
 use crate::device::token::Token;
+use crate::flash::contents::Origin;
 use crate::flash::make::Equipped;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
@@ -225,6 +228,7 @@ impl SimDevice {
         while self.events.next(u64::MAX).is_some() {}
         self.interface.rest();
         self.now = self.now.max(self.events.now());
+        self.lend_contents(Origin::Map);
         let SimDevice { backend, flash, cache, .. } = self;
         let applied = either!(backend, backend => {
             backend.end_untimed(flash);

@@ -15,8 +15,8 @@ use super::any::AnyBackend;
 use super::interface::Interface;
 use super::token::PageIdx;
 use crate::config::{CLOCK_END_NS, Profile, clock_ran_out};
-use crate::flash::contents::Contents;
-use crate::flash::geometry::Lpn;
+use crate::flash::contents::{Contents, Origin};
+use crate::flash::geometry::{Lpn, Place};
 use crate::timeline::Timeline;
 
 /// What a loss of power cost.
@@ -47,8 +47,14 @@ impl SimDevice {
         if profile.power_loss.is_none() {
             return;
         }
-        let AnyBackend::Paged(paged) = &self.backend else { return };
-        let contents = Contents::new(self.flash.geometry, paged.ftl().mapped_pages());
+        let pages = match &self.backend {
+            AnyBackend::Paged(paged) => paged.ftl().mapped_pages(),
+            AnyBackend::Merged(merged) => {
+                self.flash.geometry.shape().logical_pages + merged.ftl.map_pages()
+            }
+            AnyBackend::Zoned(_) => return,
+        };
+        let contents = Contents::new(self.flash.geometry, pages);
         self.events.keep_contents(Box::new(contents));
     }
 
@@ -69,6 +75,13 @@ impl SimDevice {
         }
     }
 
+    /// An FTL that merges writes down itself what it does without time: versions of this origin.
+    pub(super) fn lend_contents(&mut self, origin: Origin) {
+        if let AnyBackend::Merged(merged) = &mut self.backend {
+            merged.contents = self.events.contents.take().map(|contents| (contents, origin));
+        }
+    }
+
     /// What was done without time is on flash: versions that are `anew`, or those that were known.
     pub(super) fn settle_contents(&mut self, anew: bool) {
         let SimDevice { events, backend, flash, .. } = self;
@@ -76,6 +89,12 @@ impl SimDevice {
             let ftl = paged.ftl();
             let programmed = |block| flash.nand.programmed(block);
             contents.settle(ftl.mapped(), anew, programmed, |block| ftl.label(block));
+        }
+        if let AnyBackend::Merged(merged) = &mut self.backend
+            && let Some((mut contents, _)) = merged.contents.take()
+        {
+            contents.all_is_done();
+            self.events.keep_contents(contents);
         }
     }
 
@@ -142,9 +161,17 @@ impl SimDevice {
 
     /// The host's pages that hold nothing.
     fn unmapped(&self) -> Vec<Lpn> {
-        let AnyBackend::Paged(paged) = &self.backend else { return Vec::new() };
         let pages = (0..self.flash.geometry.shape().logical_pages).map(Lpn);
-        pages.filter(|page| paged.ftl().lookup(*page).is_none()).collect()
+        pages.filter(|page| self.place_of(*page).is_none()).collect()
+    }
+
+    /// Where a page of the host is, as its FTL knows places.
+    pub(super) fn place_of(&self, page: Lpn) -> Option<Place> {
+        match &self.backend {
+            AnyBackend::Paged(paged) => paged.ftl().lookup(page),
+            AnyBackend::Merged(merged) => merged.ftl.lookup(page),
+            AnyBackend::Zoned(_) => None,
+        }
     }
 
     /// Everything begins anew but the flash and the clock. Returns how many I/Os were under way.
@@ -168,8 +195,7 @@ impl SimDevice {
     #[must_use]
     pub fn version_of(&self, page: u32) -> Option<u64> {
         let contents = self.events.contents.as_ref()?;
-        let AnyBackend::Paged(paged) = &self.backend else { return None };
-        let at = paged.ftl().lookup(Lpn(page));
-        Some(at.map_or(0, |at| contents.version_at(at.page)))
+        let at = self.place_of(Lpn(page));
+        Some(at.map_or(0, |at| contents.version_at(page, at.page)))
     }
 }

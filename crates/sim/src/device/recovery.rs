@@ -20,10 +20,11 @@
 use uflip_core::{Error, Nanos, Result};
 
 use super::SimDevice;
-use super::any::AnyBackend;
+use super::any::{AnyBackend, either};
 use super::backend::Backend as _;
 use super::scan::Scan;
 use crate::config::{CLOCK_END_NS, Profile};
+use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::CollectMedia as _;
 use crate::ftl::Use;
@@ -44,6 +45,9 @@ pub struct Recovery {
     /// See `reading`.
     #[serde(rename = "erasing_ns")]
     pub erasing: Nanos,
+    /// See `reading`: merges that were cut short, and blocks that hold nothing that is needed.
+    #[serde(rename = "merging_ns")]
+    pub merging: Nanos,
     /// See `reading`.
     #[serde(rename = "putting_back_ns")]
     pub putting_back: Nanos,
@@ -53,6 +57,10 @@ pub struct Recovery {
     pub metadata_pages_read: u64,
     /// Blocks that had to be erased again.
     pub blocks_erased: u64,
+    /// Pages that were copied, and blocks that were erased, to have a state that the FTL goes on from.
+    pub pages_merged: u64,
+    /// See `pages_merged`.
+    pub blocks_dropped: u64,
     /// Pages of the host that were saved by capacitors and are put back.
     pub pages_put_back: u64,
     /// Pages of the host that hold something now.
@@ -72,67 +80,73 @@ impl SimDevice {
         let (began, read) = (self.now, scan.end);
         let erases = scan.erase_again();
         let erased = scan.end;
+        for (block, _) in &erases {
+            contents.erased_again(*block);
+        }
+        let rebuilt = self.rebuilt(&profile, &contents);
+        let steps = rebuilt.as_ref().map_or(Vec::new(), |(_, plan)| scan.carry_out(plan));
+        let merged = scan.end;
         let put_back = contents.take_saved();
         scan.put_back(put_back.len());
         let Scan { end: ready, spare_areas, metadata_pages, .. } = scan;
-        for (block, ..) in &erases {
-            contents.erased_again(*block);
+        for (block, _) in &erases {
             self.flash.erase(*block);
         }
-        let AnyBackend::Paged(paged) = &mut self.backend else { unreachable!("it lost power") };
-        let nand = &self.flash.nand;
-        let uses = paged.ftl.restore(&contents.read(), |block| nand.erases(block));
-        self.use_blocks(&uses);
-        let AnyBackend::Paged(paged) = &mut self.backend else { unreachable!("it lost power") };
-        for page in &put_back {
-            let extent = Extent::single(Lpn(*page), true, 0);
-            paged.write_untimed(Lpn(*page), &extent, &mut self.flash);
+        match rebuilt {
+            None => self.restore_map(&contents),
+            Some((ftl, mut plan)) => self.adopt(ftl, &mut plan, &mut contents),
         }
         self.events.keep_contents(contents);
         if !put_back.is_empty() {
-            self.settle_contents(false);
+            self.put_back(&put_back);
         }
         self.events.reach(ready);
         (self.now, self.refuses_from) = (ready, CLOCK_END_NS);
-        let AnyBackend::Paged(paged) = &self.backend else { unreachable!("it lost power") };
-        let of_host = self.flash.geometry.shape().logical_pages;
-        let pages_found = paged.ftl().mapped().filter(|(page, _)| *page < of_host).count() as u64;
+        let of_host = (0..self.flash.geometry.shape().logical_pages).map(Lpn);
+        let pages_found = of_host.filter(|page| self.place_of(*page).is_some()).count() as u64;
         Ok(Recovery {
             began: Nanos(began),
             ready: Nanos(ready),
             reading: Nanos(read - began),
             erasing: Nanos(erased - read),
-            putting_back: Nanos(ready - erased),
+            merging: Nanos(merged - erased),
+            putting_back: Nanos(ready - merged),
             spare_areas_read: spare_areas,
             metadata_pages_read: metadata_pages,
             blocks_erased: erases.len() as u64,
+            pages_merged: steps.iter().filter(|step| !step.is_erase()).count() as u64,
+            blocks_dropped: steps.iter().filter(|step| step.is_erase()).count() as u64,
             pages_put_back: put_back.len() as u64,
             pages_found,
         })
     }
 
-    /// Begin to recover, until power is cut again at `at`: of what was half erased a part may be erased by
-    /// then, and nothing else has changed. Returns whether the device was ready before.
+    /// Begin to recover, until power is cut again at `at`: what was half erased, and what the FTL has to merge,
+    /// may be done in part by then, and nothing else has changed. Returns whether the device was ready before.
     ///
     /// # Errors
     /// The device has power; `at` is past.
     pub fn recover_until(&mut self, at: Nanos) -> Result<bool> {
         let profile = self.lost_power()?;
-        let contents = self.events.contents.as_ref().expect("it lost power");
-        let mut scan = Scan::of(&self.flash, contents, &profile, self.now);
+        let mut contents = self.events.contents.take().expect("it lost power");
+        let mut scan = Scan::of(&self.flash, &contents, &profile, self.now);
         let erases = scan.erase_again();
+        let mut erased = (*contents).clone();
+        erases.iter().for_each(|(block, _)| erased.erased_again(*block));
+        let rebuilt = self.rebuilt(&profile, &erased).filter(|_| scan.end <= at.0);
+        let steps = rebuilt.map_or(Vec::new(), |(_, plan)| scan.carry_out(&plan));
         if scan.end <= at.0 && !contents.has_saved() {
+            self.events.keep_contents(contents);
             self.recover()?;
             self.cut_power(at)?;
             return Ok(true);
         }
-        let over: Vec<BlockIdx> =
-            erases.iter().filter(|(_, end)| *end <= at.0).map(|(block, _)| *block).collect();
-        let contents = self.events.contents.as_mut().expect("it lost power");
-        for block in over {
-            contents.erased_again(block);
-            self.flash.erase(block);
+        for (block, _) in erases.iter().filter(|(_, end)| *end <= at.0) {
+            contents.erased_again(*block);
+            self.flash.erase(*block);
         }
+        self.do_until(&steps, at.0, &mut contents);
+        self.events.keep_contents(contents);
         self.now = self.now.max(at.0);
         self.events.reach(self.now);
         Ok(false)
@@ -145,6 +159,25 @@ impl SimDevice {
                 .action("cut its power first"));
         }
         Ok(self.profile())
+    }
+
+    /// A page map, as it is found.
+    fn restore_map(&mut self, contents: &Contents) {
+        let AnyBackend::Paged(paged) = &mut self.backend else { unreachable!("it lost power") };
+        let nand = &self.flash.nand;
+        let uses = paged.ftl.restore(&contents.read(), |block| nand.erases(block));
+        self.use_blocks(&uses);
+    }
+
+    /// Write what capacitors have saved.
+    fn put_back(&mut self, pages: &[u32]) {
+        self.lend_contents(Origin::Newest);
+        for page in pages {
+            let (page, extent) = (Lpn(*page), Extent::single(Lpn(*page), true, 0));
+            let SimDevice { backend, flash, .. } = self;
+            either!(backend, backend => backend.write_untimed(page, &extent, flash));
+        }
+        self.settle_contents(false);
     }
 
     /// What flash may be asked for next follows from what its blocks are used for: nothing more is programmed

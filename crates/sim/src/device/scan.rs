@@ -1,10 +1,36 @@
 //! What dies do until a device that lost power is ready, on clocks of its own: nothing else goes on.
 
+use crate::collections::bits;
 use crate::config::Profile;
 use crate::flash::contents::{Contents, Found};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place};
 use crate::flash::media::Flash;
-use crate::timeline::{DieQueue, Op, Purpose, Timeline, Timing};
+use crate::flash::nand::PageOrder;
+use crate::flash::plan::{Cmd, Plan};
+use crate::timeline::{DieQueue, Op, Purpose, Report, Timeline, Timing};
+
+/// In which order pages of a block were programmed, as far as that says how many of them have to be looked at.
+#[derive(Clone, Copy)]
+enum Order {
+    /// The first one that is erased says that no other follows.
+    Ascending,
+    /// The same, but what is where a table says.
+    ByTable,
+    Any,
+}
+
+/// Something that was done to finish what was cut short, and when.
+pub(super) struct Done {
+    pub(super) what: Cmd,
+    pub(super) begin: u64,
+    pub(super) end: u64,
+}
+
+impl Done {
+    pub(super) fn is_erase(&self) -> bool {
+        matches!(self.what, Cmd::Erase { .. })
+    }
+}
 
 /// The clocks, and what was done by them.
 pub(super) struct Scan<'a> {
@@ -15,6 +41,7 @@ pub(super) struct Scan<'a> {
     pub(super) metadata_pages: u64,
     /// How often the bytes of a spare area are those of a page with it.
     page_transfers: u16,
+    order: Order,
     /// When everything so far has ended.
     pub(super) end: u64,
 }
@@ -46,6 +73,11 @@ impl<'a> Scan<'a> {
             spare_areas: 0,
             metadata_pages: 0,
             page_transfers: whole.div_ceil(part.spare_read_bytes).min(u16::MAX.into()) as u16,
+            order: match profile.page_order() {
+                PageOrder::Any => Order::Any,
+                PageOrder::Ascending if profile.keeps_places() => Order::ByTable,
+                PageOrder::Ascending => Order::Ascending,
+            },
             end: at,
         };
         scan.clocks.reach(at);
@@ -70,6 +102,9 @@ impl<'a> Scan<'a> {
             self.read(metadata, 1);
         }
         let programmed = match found {
+            Found::Programmed(_) if matches!(self.order, Order::ByTable) => {
+                contents.programmed_pages(block)
+            }
             Found::Programmed(pages) => pages.min(geometry.data_pages()),
             Found::Erased => 0,
             Found::HalfErased => {
@@ -77,8 +112,10 @@ impl<'a> Scan<'a> {
                 0
             }
         };
-        // The first one that is erased says that no other follows.
-        let read = (programmed + units).min(geometry.data_pages());
+        let read = match self.order {
+            Order::Any => geometry.data_pages(),
+            _ => (programmed + units).min(geometry.data_pages()),
+        };
         for page in (0..read).step_by(units as usize) {
             self.spare_areas += 1;
             self.read(geometry.place(block, page), 1);
@@ -125,6 +162,58 @@ impl<'a> Scan<'a> {
         ends
     }
 
+    /// Do what `plan` says: blocks are erased together, pages copied one after the other.
+    pub(super) fn carry_out(&mut self, plan: &Plan) -> Vec<Done> {
+        let mut done = Vec::new();
+        let mut erases = Vec::new();
+        for command in plan.commands() {
+            match *command {
+                Cmd::Erase { .. } => erases.push(*command),
+                Cmd::Copy { from, to } => {
+                    self.erase_all(&mut erases, &mut done);
+                    self.copy(from, to, &mut done);
+                }
+                Cmd::CopySet { from, to, set } => {
+                    self.erase_all(&mut erases, &mut done);
+                    let words = plan.words(set);
+                    for page in bits::members(words, 0, 64 * words.len()) {
+                        let (from, to) = (from.behind(page as u32), to.behind(page as u32));
+                        self.copy(from, to, &mut done);
+                    }
+                }
+                Cmd::Count(_) | Cmd::Barrier => {}
+                other => unreachable!("{other:?} is not done to recover"),
+            }
+        }
+        self.erase_all(&mut erases, &mut done);
+        done
+    }
+
+    fn erase_all(&mut self, erases: &mut Vec<Cmd>, done: &mut Vec<Done>) {
+        let begin = self.end;
+        let blocks = erases.iter().filter_map(|command| match command {
+            Cmd::Erase { block, .. } => Some(*block),
+            _ => None,
+        });
+        self.half_erased.extend(blocks);
+        erases.clear();
+        for (block, end) in self.erase_again() {
+            done.push(Done { what: Cmd::Erase { block, extra_ns: 0 }, begin, end });
+        }
+    }
+
+    fn copy(&mut self, from: Place, to: Place, done: &mut Vec<Done>) {
+        let (begin, transfers) = (self.end, self.page_transfers);
+        let read = Op::read(from.die, self.read_ns(from), Purpose::Merge, 0);
+        let page = self.flash.geometry.page_in_block(to);
+        let program_ns = self.clocks.timing.cells.program_page(page);
+        let program = Op::program(to.die, program_ns, Purpose::Merge, 0);
+        let program = Op { transfers, report: Report::AtEnd, ..program };
+        self.clocks.issue_after(begin, &[Op { transfers, ..read }], program);
+        self.wait();
+        done.push(Done { what: Cmd::Copy { from, to }, begin, end: self.end });
+    }
+
     /// So many pages that capacitors have saved are read from where they are, and programmed, the dies in turn.
     pub(super) fn put_back(&mut self, pages: usize) {
         let geometry = self.flash.geometry;
@@ -137,7 +226,7 @@ impl<'a> Scan<'a> {
             let transfers = page_transfers;
             let read = Op { transfers, ..Op::read(die, read_ns, Purpose::Metadata, 0) };
             let program = Op::program(die, program_ns, Purpose::Metadata, 0);
-            let program = Op { transfers, report: crate::timeline::Report::AtEnd, ..program };
+            let program = Op { transfers, report: Report::AtEnd, ..program };
             self.clocks.issue_after(self.end, &[read], program);
         }
         self.wait();

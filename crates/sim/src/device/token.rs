@@ -51,6 +51,8 @@ pub(crate) enum Told {
     Planned(JobIdx, StepIdx),
     /// A step of a plan has ended.
     Stepped(JobIdx, StepIdx),
+    /// The programs have ended that a plan waits for before it erases.
+    Settled(JobIdx),
     /// A page of the host that waited for memory to be written to flash ends.
     Drained(PageIdx),
     /// A flash page that was gathered is on flash.
@@ -105,6 +107,7 @@ impl Token {
             11 => Told::Programmed(index),
             13 => Told::Posted(IoIdx(index)),
             14 => Told::Coalesced(index),
+            15 => Told::Settled(job),
             _ => Told::Modified(index),
         }
     }
@@ -154,6 +157,7 @@ impl From<Told> for Token {
             Told::Modified(index) => Token::new(12, index),
             Told::Posted(io) => Token::new(13, io.0),
             Told::Coalesced(raised) => Token::new(14, raised),
+            Told::Settled(job) => Token::of_job(15, job, 0),
         }
     }
 }

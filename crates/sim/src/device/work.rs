@@ -178,6 +178,7 @@ impl SimDevice {
             Told::Collect(die) => self.collect::<Equipped>(at, die),
             Told::Begin(_)
             | Told::Planned(..)
+            | Told::Settled(_)
             | Told::Stepped(..)
             | Told::Programmed(_)
             | Told::Modified(_) => {
@@ -231,9 +232,9 @@ impl SimDevice {
         self.events.reach(at);
         for page in extent.touched().map(Lpn) {
             let (of_host, end) = self.send::<Equipped>(index, io, page, at);
-            let through = self.host.is_write_through(index);
-            let write = Write { page, extent, target: Target::host(of_host), through };
-            self.write::<Equipped>(write, end);
+            self.note_arrival(of_host);
+            let (target, through) = (Target::host(of_host), self.host.is_write_through(index));
+            self.write::<Equipped>(Write { page, extent, target, through }, end);
         }
     }
 

@@ -14,8 +14,8 @@
 //! areas that say what they hold (Gal & Toledo, ACM Computing Surveys 2005, §2.2, after Ban's patent US
 //! 5,937,425); data sheets of NAND flash: "the pages must be programmed consecutively" within a block.
 //! **Faithful**: pages of a block one after the other, none left out.
-//! **Simplified**: the table is in memory, and is there again after power comes back; a controller without
-//! room for it would look through spare areas.
+//! **Simplified**: the table is in memory; after power was lost a page is known by its place, and which one of
+//! its block that was is not.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
@@ -107,6 +107,24 @@ impl InOrder {
     pub(super) fn erased(&mut self, block: BlockIdx) {
         let Filled { table, .. } = std::mem::replace(&mut self.blocks[block.0 as usize], ERASED);
         self.unused.extend(Some(table).filter(|table| *table != NONE));
+    }
+
+    /// Power was lost: those pages of `block` are there of which `programmed` says so, and are taken to have
+    /// been programmed in the order of their places. Returns how many there are.
+    pub(super) fn found(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) -> u32 {
+        self.erased(block);
+        let kept: Vec<u32> =
+            (0..self.pages_per_block).filter(|offset| programmed(*offset)).collect();
+        let next = kept.len() as u32;
+        let mut table = NONE;
+        if kept.last().is_some_and(|last| *last >= next) {
+            table = self.table_in_order(0);
+            for (page, offset) in (0..).zip(&kept) {
+                self.tables[table as usize][*offset as usize] = page;
+            }
+        }
+        self.blocks[block.0 as usize] = Filled { table, next: next as u16 };
+        next
     }
 
     #[inline]

@@ -113,6 +113,9 @@ pub(crate) struct Plan {
     words: Vec<u64>,
     /// What streams move.
     moves: Vec<Move>,
+    /// Where it is kept what is on flash: a record of every page that is programmed and every block that is
+    /// erased, in order.
+    records: Vec<u32>,
     /// So many commands take time; and no command of a merge, or on the map, comes after so many.
     timed: u32,
     merges_until: u32,
@@ -125,6 +128,7 @@ impl Plan {
         self.commands.clear();
         self.words.clear();
         self.moves.clear();
+        self.records.clear();
         (self.timed, self.merges_until) = (0, 0);
     }
 
@@ -169,6 +173,18 @@ impl Plan {
     fn host(&mut self, command: Cmd) {
         self.commands.push(command);
         self.timed += 1;
+    }
+
+    /// A record of every page that is programmed and every block that is erased, in order, where it is kept
+    /// what is on flash.
+    #[inline]
+    pub(crate) fn records(&self) -> &[u32] {
+        &self.records
+    }
+
+    /// See [`Plan::records`].
+    pub(crate) fn keep_records(&mut self, records: Vec<u32>) {
+        self.records = records;
     }
 
     /// What is to be done, in order.

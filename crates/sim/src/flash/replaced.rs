@@ -119,6 +119,13 @@ impl Replaced {
         }
     }
 
+    /// Which of the pages that the FTL knows of `block` turn out to be programmed, `programmed` says; returns how
+    /// many that are.
+    pub(super) fn found(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) -> u32 {
+        let table = self.in_order.as_mut().expect("pages are programmed in order");
+        table.found(block, programmed)
+    }
+
     /// What the FTL knows as `block` was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
         if let Some(table) = &mut self.in_order {

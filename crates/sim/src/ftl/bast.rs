@@ -22,6 +22,7 @@ use uflip_core::Result;
 use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
 use crate::collections::lru::Lru;
+use crate::flash::contents::survey::{Holding, Survey};
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
@@ -107,6 +108,31 @@ impl MergingFtl for Bast {
         self.data.set_invalid(page);
     }
 
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+        // In the order in which they were opened: who was written longest ago is not known.
+        let mut logs: Vec<(u32, BlockIdx)> = Vec::new();
+        let most = self.most;
+        self.data.restore(found, plan, |data, blocks| {
+            let (of_data, log) = match *blocks {
+                [(log, Holding::Of(logical))] => (None, (logical, log)),
+                [(block, Holding::InPlace(logical)), (log, _)] => (Some(block), (logical, log)),
+                _ => return false,
+            };
+            let fits = logs.len() < most;
+            if fits {
+                of_data.into_iter().for_each(|block| data.adopt(log.0, block, found));
+                logs.push(log);
+            }
+            fits
+        });
+        let order = |block: BlockIdx| found.blocks().position(|other| other == block);
+        logs.sort_by_key(|(_, block)| order(*block));
+        for (logical, block) in logs {
+            let log = self.enter(logical, block);
+            self.restore_log(log, found, plan);
+        }
+    }
+
     #[cfg(test)]
     fn audit(&self) {
         let used = self.log_of.iter().filter(|log| **log != NONE);
@@ -150,6 +176,11 @@ impl Bast {
             self.merge(self.order.oldest().expect("all are in use"), plan);
         }
         let block = self.data.take_free(self.data.home(logical));
+        self.enter(logical, block)
+    }
+
+    /// `block` is the log block of `logical`, and nothing was written to it.
+    fn enter(&mut self, logical: u32, block: BlockIdx) -> u32 {
         let pages = self.geometry.shape().pages_per_block as usize;
         let log = self.unused.pop().unwrap_or_else(|| {
             let newest = vec![NO_PAGE; pages];
@@ -162,6 +193,28 @@ impl Bast {
         self.order.enter(log);
         self.log_of[logical as usize] = log;
         log
+    }
+
+    /// What `found` tells of a log block; one that has no room is merged.
+    fn restore_log(&mut self, log: u32, found: &Survey<'_>, plan: &mut Plan) {
+        let Log { block, logical, .. } = self.logs[log as usize];
+        let pages = self.data.pages_of(logical);
+        let next = found.programmed(block);
+        let mut in_order = true;
+        for slot in 0..next {
+            let page = found.page_at(self.slot(block, slot));
+            in_order &= page.is_some_and(|(page, _)| page.0 == pages.start + slot);
+            if let Some((page, true)) = page {
+                let offset = self.offset(page);
+                self.logs[log as usize].newest[offset] = slot as u16;
+            }
+        }
+        let books = &mut self.logs[log as usize];
+        (books.next, books.in_order) = (next, in_order);
+        if next == self.geometry.shape().pages_per_block || (in_order && next == pages.len() as u32)
+        {
+            self.merge(log, plan);
+        }
     }
 
     fn append(&mut self, log: u32, page: Lpn, extent: &Extent, plan: &mut Plan) {

@@ -13,7 +13,8 @@
 use uflip_core::Result;
 
 use super::{MergingFtl, MergingOptions};
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
@@ -22,15 +23,18 @@ use crate::ftl::extent::Extent;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct BlockMap {
     data: DataBlocks,
+    durable: bool,
+    /// A block that is erased when the host write under way has brought what was not copied from it.
+    old: Option<BlockIdx>,
 }
 
 impl MergingFtl for BlockMap {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
-        DataBlocks::check(&options.geometry, 1, "1 for merges")
+        DataBlocks::check(options, 1, "1 for merges")
     }
 
     fn new(options: &MergingOptions<'_>) -> BlockMap {
-        BlockMap { data: DataBlocks::new(options.geometry) }
+        BlockMap { data: DataBlocks::new(options.geometry), durable: options.durable, old: None }
     }
 
     #[inline]
@@ -51,15 +55,27 @@ impl MergingFtl for BlockMap {
             }
             None => self.merge(logical, page, extent, plan),
         }
+        let next = Lpn(page.0 + 1);
+        let comes = extent.brings_after(page, next) && self.data.pages_of(logical).contains(&next.0);
+        if let Some(old) = self.old.take_if(|_| !comes) {
+            plan.barrier();
+            plan.erase(old);
+            plan.barrier();
+            self.data.give_back(old);
+        }
     }
 
     fn trim(&mut self, page: Lpn) {
         self.data.set_invalid(page);
     }
 
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+        self.data.restore(found, plan, |_, _| false);
+    }
+
     #[cfg(test)]
     fn audit(&self) {
-        self.data.audit(std::iter::empty());
+        self.data.audit(self.old.into_iter());
     }
 }
 
@@ -86,7 +102,9 @@ impl BlockMap {
         let rest = extent.rest(page, || old_page);
         plan.program(self.data.place_in(block, page), rest);
         self.data.set_programmed(page);
-        if let Some(old) = old_block {
+        if self.durable {
+            self.old = old_block;
+        } else if let Some(old) = old_block {
             plan.barrier();
             plan.erase(old);
             self.data.give_back(old);

@@ -10,6 +10,7 @@ use uflip_core::{Error, Result};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::plan::Plan;
+use crate::ftl::MergingOptions;
 use crate::pool::free::FreePool;
 
 /// The map of blocks, and the pages that were programmed in them.
@@ -33,7 +34,13 @@ impl DataBlocks {
     ///
     /// # Errors
     /// Where it has not, or where the host's data takes no whole number of blocks.
-    pub(crate) fn check(geometry: &Geometry, others: u64, what: &str) -> Result<()> {
+    pub(crate) fn check(options: &MergingOptions<'_>, others: u64, what: &str) -> Result<()> {
+        let geometry = &options.geometry;
+        // Whoever may lose power finishes merges that were cut short.
+        let (others, what) = match options.durable {
+            false => (others, what.to_owned()),
+            true => (others + 1, format!("{what}, 1 for merges that power cut short")),
+        };
         let shape = geometry.shape();
         let blocks = u64::from(geometry.blocks());
         let data = u64::from(shape.logical_pages.div_ceil(shape.pages_per_block));
@@ -168,6 +175,11 @@ impl DataBlocks {
     /// Where no die has one: the books must be wrong, since a profile leaves room.
     pub(crate) fn take_free(&mut self, die: DieIdx) -> BlockIdx {
         BlockIdx(self.free.take_near(die.0).expect("a profile leaves an erased block"))
+    }
+
+    /// `block` is not erased.
+    pub(crate) fn take_used(&mut self, block: BlockIdx) {
+        self.free.keep(|free| free != block.0);
     }
 
     /// `block` was erased.

@@ -21,7 +21,8 @@ use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
 use crate::collections::bits;
-use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::Extent;
 use crate::ftl::run::Run;
@@ -132,7 +133,7 @@ impl MergingFtl for Linear {
         let in_bank = u64::from(part.open_units) * (u64::from(part.rewrites) + 1);
         let what =
             "open units with their replacements, and one for merges, in every bank; a journal";
-        layout.check(in_bank + 1, Journal::UNITS.into(), what)
+        layout.check(in_bank + 1 + u64::from(options.durable), Journal::UNITS.into(), what)
     }
 
     fn new(options: &MergingOptions<'_>) -> Linear {
@@ -141,7 +142,7 @@ impl MergingFtl for Linear {
         let pages = options.geometry.shape().logical_pages as usize;
         Linear {
             layout,
-            free: FreeUnits::new(layout),
+            free: FreeUnits::new(layout, options.durable),
             journal: Journal::new(layout),
             map: vec![None; layout.logical_units() as usize],
             live: vec![0; pages.div_ceil(64)],
@@ -187,6 +188,22 @@ impl MergingFtl for Linear {
 
     fn trim(&mut self, page: Lpn) {
         bits::remove(&mut self.live, page.0 as usize);
+    }
+
+    fn group_of(&self, block: BlockIdx) -> u32 {
+        self.layout.group_of(block)
+    }
+
+    /// Units that were open are merged; the journal begins anew.
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+        let units = self.layout.restore(found, &mut self.free);
+        for (logical, unit) in self.layout.merge_found(units, found, &mut self.free, plan) {
+            self.map[logical as usize] = Some(unit);
+        }
+        let pages = (0..self.layout.logical_units() * self.layout.unit_pages).map(Lpn);
+        pages.filter(|page| found.place(*page).is_some()).for_each(|page| {
+            bits::insert(&mut self.live, page.0 as usize);
+        });
     }
 
     #[cfg(test)]

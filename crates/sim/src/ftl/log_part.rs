@@ -76,7 +76,7 @@ pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> 
             .action("change one of the two"));
     }
     DataBlocks::check(
-        &options.geometry,
+        options,
         u64::from(part.log_blocks) + 1,
         &format!("{} log blocks, and 1 for merges", part.log_blocks),
     )

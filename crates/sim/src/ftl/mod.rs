@@ -5,6 +5,7 @@
 //! no FTL: the host decides where its data goes (`zoned`).
 
 mod data_blocks;
+mod data_restore;
 pub(crate) mod extent;
 mod log_part;
 mod mapping_cache;
@@ -16,7 +17,8 @@ pub(crate) mod zoned;
 
 use uflip_core::{Error, Result};
 
-use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 
@@ -46,6 +48,24 @@ pub(crate) struct MergingOptions<'a> {
     pub(crate) streams: Option<&'a StreamsPart>,
     pub(crate) linear: Option<&'a LinearPart>,
     pub(crate) stripes: Option<&'a StripesPart>,
+    /// Power may be lost: no version of a page is given up before a newer one is on flash.
+    pub(crate) durable: bool,
+}
+
+#[cfg(test)]
+impl MergingOptions<'_> {
+    /// An FTL without any table.
+    pub(crate) fn bare(name: &str, geometry: Geometry) -> MergingOptions<'_> {
+        MergingOptions {
+            name,
+            geometry,
+            log: None,
+            streams: None,
+            linear: None,
+            stripes: None,
+            durable: false,
+        }
+    }
 }
 
 /// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
@@ -86,6 +106,26 @@ pub(crate) trait MergingFtl: Sized {
     /// `page` will be looked up soon.
     #[inline]
     fn prefetch(&self, _page: Lpn) {}
+
+    /// How many pages its map has, beside those of the host.
+    fn map_pages(&self) -> u32 {
+        0
+    }
+
+    /// Which page of the map `to` was chosen for, numbered behind those of the host.
+    fn page_of_map(&self, _to: Place) -> Option<Lpn> {
+        None
+    }
+
+    /// Which blocks it fills and erases as a whole: the number of that of which `block` is one.
+    fn group_of(&self, block: BlockIdx) -> u32 {
+        block.0
+    }
+
+    /// A map that nothing was written to becomes the one of which `found` tells, after power was lost: all
+    /// blocks are erased but those of the groups that are kept. What has to be copied and erased before the
+    /// device is ready, `plan` says.
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan);
 
     /// Check that its books agree; for tests.
     ///
@@ -138,7 +178,6 @@ macro_rules! ftls {
                 }
             }
 
-            #[cfg(test)]
             pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
                 match self { $(Merging::$ftl(ftl) => ftl.lookup(page)),+ }
             }
@@ -164,6 +203,22 @@ macro_rules! ftls {
             #[inline]
             pub(crate) fn prefetch(&self, page: Lpn) {
                 match self { $(Merging::$ftl(ftl) => ftl.prefetch(page)),+ }
+            }
+
+            pub(crate) fn map_pages(&self) -> u32 {
+                match self { $(Merging::$ftl(ftl) => ftl.map_pages()),+ }
+            }
+
+            pub(crate) fn page_of_map(&self, to: Place) -> Option<Lpn> {
+                match self { $(Merging::$ftl(ftl) => ftl.page_of_map(to)),+ }
+            }
+
+            pub(crate) fn group_of(&self, block: BlockIdx) -> u32 {
+                match self { $(Merging::$ftl(ftl) => ftl.group_of(block)),+ }
+            }
+
+            pub(crate) fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+                match self { $(Merging::$ftl(ftl) => ftl.rebuild(found, plan)),+ }
             }
 
             #[cfg(test)]

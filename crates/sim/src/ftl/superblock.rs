@@ -22,6 +22,7 @@ use uflip_core::Result;
 use super::log_part::{check_log, log_part};
 use super::{MergingFtl, MergingOptions};
 use crate::collections::huge;
+use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::Extent;
@@ -114,6 +115,33 @@ impl MergingFtl for Superblock {
         let group = self.group_of(page);
         self.invalidate(group, page);
         self.map[page.0 as usize] = NOWHERE;
+    }
+
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+        let pages = self.geometry.shape().pages_per_block;
+        for block in found.blocks() {
+            self.free.keep(|free| free != block.0);
+            let places = (0..pages).map(|page| self.geometry.place(block, page));
+            let held: Vec<(Place, Lpn, bool)> = places
+                .filter_map(|at| found.page_at(at).map(|(page, newest)| (at, page, newest)))
+                .collect();
+            let group = self.group_of(held[0].1);
+            for (at, page, newest) in &held {
+                self.reverse[at.page.0 as usize] = page.0;
+                if *newest {
+                    self.map[page.0 as usize] = at.page.0;
+                }
+            }
+            let valid = held.iter().filter(|(.., newest)| *newest).count() as u32;
+            self.writes += 1;
+            let group = &mut self.groups[group];
+            group.blocks.push((block, valid));
+            (group.next, group.written) = (found.programmed(block), self.writes);
+            self.updates += u32::from(group.blocks.len() as u32 > group.own);
+        }
+        while self.updates > self.most_updates {
+            self.shrink_oldest(plan);
+        }
     }
 
     #[cfg(test)]
@@ -285,14 +313,8 @@ mod tests {
             compat: Compat::None,
             log_per_die: false,
         };
-        let options = MergingOptions {
-            name: "superblock",
-            geometry,
-            log: Some(&part),
-            streams: None,
-            linear: None,
-            stripes: None,
-        };
+        let bare = MergingOptions::bare("superblock", geometry);
+        let options = MergingOptions { log: Some(&part), ..bare };
         let mut ftl = Superblock::new(&options);
         let write = |ftl: &mut Superblock, page| {
             ftl.write(Lpn(page), &Extent::single(Lpn(page), true, 0), &mut Plan::default());

@@ -75,6 +75,16 @@ impl FreePool {
         }
     }
 
+    /// Nothing is free any more but what `is_free` says so of.
+    pub(crate) fn keep(&mut self, is_free: impl Fn(u32) -> bool) {
+        for place in &mut self.places {
+            match place {
+                Free::Oldest(list) => list.retain(|free| is_free(*free)),
+                Free::LeastWorn(heap) => heap.retain(|Reverse((_, free))| is_free(*free)),
+            }
+        }
+    }
+
     /// Take what is to be filled next at `place`.
     #[inline]
     pub(crate) fn take(&mut self, place: u32) -> Option<u32> {

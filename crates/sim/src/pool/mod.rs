@@ -6,4 +6,5 @@ pub(crate) mod blocks;
 pub(crate) mod free;
 pub(crate) mod stripes;
 pub(crate) mod units;
+mod units_restore;
 pub(crate) mod victim;

@@ -172,8 +172,23 @@ impl Stripes {
         Place { page, block, die: DieIdx(die) }
     }
 
+    /// The page at `at`, of a stripe that is filled, is valid.
+    pub(crate) fn set_valid(&mut self, at: Place) {
+        bits::insert(&mut self.valid, at.page.0 as usize);
+        let stripe = self.stripe_of(at);
+        self.counts[stripe as usize] += 1;
+    }
+
+    /// `stripe` is not erased: it was filled with this.
+    pub(crate) fn set_filled(&mut self, stripe: u32, what: Holds) {
+        self.free.keep(|free| free != stripe);
+        self.holds[stripe as usize] = what;
+        self.filling(what).stripes += 1;
+    }
+
+    /// The stripe of which a page is.
     #[inline]
-    fn stripe_of(&self, at: Place) -> u32 {
+    pub(crate) fn stripe_of(&self, at: Place) -> u32 {
         let blocks_per_die = self.geometry.shape().blocks_per_die;
         at.die.0 / self.width * blocks_per_die + (at.block.0 - at.die.0 * blocks_per_die)
     }

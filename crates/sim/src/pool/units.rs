@@ -171,8 +171,17 @@ impl Layout {
         Place { page, block: BlockIdx(block), die: DieIdx(die) }
     }
 
+    /// The unit of which `block` is one of the blocks; `None` of what is left of its die.
+    pub(crate) fn unit_of(&self, block: BlockIdx) -> Option<UnitIdx> {
+        let blocks_per_die = self.geometry.shape().blocks_per_die;
+        let (die, index) =
+            (block.0 / blocks_per_die, block.0 % blocks_per_die / self.blocks_per_die);
+        let bank = if self.own_channels { die % self.banks } else { die / self.dies_per_bank };
+        (index < self.per_bank).then(|| UnitIdx(bank * self.per_bank + index))
+    }
+
     /// The blocks of `unit`, those of different dies first, so that they are erased at once.
-    fn blocks(&self, unit: UnitIdx) -> impl Iterator<Item = BlockIdx> + use<> {
+    pub(crate) fn blocks(&self, unit: UnitIdx) -> impl Iterator<Item = BlockIdx> + use<> {
         let layout = *self;
         let pages = layout.geometry.shape().pages_per_block;
         (0..layout.blocks_per_die).flat_map(move |row| {
@@ -190,13 +199,16 @@ pub(crate) struct FreeUnits {
     clean: FreePool,
     /// Per bank: units to be erased.
     dirty: FreePool,
+    /// One more is kept erased in every bank that has one, to finish merges that power cut short.
+    keeps_one: bool,
 }
 
 impl FreeUnits {
     /// Every unit of the device, erased.
-    pub(crate) fn new(layout: Layout) -> FreeUnits {
+    pub(crate) fn new(layout: Layout, keeps_one: bool) -> FreeUnits {
         FreeUnits {
             layout,
+            keeps_one,
             clean: FreePool::full(layout.banks, layout.per_bank),
             dirty: FreePool::empty(layout.banks),
         }
@@ -207,12 +219,36 @@ impl FreeUnits {
     /// # Panics
     /// Where the bank has none at all: the books must be wrong, since a profile leaves room.
     pub(crate) fn take(&mut self, bank: u32, plan: &mut Plan) -> UnitIdx {
+        if self.keeps_one {
+            // What it is put behind is older, and goes first.
+            self.erase_one(bank, plan);
+        }
         if let Some(unit) = self.clean.take(bank) {
             return UnitIdx(unit);
         }
         let unit = UnitIdx(self.dirty.take(bank).expect("a profile leaves room in a bank"));
         self.layout.blocks(unit).for_each(|block| plan.erase(block));
         unit
+    }
+
+    /// Have another erased unit in `bank`, where there is something to erase.
+    fn erase_one(&mut self, bank: u32, plan: &mut Plan) -> bool {
+        let unit = self.dirty.take(bank);
+        if let Some(unit) = unit {
+            self.layout.blocks(UnitIdx(unit)).for_each(|block| plan.erase(block));
+            self.clean.put(bank, unit);
+        }
+        unit.is_some()
+    }
+
+    /// `unit` is not erased.
+    pub(crate) fn take_used(&mut self, unit: UnitIdx) {
+        self.clean.keep(|free| free != unit.0);
+    }
+
+    /// `unit` was erased.
+    pub(crate) fn give_back(&mut self, unit: UnitIdx) {
+        self.clean.put(self.layout.bank_of(unit), unit.0);
     }
 
     /// `unit` holds nothing any more.
@@ -224,11 +260,7 @@ impl FreeUnits {
     pub(crate) fn erase_some(&mut self, plan: &mut Plan) -> bool {
         let mut erased = false;
         for bank in 0..self.layout.banks {
-            if let Some(unit) = self.dirty.take(bank) {
-                self.layout.blocks(UnitIdx(unit)).for_each(|block| plan.erase(block));
-                self.clean.put(bank, unit);
-                erased = true;
-            }
+            erased |= self.erase_one(bank, plan);
         }
         erased
     }

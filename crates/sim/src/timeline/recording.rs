@@ -75,6 +75,18 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         until.is_none_or(|until| until > calendar.now)
     }
 
+    /// Whether `token` will be told when all programs have ended that were asked for before `record` was; false
+    /// where all have.
+    pub(crate) fn waits_before(&mut self, record: u32, token: T) -> bool {
+        let Timeline { contents, calendar, .. } = self;
+        let contents = contents.as_mut().expect("it made the record");
+        let until = contents.after_programs_before(record, token.into());
+        if let Some(until) = until.filter(|until| *until > calendar.now) {
+            calendar.tell(until, token.into());
+        }
+        until.is_none_or(|until| until > calendar.now)
+    }
+
     /// From now on `account` is that of a page of the I/O number `io`.
     #[inline]
     pub(crate) fn works_for(&mut self, account: AccountIdx, io: impl FnOnce() -> u32) {

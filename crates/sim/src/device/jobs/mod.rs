@@ -17,6 +17,7 @@
 //! is being moved goes to its new place, and does not wait for it to be there.
 //! **Ambiguous**: nothing that the FTLs leave open.
 
+mod layout;
 mod order;
 mod phase;
 mod site;
@@ -25,7 +26,6 @@ use std::collections::VecDeque;
 
 use crate::device::backend::Hardware;
 use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
-use crate::flash::geometry::Geometry;
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
@@ -140,6 +140,7 @@ impl Jobs {
                 let line = self.jobs[job.0 as usize].line.expect("it waits in a line");
                 self.let_begin(line, at, hardware);
             }
+            Told::Settled(job) => self.jobs[job.0 as usize].issue_phase(job, at, hardware),
             Told::Planned(job, step) => self.planned(job, step, at, hardware),
             Told::Stepped(job, step) => self.stepped(job, step, at, hardware),
             other => unreachable!("{other:?} is about no plan"),
@@ -189,6 +190,10 @@ impl Jobs {
             }
             if job.phase.is_empty() {
                 continue;
+            }
+            let told = Told::Settled(index).into();
+            if job.phase.erases().is_some_and(|of| hardware.events.waits_before(of, told)) {
+                return None;
             }
             job.issue_phase(index, at, hardware);
             return path.filter(|_| only_host).inspect(|_| job.line = None);
@@ -262,12 +267,15 @@ impl Job {
     }
 }
 
-/// Serve the host with `command`, which begins at `ready` and needs nothing of the firmware.
+/// Serve the host with `command`, which needs nothing of the firmware; `record` is what it changes on flash.
 #[inline]
-pub(crate) fn serve(command: Cmd, order: Order, geometry: &Geometry, events: &mut Timeline<Token>) {
+pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hardware<'_>) {
+    let Hardware { flash, events } = hardware;
+    let geometry = &flash.geometry;
     let Order { ready, target, read_bytes } = order;
     let target = target.expect("the host is told");
-    let step = Step::of_host(command, Site { geometry, timing: &events.timing });
+    let mut step = Step::of_host(command, Site { geometry, timing: &events.timing });
+    step.record = record;
     serve_step(&step, target, read_bytes, ready, events.now(), events);
 }
 
@@ -315,12 +323,13 @@ fn issue(
 impl Step {
     #[inline]
     fn op(&self, token: Token) -> Op<Token> {
-        let Step { what, die, cell_ns, purpose, .. } = *self;
-        match what {
+        let Step { what, die, cell_ns, purpose, record: writes, .. } = *self;
+        let op = match what {
             What::Read => Op::read(die, cell_ns, purpose, token),
             What::Program => Op::program(die, cell_ns, purpose, token),
             What::Inside => Op::inside(die, cell_ns, purpose, token),
-        }
+        };
+        Op { writes, ..op }
     }
 
     /// The rest of a page of the host is read before that is programmed.

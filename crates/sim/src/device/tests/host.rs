@@ -51,7 +51,9 @@ impl Host {
     pub(super) fn new(device: &SimDevice, seed: u64, depth: u64) -> Host {
         let profile = device.profile();
         let part = profile.power_loss.expect("it can lose power");
-        let volatile = profile.cache.write_cache_bytes > 0 || device.flash.geometry.units() > 1;
+        let kept = profile.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
+        let cached = profile.cache.write_cache_bytes > 0;
+        let volatile = cached || kept || device.flash.geometry.units() > 1;
         let shape = *device.flash.geometry.shape();
         let pages = (0..shape.logical_pages).map(|page| {
             let found = device.version_of(page).expect("an account is kept");

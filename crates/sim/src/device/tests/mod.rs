@@ -1,6 +1,7 @@
 //! Power is cut, everywhere and again, and what was promised is there.
 
 mod draw;
+mod draw_merging;
 mod host;
 mod times;
 
@@ -12,6 +13,7 @@ use uflip_core::{Device, Nanos};
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::Backend as _;
+use crate::Profile;
 use crate::flash::geometry::BlockIdx;
 use host::Host;
 
@@ -28,6 +30,9 @@ struct Seen {
     lost: AtomicU64,
     come_back: AtomicU64,
     put_back: AtomicU64,
+    merged: AtomicU64,
+    dropped: AtomicU64,
+    cuts: AtomicU64,
     spent: AtomicU64,
 }
 
@@ -36,7 +41,7 @@ impl Seen {
         count.fetch_add(number, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [(&'static str, u64); 7] {
+    fn all(&self) -> [(&'static str, u64); 10] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("torn", of(&self.torn)),
@@ -45,6 +50,9 @@ impl Seen {
             ("lost", of(&self.lost)),
             ("come back", of(&self.come_back)),
             ("put back", of(&self.put_back)),
+            ("merged", of(&self.merged)),
+            ("dropped", of(&self.dropped)),
+            ("cuts", of(&self.cuts)),
             ("spent", of(&self.spent)),
         ]
     }
@@ -52,7 +60,11 @@ impl Seen {
 
 /// The books agree with each other, and with the flash.
 fn audit(device: &SimDevice) {
-    let AnyBackend::Paged(paged) = &device.backend else { panic!("a page map") };
+    let paged = match &device.backend {
+        AnyBackend::Paged(paged) => paged,
+        AnyBackend::Merged(merged) => return audit_merged(device, &merged.ftl),
+        AnyBackend::Zoned(_) => panic!("an FTL"),
+    };
     let ftl = paged.ftl();
     ftl.check();
     let (geometry, nand) = (&device.flash.geometry, &device.flash.nand);
@@ -66,6 +78,19 @@ fn audit(device: &SimDevice) {
     }
     for block in (0..geometry.blocks()).map(BlockIdx) {
         assert_eq!(ftl.blocks().wear(block), nand.erases(block), "wear of {block:?}");
+    }
+}
+
+/// The same of an FTL that merges; as many blocks are erased as it takes for that.
+fn audit_merged(device: &SimDevice, ftl: &crate::ftl::Merging) {
+    ftl.audit();
+    let geometry = &device.flash.geometry;
+    for page in (0..geometry.shape().logical_pages).map(crate::flash::geometry::Lpn) {
+        if let Some(at) = ftl.lookup(page) {
+            let at = device.flash.place(at);
+            let programmed = device.flash.nand.programmed(at.block);
+            assert!(programmed.contains(&geometry.page_in_block(at)), "{page:?} is somewhere");
+        }
     }
 }
 
@@ -89,6 +114,9 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     seen.add(&seen.lost, u64::from(cut.pages_lost));
     seen.add(&seen.come_back, u64::from(cut.pages_come_back));
     seen.add(&seen.put_back, recovery.pages_put_back);
+    seen.add(&seen.merged, recovery.pages_merged);
+    seen.add(&seen.dropped, recovery.blocks_dropped);
+    seen.add(&seen.cuts, 1);
     // Whoever loses power while it recovers finds the same afterwards.
     let versions = |device: &SimDevice| -> Vec<Option<u64>> {
         (0..device.flash.geometry.shape().logical_pages)
@@ -106,9 +134,12 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     host.check(device);
 }
 
-fn device_is_cut(seed: u64, seen: &Seen) -> Result<(), String> {
+/// How a device is drawn.
+type Drawn = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
+
+fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let (profile, name) = draw::profile(&mut rng);
+    let (profile, name) = draw(&mut rng, seed);
     let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut device = SimDevice::new("cut", profile).expect("a device");
         let depth = [1, 2, 8, 24][uniform(&mut rng, 4) as usize];
@@ -134,19 +165,31 @@ fn device_is_cut(seed: u64, seen: &Seen) -> Result<(), String> {
     })
 }
 
-#[test]
-fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
+/// Cut the power of so many devices so often; what is never met is told by `others`.
+fn devices_are_cut(draw: Drawn, others: &[&str]) {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
     };
     let (cuts, first) = (number("UFLIP_POWER_CUTS", CUTS), number("UFLIP_POWER_SEED", 0));
     let seen = Seen::default();
     let devices = cuts.div_ceil(CUTS_OF_ONE);
-    let tried = (first..first + devices).map(|seed| device_is_cut(seed, &seen));
-    let broken: Vec<String> = tried.filter_map(Result::err).collect();
+    let tried = (first..first + devices).map(|seed| device_is_cut(seed, draw, &seen));
+    let broken = tried.filter_map(Result::err).inspect(|broken| eprintln!("{broken}"));
+    let broken: Vec<String> = broken.collect();
     eprintln!("{} cuts of {devices} devices: {:?}", devices * CUTS_OF_ONE, seen.all());
     assert!(broken.is_empty(), "{} devices broke:\n{}", broken.len(), broken.join("\n"));
     for (what, count) in seen.all() {
-        assert!(devices < 100 || count > 0 || what == "spent", "no cut met {what}");
+        let met = count > 0 || what == "spent" || others.contains(&what);
+        assert!(devices < 100 || met, "no cut met {what}");
     }
+}
+
+#[test]
+fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
+    devices_are_cut(|rng, _| draw::profile(rng), &["merged", "dropped"]);
+}
+
+#[test]
+fn nothing_is_lost_by_an_ftl_that_merges_wherever_power_is_cut() {
+    devices_are_cut(draw_merging::profile, &[]);
 }

@@ -6,6 +6,7 @@ use crate::{Profile, Recovery, SimDevice};
 
 const READ: u64 = 25_000;
 const ERASE: u64 = 1_500_000;
+const PROGRAM: u64 = 300_000;
 /// 16 bytes at 40 MB/s, and a page of 4096 bytes in steps of that.
 const SPARE: u64 = 400;
 const PAGE: u64 = 4096 / 16 * SPARE;
@@ -17,8 +18,8 @@ fn device(channels: u64, dies: u64, metadata: u64, state: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"channels": {channels}, "dies_per_channel": {dies}, "planes_per_die": 1,
         "blocks_per_die": {BLOCKS}, "pages_per_block": {PAGES}, "metadata_pages": {metadata}, "page_bytes": 4096,
-        "spare_bytes": 0, "spare_factor": 0.5, "read_ns": {READ}, "program_ns": 300000,
-        "program_high_ns": 300000, "erase_ns": {ERASE}, "channel_bytes_per_s": 40000000, "buses": 0,
+        "spare_bytes": 0, "spare_factor": 0.5, "read_ns": {READ}, "program_ns": {PROGRAM},
+        "program_high_ns": {PROGRAM}, "erase_ns": {ERASE}, "channel_bytes_per_s": 40000000, "buses": 0,
         "idle_free_blocks": 0, "state": "{state}", "write_cache_bytes": 0, "copy_back": false,
         "power_loss_protection": false, "spare_read_bytes": 16}}"#
     );
@@ -99,6 +100,49 @@ fn what_was_half_erased_is_erased_again_once_all_is_read() {
     let recovery = cut.unwrap().recover().unwrap();
     assert_eq!((recovery.blocks_erased, recovery.erasing), (1, Nanos(ERASE)));
     assert_eq!(recovery.ready.0 - recovery.began.0, recovery.reading.0 + ERASE);
+}
+
+/// One die of an FTL that merges, of which 8 blocks of 16 are the host's.
+fn merging(ftl: &str, order: &str, state: &str) -> SimDevice {
+    let overrides = format!(
+        r#"{{"ftl": "{ftl}", "page_order": "{order}", "blocks_per_die": {BLOCKS},
+        "pages_per_block": {PAGES}, "spare_factor": 0.5, "log_blocks": 2, "read_ns": {READ},
+        "program_ns": {PROGRAM}, "program_high_ns": {PROGRAM}, "erase_ns": {ERASE},
+        "channel_bytes_per_s": 40000000, "state": "{state}", "power_loss_protection": false,
+        "spare_read_bytes": 16}}"#
+    );
+    let fast = include_str!("../../../../../python/uflip/profiles/fast-1gb.toml");
+    SimDevice::new("test", Profile::parse(fast, "fast-1gb.toml", &overrides).unwrap()).unwrap()
+}
+
+#[test]
+fn where_pages_come_in_any_order_all_of_them_are_read() {
+    for (order, read) in [("any", BLOCKS * PAGES), ("ascending", PAGES + 5 + (BLOCKS - 2))] {
+        let mut device = merging("bast", order, "empty");
+        // A block and a half.
+        device.apply((0..12).map(|page| write(page * 4096))).unwrap();
+        let recovery = cut_now(&mut device);
+        assert_eq!(recovery.spare_areas_read, read, "{order}");
+        assert_eq!(recovery.reading, Nanos(read * (READ + SPARE)));
+        assert_eq!((recovery.pages_found, recovery.merging), (12, Nanos(0)));
+    }
+}
+
+#[test]
+fn a_log_that_is_filled_in_order_is_merged_and_others_are_gone_on_with() {
+    let found = |ftl: &str| {
+        let mut device = merging(ftl, "any", "sequential");
+        device.submit(&write(0)).unwrap();
+        device.complete().unwrap();
+        let recovery = cut_now(&mut device);
+        assert_eq!(recovery.pages_found, BLOCKS * PAGES / 2);
+        (recovery.pages_merged, recovery.blocks_dropped, recovery.merging)
+    };
+    // Each page is read and goes over the channel twice; then both blocks are erased.
+    let copied = PAGES * (READ + 2 * PAGE + PROGRAM);
+    assert_eq!(found("fast"), (PAGES, 2, Nanos(copied + 2 * ERASE)));
+    assert_eq!(found("bast"), (0, 0, Nanos(0)));
+    assert_eq!(found("superblock"), (0, 0, Nanos(0)));
 }
 
 #[test]

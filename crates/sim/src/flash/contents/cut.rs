@@ -46,6 +46,8 @@ impl Contents {
             let has_begun = record.begin < at;
             match record.what {
                 What::Program(first) if protected || has_begun => {
+                    let block = self.geometry.block_of(first);
+                    self.labels_on_flash[block.0 as usize] = record.label;
                     let pages = &mut self.on_flash[first.0 as usize..][..record.cells.len()];
                     if protected {
                         pages.copy_from_slice(&record.cells);
@@ -55,7 +57,7 @@ impl Contents {
                     }
                 }
                 What::Program(_) => cut.not_begun += 1,
-                What::Erase(block) if has_begun && protected => {
+                What::Erase(block) if protected => {
                     let pages = self.pages_of(block);
                     self.on_flash[pages].fill(Cell::Erased);
                 }
@@ -72,10 +74,11 @@ impl Contents {
         self.forget();
         self.decided.clone_from(&self.on_flash);
         self.relabel();
+        self.labels.clone_from(&self.labels_on_flash);
         let image = self.read();
         let of_host = self.geometry.shape().logical_pages as usize;
         for (page, at) in image.map.iter().enumerate() {
-            let mut found = at.map_or(0, |at| self.version_at(at));
+            let mut found = at.map_or(0, |at| self.version_at(page as u32, at));
             let saved = newest.get(&(page as u32)).filter(|version| **version > found);
             if let Some(version) = saved.filter(|_| page < of_host) {
                 self.saved.push(page as u32);
@@ -89,7 +92,7 @@ impl Contents {
     }
 
     /// Nothing is under way in memory any more.
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.arrivals.clear();
         self.cached.clear();
         self.leaving.clear();
@@ -132,7 +135,7 @@ impl Contents {
     fn relabel(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
             if self.found(block) == Found::Erased {
-                self.labels[block.0 as usize] = Label::default();
+                self.labels_on_flash[block.0 as usize] = Label::default();
             }
         }
     }
@@ -157,7 +160,7 @@ impl Contents {
         let mut newest: Vec<Option<(u64, u64, Ppn)>> = vec![None; self.written.len()];
         for (at, cell) in (0..).map(Ppn).zip(&self.on_flash) {
             let Cell::Holds { page, version } = *cell else { continue };
-            let opened = self.labels[self.geometry.block_of(at).0 as usize].opened;
+            let opened = self.labels_on_flash[self.geometry.block_of(at).0 as usize].opened;
             let found = Some((version, opened, at));
             let best = &mut newest[page as usize];
             *best = (*best).max(found);
@@ -166,17 +169,57 @@ impl Contents {
         Image {
             map: newest.into_iter().map(|best| best.map(|(.., at)| at)).collect(),
             blocks: blocks
-                .map(|block| (self.found(block), self.labels[block.0 as usize]))
+                .map(|block| (self.found(block), self.labels_on_flash[block.0 as usize]))
                 .collect(),
         }
     }
 
-    /// Which version of its page `at` holds; 0 where it can tell of none.
-    pub(crate) fn version_at(&self, at: Ppn) -> u64 {
+    /// Which version of `page` is at `at`; 0 where something else is, or nothing.
+    pub(crate) fn version_at(&self, page: u32, at: Ppn) -> u64 {
         match self.on_flash[at.0 as usize] {
-            Cell::Holds { version, .. } => version,
+            Cell::Holds { page: there, version } if there == page => version,
             _ => 0,
         }
+    }
+
+    /// Whether `at` was not programmed since its block was erased.
+    pub(crate) fn is_erased(&self, at: Ppn) -> bool {
+        self.cell(at) == Cell::Erased
+    }
+
+    /// How many pages of `block` are not erased.
+    pub(crate) fn programmed_pages(&self, block: BlockIdx) -> u32 {
+        let pages = &self.on_flash[self.pages_of(block)];
+        pages.iter().filter(|cell| **cell != Cell::Erased).count() as u32
+    }
+
+    /// What is on flash at `at`.
+    pub(crate) fn cell(&self, at: Ppn) -> Cell {
+        self.on_flash[at.0 as usize]
+    }
+
+    /// What `block` was opened as, and when.
+    pub(crate) fn label(&self, block: BlockIdx) -> Label {
+        self.labels_on_flash[block.0 as usize]
+    }
+
+    /// How many logical pages it knows.
+    pub(crate) fn logical_pages(&self) -> usize {
+        self.written.len()
+    }
+
+    /// The program of `at` was interrupted.
+    pub(crate) fn tear(&mut self, at: Ppn) {
+        self.on_flash[at.0 as usize] = Cell::Torn;
+        self.decided[at.0 as usize] = Cell::Torn;
+    }
+
+    /// The erase of `block` was interrupted.
+    pub(crate) fn half_erase(&mut self, block: BlockIdx) {
+        let pages = self.pages_of(block);
+        self.on_flash[pages.clone()].fill(Cell::Torn);
+        self.decided[pages].fill(Cell::Torn);
+        self.half_erased[block.0 as usize] = true;
     }
 
     /// `block`, whose erase was interrupted, was erased again.
@@ -186,6 +229,7 @@ impl Contents {
         self.decided[pages].fill(Cell::Erased);
         self.half_erased[block.0 as usize] = false;
         self.labels[block.0 as usize] = Label::default();
+        self.labels_on_flash[block.0 as usize] = Label::default();
     }
 
     /// Everything was done without time: `pages` says of every logical page that is anywhere where it is,
@@ -214,5 +258,6 @@ impl Contents {
             self.decided[at.page.0 as usize] = Cell::Holds { page, version: *version };
         }
         self.on_flash.clone_from(&self.decided);
+        self.labels_on_flash.clone_from(&self.labels);
     }
 }

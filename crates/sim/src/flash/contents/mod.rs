@@ -21,7 +21,9 @@
 //! **Ambiguous**: in which of the two an operation is at the very moment of its end; it has ended.
 
 mod cut;
+mod planned;
 mod records;
+pub(crate) mod survey;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,7 +62,9 @@ pub(crate) struct Contents {
     geometry: Geometry,
     decided: Vec<Cell>,
     on_flash: Vec<Cell>,
+    /// What blocks will say of themselves, and what they say now.
     labels: Vec<Label>,
+    labels_on_flash: Vec<Label>,
     opened: u64,
     /// Blocks whose erase was interrupted.
     half_erased: Vec<bool>,
@@ -87,6 +91,8 @@ pub(crate) enum Origin {
     Page(Ppn),
     /// A new one of the map.
     Map,
+    /// The newest of which the device knows.
+    Newest,
 }
 
 impl Contents {
@@ -98,6 +104,7 @@ impl Contents {
             decided: vec![Cell::Erased; pages],
             on_flash: vec![Cell::Erased; pages],
             labels: vec![Label::default(); geometry.blocks() as usize],
+            labels_on_flash: vec![Label::default(); geometry.blocks() as usize],
             opened: 0,
             half_erased: vec![false; geometry.blocks() as usize],
             records: Records::default(),
@@ -120,6 +127,11 @@ impl Contents {
         let place = account as usize;
         self.arrivals.resize(self.arrivals.len().max(place + 1), 0);
         self.arrivals[place] = *version;
+    }
+
+    /// What has come of `page` with this account stays in memory.
+    pub(crate) fn keeps(&mut self, page: u32, account: u32) {
+        self.cached.insert(page, self.arrivals[account as usize]);
     }
 
     /// What the write cache has of `page` leaves it for the flash.
@@ -155,6 +167,7 @@ impl Contents {
                 self.written[page as usize] += 1;
                 self.written[page as usize]
             }
+            Origin::Newest => self.written[page as usize],
         }
     }
 
@@ -185,12 +198,13 @@ impl Contents {
         let units = self.geometry.units();
         let first = to.page.0 / units * units;
         let cells = &self.decided[first as usize..(first + units) as usize];
-        self.records.add(What::Program(Ppn(first)), cells)
+        let label = self.labels[to.block.0 as usize];
+        self.records.add(What::Program(Ppn(first)), cells, label)
     }
 
     /// `block` is to be erased; returns the number of the record.
     pub(crate) fn erase(&mut self, block: BlockIdx) -> u32 {
-        self.records.add(What::Erase(block), &[])
+        self.records.add(What::Erase(block), &[], Label::default())
     }
 
     /// The FTL takes `block` for erased.
@@ -218,16 +232,24 @@ impl Contents {
         self.records.after_programs(token)
     }
 
+    /// The same of programs that were asked for before `record` was.
+    pub(crate) fn after_programs_before(&mut self, record: u32, token: u64) -> Option<u64> {
+        self.records.after_programs_before(record, token)
+    }
+
     /// What has ended by `until` is on flash.
     fn let_end(&mut self, until: u64) {
-        while let Some((what, cells)) = self.records.ended(until) {
+        while let Some((what, cells, label)) = self.records.ended(until) {
             match what {
                 What::Program(first) => {
+                    let block = self.geometry.block_of(first);
+                    self.labels_on_flash[block.0 as usize] = label;
                     self.on_flash[first.0 as usize..][..cells.len()].copy_from_slice(&cells);
                 }
                 What::Erase(block) => {
                     let pages = self.pages_of(block);
                     self.on_flash[pages].fill(Cell::Erased);
+                    self.labels_on_flash[block.0 as usize] = label;
                 }
             }
             self.records.reuse(cells);

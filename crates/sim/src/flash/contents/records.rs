@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Cell;
+use super::{Cell, Label};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// What an operation changes.
@@ -22,6 +22,8 @@ pub(super) struct Record {
     pub(super) what: What,
     /// What the pages hold then.
     pub(super) cells: Vec<Cell>,
+    /// What its block says of itself then.
+    pub(super) label: Label,
     /// So many came before it.
     number: u64,
     /// While its cells are at work; both [`UNKNOWN`] while it waits.
@@ -58,13 +60,13 @@ pub(super) struct Records {
 
 impl Records {
     /// An operation is asked for; returns the number that it goes by until it has ended.
-    pub(super) fn add(&mut self, what: What, cells: &[Cell]) -> u32 {
+    pub(super) fn add(&mut self, what: What, cells: &[Cell], label: Label) -> u32 {
         let mut kept = self.spare.pop().unwrap_or_default();
         kept.clear();
         kept.extend_from_slice(cells);
         let (number, begin, end) = (self.came, UNKNOWN, UNKNOWN);
         self.came += 1;
-        let record = Record { what, cells: kept, number, begin, end };
+        let record = Record { what, cells: kept, label, number, begin, end };
         let index = self.unused.pop().unwrap_or_else(|| {
             self.records.push(None);
             self.records.len() as u32 - 1
@@ -96,8 +98,19 @@ impl Records {
 
     /// See [`Contents::after_programs`](super::Contents::after_programs).
     pub(super) fn after_programs(&mut self, token: u64) -> Option<u64> {
+        self.after_programs_until(self.came, token)
+    }
+
+    /// The same of programs that were asked for before `record` was.
+    pub(super) fn after_programs_before(&mut self, record: u32, token: u64) -> Option<u64> {
+        let record = self.records[record as usize - 1].as_ref().expect("it has not ended");
+        self.after_programs_until(record.number, token)
+    }
+
+    fn after_programs_until(&mut self, number: u64, token: u64) -> Option<u64> {
         let programs = self.records.iter().flatten();
-        let programs = programs.filter(|record| matches!(record.what, What::Program(_)));
+        let programs = programs
+            .filter(|record| matches!(record.what, What::Program(_)) && record.number < number);
         let (mut left, mut latest) = (0, 0);
         for record in programs {
             if record.end == UNKNOWN {
@@ -109,13 +122,13 @@ impl Records {
         if left == 0 {
             return Some(latest);
         }
-        self.barriers.push(Barrier { token, number: self.came, left, latest });
+        self.barriers.push(Barrier { token, number, left, latest });
         None
     }
 
     /// The operation that ended first, where one has by `until`; what is done with is given back to
     /// [`Records::reuse`].
-    pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>)> {
+    pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
@@ -123,7 +136,7 @@ impl Records {
         self.ends.pop();
         self.unused.push(index);
         let record = self.records[index as usize].take().expect("it has not ended");
-        Some((record.what, record.cells))
+        Some((record.what, record.cells, record.label))
     }
 
     pub(super) fn reuse(&mut self, cells: Vec<Cell>) {

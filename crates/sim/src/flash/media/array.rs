@@ -108,6 +108,21 @@ impl Flash {
         }
     }
 
+    /// The same of the pages of a block that an FTL knows which merges, whatever its order: `programmed` says
+    /// of which ones, the last of them being one before `end`.
+    pub(crate) fn found_pages(
+        &mut self,
+        block: BlockIdx,
+        end: u32,
+        programmed: impl Fn(u32) -> bool,
+    ) {
+        match &mut self.replaced {
+            _ if self.nand.is_in_any_order() => self.nand.found_pages(block, programmed),
+            None => self.nand.found_programmed(block, end),
+            Some(replaced) => self.nand.found_programmed(block, replaced.found(block, programmed)),
+        }
+    }
+
     /// How much longer than the first the next erase of `block` takes [ns].
     #[inline]
     pub(crate) fn erase_extra_ns(&self, block: BlockIdx) -> u64 {

@@ -223,6 +223,20 @@ impl Nand {
         self.next[block.0 as usize] = self.geometry.first_page(block).0 + pages;
     }
 
+    /// The same where pages may be programmed in any order: which ones turn out to be, `programmed` says.
+    pub(crate) fn found_pages(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) {
+        let pages = self.geometry.shape().pages_per_block;
+        let first = self.geometry.first_page(block).0;
+        bits::clear(&mut self.programmed, first as usize, (first + pages) as usize);
+        let found = (0..pages).filter(|page| programmed(*page));
+        found.for_each(|page| bits::insert(&mut self.programmed, (first + page) as usize));
+    }
+
+    /// Whether pages of a block may be programmed in any order.
+    pub(crate) fn is_in_any_order(&self) -> bool {
+        !self.programmed.is_empty()
+    }
+
     /// How often `block` was erased.
     #[inline]
     pub(crate) fn erases(&self, block: BlockIdx) -> u32 {

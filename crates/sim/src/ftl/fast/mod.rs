@@ -30,9 +30,10 @@
 mod random_log;
 mod sequential;
 
-use uflip_core::Result;
+use uflip_core::{Error, Result};
 
 use crate::collections::bits;
+use crate::flash::contents::survey::{Holding, Survey};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
@@ -64,7 +65,9 @@ impl MergingFtl for Fast {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
         let per_die = options.log.is_some_and(|part| part.log_per_die);
         let rings = if per_die { options.geometry.shape().dies } else { 1 };
-        check_log(options, 1 + rings)
+        check_log(options, 1 + rings)?;
+        let lossy = options.log.is_some_and(|part| part.compat == Compat::Flashsim2010);
+        refuse_lossy(options.durable && lossy)
     }
 
     fn new(options: &MergingOptions<'_>) -> Fast {
@@ -136,11 +139,35 @@ impl MergingFtl for Fast {
         self.random.prefetch(page);
     }
 
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+        self.data.restore(found, plan, |_, _| false);
+        for block in found.blocks() {
+            if found.holding(block) == Holding::Mixed {
+                let data = &self.data;
+                // What was merged just now is in its data block.
+                let is_newest = |page| data.lookup(page).is_none();
+                self.random.restore(block, found, is_newest, |page| data.logical_block(page));
+            }
+        }
+    }
+
     #[cfg(test)]
     fn audit(&self) {
         self.data.audit(self.random.blocks().chain(self.sequential.map(|log| log.block)));
         self.random.audit();
     }
+}
+
+/// # Errors
+/// Merges lose data, and it is to be found again.
+fn refuse_lossy(lossy: bool) -> Result<()> {
+    if !lossy {
+        return Ok(());
+    }
+    Err(Error::usage("FAST with faults gives up data when it merges")
+        .got("compat = \"flashsim2010\" with [power_loss]")
+        .allowed("compat = \"none\"")
+        .action("change it"))
 }
 
 /// Where things are.

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::collections::{bits, huge};
+use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 
 /// Rings of log blocks, and the pages that count in them.
@@ -163,7 +164,8 @@ impl RandomLog {
 
     /// The logical page in `slot` of `log`, if this is its newest version.
     pub(crate) fn live(&self, log: &LogBlock, slot: usize) -> Option<Lpn> {
-        let page = log.pages[slot];
+        // Power may have been lost when it was programmed.
+        let page = Some(log.pages[slot]).filter(|page| *page != NOWHERE)?;
         let at = self.geometry.first_page(log.block).0 + slot as u32;
         (self.logged[page as usize] == at).then_some(Lpn(page))
     }
@@ -176,6 +178,30 @@ impl RandomLog {
             self.logged[page] = NOWHERE;
         }
         bits::clear(&mut self.is_logged, first, end);
+    }
+
+    /// `block` was being filled or full, the last of its ring until now; so `found` tells.
+    pub(crate) fn restore(
+        &mut self,
+        block: BlockIdx,
+        found: &Survey<'_>,
+        is_newest: impl Fn(Lpn) -> bool,
+        logical_block: impl Fn(Lpn) -> u32,
+    ) {
+        let mut log = LogBlock::new(block, &self.geometry);
+        let mut of_ring = 0;
+        for slot in 0..self.geometry.shape().pages_per_block {
+            let at = self.geometry.place(block, slot);
+            let Some((page, newest)) = found.page_at(at) else { continue };
+            of_ring = self.ring_of(logical_block(page));
+            log.pages[slot as usize] = page.0;
+            if newest && is_newest(page) {
+                self.logged[page.0 as usize] = at.page.0;
+                bits::insert(&mut self.is_logged, page.0 as usize);
+            }
+        }
+        self.open(of_ring, log);
+        self.rings[of_ring].next = found.programmed(block);
     }
 
     /// All its blocks.

@@ -20,7 +20,12 @@ impl StreamHybrid {
             let brought = |other| other == page || extent.brings_after(page, other);
             old = self.renew(which, cluster, brought, plan);
             // They are dead from now on: a merge before the host brings them does not ask for them.
-            later.for_each(|other| self.set_dead(other));
+            for other in later {
+                self.set_dead(other);
+                if self.durable {
+                    self.awaited = page.0 + 1..other.0 + 1;
+                }
+            }
             self.journal.store(self.part.log_map_pages, &mut self.free, plan);
         }
         // The old version is where the cluster was, unless the log did not have it.

@@ -31,12 +31,14 @@ mod work;
 mod write_log;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use uflip_core::{Error, Result};
 
 use super::{MergingFtl, MergingOptions};
 use crate::collections::bits;
-use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
@@ -66,6 +68,10 @@ pub(crate) struct StreamHybrid {
     current: u32,
     /// What a merge left out, for the host brings it.
     bringing: Option<Bringing>,
+    /// Power may be lost; then pages of a cluster that the host brings go to its place in the log, whatever they
+    /// continue: only there nothing is erased that has them still. Those that come next.
+    durable: bool,
+    awaited: Range<u32>,
     job: Vec<Reclaim>,
     /// The next cluster of the units in `job`.
     job_cluster: u32,
@@ -144,6 +150,7 @@ impl MergingFtl for StreamHybrid {
         let of_log = |units: u32| u64::from(units) + 1 + u64::from(Journal::UNITS);
         let in_small = small.map_or(0, |_| of_log(part.small_log_units));
         let apart = u64::from(part.streams) + 2 + u64::from(small.is_some());
+        let apart = apart + u64::from(options.durable);
         layout.check(apart, of_log(part.log_units) + in_small, what)
     }
 
@@ -167,7 +174,7 @@ impl MergingFtl for StreamHybrid {
         let pages = options.geometry.shape().logical_pages as usize;
         StreamHybrid {
             layout,
-            free: FreeUnits::new(layout),
+            free: FreeUnits::new(layout, options.durable),
             journal: Journal::new(layout),
             logs: logs.chain(small.map(|small| WriteLog::new(small, of_small))).collect(),
             map: vec![None; layout.logical_units() as usize],
@@ -177,6 +184,8 @@ impl MergingFtl for StreamHybrid {
             before: 0,
             current: 0,
             bringing: None,
+            durable: options.durable,
+            awaited: 0..0,
             job: Vec::with_capacity(part.merges_at_once as usize),
             job_cluster: 0,
             part,
@@ -205,6 +214,8 @@ impl MergingFtl for StreamHybrid {
         let brought = self.bringing.take().filter(|brought| brought.next == page);
         if let Some(Bringing { rest, .. }) = brought {
             self.bring(page, extent, rest, plan);
+        } else if self.is_awaited(page) {
+            self.write_log(page, extent, plan);
         } else if let Some(stream) = self.stream_for(page, extent) {
             self.write_stream(stream, page, extent, plan);
         } else if self.resumes_stream(logical, offset) {
@@ -242,6 +253,23 @@ impl MergingFtl for StreamHybrid {
         self.free.erase_some(plan)
     }
 
+    fn group_of(&self, block: BlockIdx) -> u32 {
+        self.layout.group_of(block)
+    }
+
+    /// Streams and logs are merged; the journal begins anew.
+    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+        let units = self.layout.restore(found, &mut self.free);
+        let merged = self.layout.merge_found(units, found, &mut self.free, plan);
+        for (logical, unit) in merged {
+            self.map[logical as usize] = Some(unit);
+        }
+        let pages = (0..self.layout.logical_units() * self.layout.unit_pages).map(Lpn);
+        pages.filter(|page| found.place(*page).is_some()).for_each(|page| {
+            bits::insert(&mut self.live, page.0 as usize);
+        });
+    }
+
     #[cfg(test)]
     fn audit(&self) {
         self.logs.iter().for_each(WriteLog::audit);
@@ -259,6 +287,17 @@ impl StreamHybrid {
     #[inline]
     fn unit_of(&self, page: Lpn) -> (u32, u32) {
         (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
+    }
+
+    /// Whether the log has a place for `page` that waits for it.
+    #[inline]
+    fn is_awaited(&mut self, page: Lpn) -> bool {
+        let awaited = std::mem::take(&mut self.awaited);
+        let is_awaited = awaited.contains(&page.0);
+        if is_awaited {
+            self.awaited = page.0 + 1..awaited.end;
+        }
+        is_awaited
     }
 
     /// `page` holds nothing.

@@ -25,7 +25,8 @@ mod part;
 use uflip_core::Result;
 
 use crate::collections::{bits, huge};
-use crate::flash::geometry::{Geometry, Lpn, Place, Ppn};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
@@ -132,6 +133,42 @@ impl MergingFtl for StripeMap {
     #[inline]
     fn prefetch(&self, page: Lpn) {
         huge::prefetch(&self.map, page.0 as usize);
+    }
+
+    fn map_pages(&self) -> u32 {
+        self.map.len() as u32 - self.geometry.shape().logical_pages
+    }
+
+    fn page_of_map(&self, to: Place) -> Option<Lpn> {
+        Some(Lpn(self.reverse[to.page.0 as usize]))
+    }
+
+    fn group_of(&self, block: BlockIdx) -> u32 {
+        self.stripes.stripe_of(self.geometry.place(block, 0))
+    }
+
+    /// No stripe is gone on with: dies have come to different rows of it.
+    fn rebuild(&mut self, found: &Survey<'_>, _plan: &mut Plan) {
+        let of_host = self.geometry.shape().logical_pages;
+        for stripe in found.groups().iter().copied() {
+            let mut what = Holds::Data;
+            let blocks: Vec<BlockIdx> = self.stripes.blocks(stripe).collect();
+            for block in &blocks {
+                for offset in 0..self.geometry.shape().pages_per_block {
+                    let at = self.geometry.place(*block, offset);
+                    let Some((page, newest)) = found.page_at(at) else { continue };
+                    self.reverse[at.page.0 as usize] = page.0;
+                    if page.0 >= of_host {
+                        what = Holds::Map;
+                    }
+                    if newest {
+                        self.map[page.0 as usize] = at.page.0;
+                        self.stripes.set_valid(at);
+                    }
+                }
+            }
+            self.stripes.set_filled(stripe, what);
+        }
     }
 
     #[cfg(test)]

@@ -14,14 +14,8 @@ use crate::ftl::{Merging, MergingOptions};
 
 /// What `writes` random ones count, after as many as `settle` and a sequential fill.
 fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
-    let options = MergingOptions {
-        name: "stripe_map",
-        geometry,
-        log: None,
-        streams: None,
-        linear: None,
-        stripes: Some(part),
-    };
+    let bare = MergingOptions::bare("stripe_map", geometry);
+    let options = MergingOptions { stripes: Some(part), ..bare };
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);

@@ -28,7 +28,7 @@ proptest! {
     fn every_merging_ftl_reads_what_was_written(
         geometry in geometries(), seed in any::<u64>(), hot in 1u64..100,
     ) {
-        let options = MergingOptions { name: "block_map", ..bare(geometry) };
+        let options = MergingOptions::bare("block_map", geometry);
         read_your_writes(&options, seed, hot);
         // Whatever room there is goes to the log.
         let data = geometry.shape().logical_pages.div_ceil(geometry.shape().pages_per_block);
@@ -38,14 +38,14 @@ proptest! {
         };
         let log = Some(&part);
         for name in ["bast", "fast", "superblock"] {
-            let options = MergingOptions { name, log, ..bare(geometry) };
+            let options = MergingOptions { log, ..MergingOptions::bare(name, geometry) };
             if log_blocks >= 2 {
                 read_your_writes(&options, seed, hot);
             }
         }
         let per_die = &LogPart { log_per_die: true, ..part };
         if log_blocks > geometry.shape().dies {
-            let options = MergingOptions { name: "fast", log: Some(per_die), ..bare(geometry) };
+            let options = MergingOptions { log: Some(per_die), ..MergingOptions::bare("fast", geometry) };
             read_your_writes(&options, seed, hot);
         }
     }
@@ -55,10 +55,10 @@ proptest! {
         (geometry, streams, linear) in units(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         let streams = Some(&streams);
-        let options = MergingOptions { name: "stream_hybrid", streams, ..bare(geometry) };
+        let options = MergingOptions { streams, ..MergingOptions::bare("stream_hybrid", geometry) };
         read_your_writes(&options, seed, hot);
         let linear = Some(&linear);
-        let options = MergingOptions { name: "linear", linear, ..bare(geometry) };
+        let options = MergingOptions { linear, ..MergingOptions::bare("linear", geometry) };
         read_your_writes(&options, seed, hot);
     }
 
@@ -67,7 +67,7 @@ proptest! {
         (geometry, part) in stripes(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         let stripes = Some(&part);
-        let options = MergingOptions { name: "stripe_map", stripes, ..bare(geometry) };
+        let options = MergingOptions { stripes, ..MergingOptions::bare("stripe_map", geometry) };
         read_your_writes(&options, seed, hot);
     }
 }
@@ -116,7 +116,7 @@ fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
         logical_pages: 96,
     });
     let streams = Some(&small_streams(65536, 2));
-    let options = MergingOptions { name: "stream_hybrid", streams, ..bare(geometry) };
+    let options = MergingOptions { streams, ..MergingOptions::bare("stream_hybrid", geometry) };
     read_your_writes(&options, 1_102_563_130_385_891_042, 72);
 }
 
@@ -143,13 +143,8 @@ fn storing_the_map_of_a_merge_does_not_erase_what_the_write_still_reads() {
         merge_map_pages: 2,
         ..small_streams(69632, 6)
     });
-    let options = MergingOptions { name: "stream_hybrid", streams, ..bare(geometry) };
+    let options = MergingOptions { streams, ..MergingOptions::bare("stream_hybrid", geometry) };
     read_your_writes(&options, 14_908_130_873_068_906_049, 28);
-}
-
-/// An FTL without any table.
-fn bare(geometry: Geometry) -> MergingOptions<'static> {
-    MergingOptions { name: "", geometry, log: None, streams: None, linear: None, stripes: None }
 }
 
 fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
@@ -333,17 +328,17 @@ fn ten_million_operations() {
     let (streams, linear, stripes) = (Some(&streams), Some(&linear), Some(&stripes));
     for name in MERGING_FTLS {
         let options = match *name {
-            "stream_hybrid" => MergingOptions { name, streams, ..bare(geometry) },
-            "linear" => MergingOptions { name, linear, ..bare(geometry) },
-            "stripe_map" => MergingOptions { name, stripes, ..bare(geometry) },
-            "block_map" => MergingOptions { name, ..bare(geometry) },
-            _ => MergingOptions { name, log, ..bare(geometry) },
+            "stream_hybrid" => MergingOptions { streams, ..MergingOptions::bare(name, geometry) },
+            "linear" => MergingOptions { linear, ..MergingOptions::bare(name, geometry) },
+            "stripe_map" => MergingOptions { stripes, ..MergingOptions::bare(name, geometry) },
+            "block_map" => MergingOptions::bare(name, geometry),
+            _ => MergingOptions { log, ..MergingOptions::bare(name, geometry) },
         };
         work(&options, 1, 20, 10_000_000, None);
         println!("{name}: 10,000,000 host operations");
     }
     let per_die = &LogPart { log_per_die: true, ..part };
-    let options = MergingOptions { name: "fast", log: Some(per_die), ..bare(geometry) };
+    let options = MergingOptions { log: Some(per_die), ..MergingOptions::bare("fast", geometry) };
     work(&options, 1, 20, 10_000_000, None);
     println!("fast with a log for each die: 10,000,000 host operations");
 }

@@ -86,7 +86,7 @@ fn every_block_that_fails_is_replaced_until_none_is_left() {
         partial_blocks_max: 0,
         seed: 5,
     };
-    let options = MergingOptions { name: "block_map", ..super::bare(known) };
+    let options = MergingOptions::bare("block_map", known);
     let mut flash = flash(known, 10, wear, PageOrder::Any).expect("none is bad");
     super::work(&options, 5, 50, 1_000_000, Some(&mut flash));
     assert!(flash.is_used_up(), "it does not last for a million writes");

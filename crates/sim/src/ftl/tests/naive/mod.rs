@@ -117,14 +117,7 @@ fn pages_written(block: &Block) -> u64 {
 
 /// What the FTL counts.
 fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
-    let options = MergingOptions {
-        name,
-        geometry,
-        log: Some(log),
-        streams: None,
-        linear: None,
-        stripes: None,
-    };
+    let options = MergingOptions { log: Some(log), ..MergingOptions::bare(name, geometry) };
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);
@@ -207,7 +200,7 @@ proptest! {
         }
         let options = log(superblock, Compat::None, false);
         prop_assert_eq!(counted("superblock", &trace, geometry, &options), naive.tally);
-        let plain = MergingOptions { name: "block_map", geometry, log: None, streams: None, linear: None, stripes: None };
+        let plain = MergingOptions::bare("block_map", geometry);
         let mut ftl = Merging::by_name(&plain).expect("a known name");
         let mut flash = Flash::new(geometry, PageOrder::Any);
         trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));

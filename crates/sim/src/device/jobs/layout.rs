@@ -1,0 +1,192 @@
+//! How a phase of a plan is laid out: steps in the order of the plan, those of a die one after the other.
+
+use super::phase::{NONE, Phase, Step, Tails, What};
+use crate::collections::bits;
+use crate::device::jobs::site::Site;
+use crate::flash::geometry::{DieIdx, Place};
+use crate::flash::plan::{Cmd, Move, Plan};
+use crate::timeline::{DieQueue, Purpose};
+
+/// A phase that is laid out.
+pub(super) struct Layout<'a, 'b> {
+    pub(super) phase: &'a mut Phase,
+    pub(super) site: Site<'b>,
+    pub(super) tails: &'a mut Tails,
+    pub(super) records: &'a [u32],
+}
+
+impl Layout<'_, '_> {
+    pub(super) fn add(&mut self, command: &Cmd, plan: &Plan) {
+        let timing = self.site.timing;
+        match *command {
+            Cmd::Read(_) | Cmd::Program { .. } => {
+                let Step { what, purpose, die, cell_ns, rest, .. } =
+                    Step::of_host(*command, self.site);
+                let step = self.push(what, purpose, die, cell_ns, true);
+                self.phase.steps[step as usize].rest = rest;
+                if what == What::Program {
+                    self.record(step);
+                }
+            }
+            Cmd::Copy { from, to } => self.copy(from, to),
+            Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
+            Cmd::CopyStream(pages) => self.stream(plan.moves(pages), Purpose::Merge),
+            Cmd::Erase { block, extra_ns } => {
+                let die = self.site.geometry.die_of(block);
+                let erase_ns = timing.erase_ns + extra_ns;
+                let step = self.push(What::Inside, Purpose::Erase, die, erase_ns, true);
+                let record = self.record(step);
+                self.phase.erases = self.phase.erases.or(record);
+            }
+            Cmd::FailedRead(from) => {
+                let read_ns = self.site.read_ns(from);
+                self.push(What::Read, Purpose::Retry, from.die, read_ns, true);
+            }
+            Cmd::FailedProgram(to) => {
+                let program_ns = self.site.program_ns(to);
+                self.push(What::Program, Purpose::Retry, to.die, program_ns, true);
+            }
+            Cmd::ProgramMap(to) => {
+                self.program(to, Purpose::Metadata);
+            }
+            Cmd::LoadMap(from) => {
+                let read_ns = self.site.read_ns(from);
+                self.push(What::Read, Purpose::Mapping, from.die, read_ns, true);
+            }
+            Cmd::StoreMap(pages) => self.stream(plan.moves(pages), Purpose::Mapping),
+            Cmd::Count(_) | Cmd::Barrier => {}
+        }
+    }
+
+    /// A step behind those of its die. `ends`: no other step waits for what it does.
+    fn push(&mut self, what: What, purpose: Purpose, die: DieIdx, cell_ns: u64, ends: bool) -> u32 {
+        let die = self.site.geometry.clock_of(die);
+        let Phase { steps, open, .. } = self.phase;
+        let index = steps.len() as u32;
+        let (last, ending) = &mut self.tails[die.0 as usize];
+        let before = steps.get_mut(std::mem::replace(last, index) as usize);
+        let waits = u8::from(before.is_some());
+        before.into_iter().for_each(|before| before.next = index);
+        if ends {
+            // One like it on the same die ends earlier.
+            let alike = steps.get_mut(std::mem::replace(ending, index) as usize);
+            let alike = alike.filter(|other| (other.what, other.purpose) == (what, purpose));
+            if let Some(alike) = alike.filter(|_| purpose != Purpose::HostWrite) {
+                alike.counts = false;
+                *open -= 1;
+            }
+            *open += 1;
+        }
+        let (record, rest, feeds, next, counts) = (0, None, NONE, NONE, ends);
+        steps.push(Step { what, purpose, die, cell_ns, record, rest, feeds, next, waits, counts });
+        index
+    }
+
+    /// `step` programs or erases what the plan does next.
+    fn record(&mut self, step: u32) -> Option<u32> {
+        let record = *self.records.get(self.phase.recorded)?;
+        self.phase.recorded += 1;
+        self.phase.programs |= self.phase.steps[step as usize].purpose != Purpose::Erase;
+        self.phase.steps[step as usize].record = record;
+        Some(record)
+    }
+
+    fn program(&mut self, to: Place, purpose: Purpose) -> u32 {
+        let step = self.push(What::Program, purpose, to.die, self.site.program_ns(to), true);
+        self.record(step);
+        step
+    }
+
+    /// Read a page that `feeds` will wait for.
+    fn read_to_move(&mut self, from: Place, purpose: Purpose) -> u32 {
+        self.push(What::Read, purpose, from.die, self.site.read_ns(from), false)
+    }
+
+    /// `program` waits for the data of `read`, or where that is [`NONE`], has it.
+    fn feed(&mut self, read: u32, program: u32) {
+        if let Some(step) = self.phase.steps.get_mut(read as usize) {
+            step.feeds = program;
+            self.phase.steps[program as usize].waits += 1;
+        }
+    }
+
+    /// The processor plans `step` before it begins, where that takes time.
+    fn plan(&mut self, step: u32) {
+        if self.site.timing.relocate_ns > 0 {
+            self.phase.steps[step as usize].waits += 1;
+            self.phase.planning.push(step);
+        }
+    }
+
+    /// Whether a page that moves from `from` to `to` needs nothing but their die.
+    fn stays_inside(&self, from: Place, to: Place) -> bool {
+        let Site { geometry, timing } = self.site;
+        let alone = timing.transfer_ns == 0 && timing.buses == 0 && timing.relocate_ns == 0;
+        alone && geometry.clock_of(from.die) == geometry.clock_of(to.die)
+    }
+
+    /// The die of `to` moves a page inside. Where nobody comes between two pages, they are one long piece.
+    fn move_inside(&mut self, to: Place, ns: u64) {
+        let die = self.site.geometry.clock_of(to.die);
+        let (_, last) = self.tails[die.0 as usize];
+        let alike = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
+        let alike = alike.filter(|step| step.next == NONE && step.purpose == Purpose::Merge);
+        match alike.filter(|step| step.what == What::Inside) {
+            Some(step) if self.site.timing.die_queue == DieQueue::Fifo => step.cell_ns += ns,
+            _ => {
+                let step = self.push(What::Inside, Purpose::Merge, to.die, ns, true);
+                self.record(step);
+            }
+        }
+    }
+
+    fn copy(&mut self, from: Place, to: Place) {
+        if self.stays_inside(from, to) {
+            let ns = self.site.read_ns(from) + self.site.program_ns(to);
+            return self.move_inside(to, ns);
+        }
+        let read = self.read_to_move(from, Purpose::Merge);
+        let program = self.program(to, Purpose::Merge);
+        self.feed(read, program);
+        self.plan(read);
+    }
+
+    fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
+        let timing = self.site.timing;
+        let mut pages = bits::members(set, 0, 64 * set.len()).map(|page| page as u32);
+        if !self.stays_inside(from, to) {
+            return pages.for_each(|page| self.copy(from.behind(page), to.behind(page)));
+        }
+        // Pages keep their place in the block.
+        let cells = &timing.cells;
+        let inside = |page| cells.read_page(|| page) + cells.program_page(page);
+        if timing.die_queue != DieQueue::Fifo || !self.records.is_empty() {
+            pages.for_each(|page| self.move_inside(to, inside(page)));
+        } else if let Some(first) = pages.next() {
+            self.move_inside(to, inside(first) + pages.map(inside).sum::<u64>());
+        }
+    }
+
+    /// Move `pages` in order, reading ahead by as many as there are dies, so that no die waits for data
+    /// while another programs.
+    fn stream(&mut self, pages: &[Move], purpose: Purpose) {
+        let ahead = self.site.geometry.shape().dies as usize;
+        let mut begins = std::mem::take(&mut self.phase.begins);
+        begins.clear();
+        for step in 0..pages.len() + ahead {
+            if let Some(Move { from, .. }) = pages.get(step) {
+                begins.push(from.map_or(NONE, |from| self.read_to_move(from, purpose)));
+            }
+            let behind = step.checked_sub(ahead).and_then(|index| Some((index, pages.get(index)?)));
+            if let Some((index, Move { to, .. })) = behind {
+                let program = self.program(*to, purpose);
+                self.feed(begins[index], program);
+                if begins[index] == NONE {
+                    begins[index] = program;
+                }
+            }
+        }
+        begins.iter().for_each(|step| self.plan(*step));
+        self.phase.begins = begins;
+    }
+}

@@ -1,0 +1,152 @@
+//! Random small devices of FTLs that merge, which can lose power.
+
+use serde_json::{Map, Value, json};
+use uflip_core::random::{Xoshiro256PlusPlus, uniform};
+
+use crate::Profile;
+use crate::ftl::MERGING_FTLS;
+
+macro_rules! shipped {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../../../python/uflip/profiles/", $name, ".toml")))
+    };
+}
+
+/// A device of the `seed`-th of these FTLs in turn, drawn until it is one.
+pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64) -> (Profile, String) {
+    let ftl = MERGING_FTLS[(seed % MERGING_FTLS.len() as u64) as usize];
+    let (base, text) = match ftl {
+        "block_map" => ("block-map", include_str!("../../../tests/swarm/block-map.toml")),
+        "linear" => shipped!("kingston-dti"),
+        "stream_hybrid" => shipped!("mtron"),
+        "stripe_map" => shipped!("intel-x25m"),
+        _ => shipped!("fast-1gb"),
+    };
+    loop {
+        let mut keys = Map::new();
+        draw(rng, ftl, &mut keys);
+        let overrides = Value::Object(keys).to_string();
+        if let Ok(profile) = Profile::parse(text, base, &overrides) {
+            return (profile, format!("sim:{base} {overrides}"));
+        }
+    }
+}
+
+fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    let protected = below(4) == 0;
+    set("ftl", json!(ftl));
+    set("power_loss_protection", json!(protected));
+    set("spare_read_bytes", json!([1, 16, 64][below(3) as usize]));
+    let (channels, of_one, planes) = (1 + below(2), 1 + below(2), 1 + below(5) / 4);
+    let (dies, blocks) = (channels * of_one * planes, 8 + below(9));
+    set("channels", json!(channels));
+    set("dies_per_channel", json!(of_one));
+    set("planes_per_die", json!(planes));
+    set("independent_planes", json!(below(2) == 0));
+    set("blocks_per_die", json!(blocks * planes));
+    let pages = [1, 4, 6, 8, 12][below(5) as usize];
+    set("pages_per_block", json!(pages));
+    if !matches!(ftl, "superblock" | "stripe_map") {
+        set("page_order", json!(["any", "any", "ascending"][below(3) as usize]));
+    }
+    set("sector_bytes", json!(512));
+    set("page_bytes", json!(2048));
+    set("spare_bytes", json!(64));
+    for (key, usual) in [
+        ("read_ns", 25_000),
+        ("program_ns", 200_000),
+        ("program_high_ns", 900_000),
+        ("erase_ns", 1_500_000),
+        ("relocate_ns", 1_000),
+        ("command_write_ns", 1_000),
+        ("command_read_ns", 1_000),
+    ] {
+        set(key, json!([0, usual, usual, usual / 10][below(4) as usize]));
+    }
+    let rates = [40_000_000, 400_000_000, 1_000_000_000_000_000u64];
+    set("channel_bytes_per_s", json!(rates[below(3) as usize]));
+    set("buses", json!(below(2)));
+    set("bus_bytes_per_s", json!(400_000_000));
+    set("die_queue", json!(["fifo", "fifo", "reads_first"][below(3) as usize]));
+    set("cache_program", json!(protected && below(3) == 0));
+    set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
+    let cached = [0, 0, 1, 5, 12][below(5) as usize];
+    set("write_cache_bytes", json!(2048 * cached));
+    set("flush", json!(["eager", "when_needed"][below(2) as usize]));
+    set("state", json!(["empty", "sequential", "random", "scattered"][below(4) as usize]));
+    set("random_overwrites", json!(1.0));
+    set("seed", json!(below(1000)));
+    set("spare_factor", json!([0.35, 0.45, 0.6][below(3) as usize]));
+    match ftl {
+        "bast" | "fast" | "superblock" => {
+            set("superblock_blocks", json!([1, 1, 2, 3][below(4) as usize]));
+            let per_die = ftl == "fast" && below(3) == 0;
+            set("log_per_die", json!(per_die));
+            let least = if per_die { 1 + dies } else { 2 };
+            set("log_blocks", json!(least + below(6)));
+        }
+        "stripe_map" => {
+            let widths: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
+            set("stripe_dies", json!(widths[below(widths.len() as u64) as usize]));
+            let memory = [1, 2, 3][below(3) as usize];
+            set("map_memory_bytes", json!(2048 * memory));
+            set("map_changed_bytes", json!(2048 * (1 + below(memory))));
+        }
+        "linear" | "stream_hybrid" => {
+            let all: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
+            let banks = all[below(all.len() as u64) as usize];
+            let unit = dies / banks * pages;
+            let sizes: Vec<u64> = (1..=unit).filter(|size| unit.is_multiple_of(*size)).collect();
+            let cluster = sizes[below(sizes.len() as u64) as usize];
+            // Units for the host; half a page more, so that rounding does not lose the last.
+            let logical = 1 + below((banks * blocks / 2).max(1));
+            let share = ((logical * unit) as f64 + 0.5) / (dies * blocks * pages) as f64;
+            set("spare_factor", json!(1.0 - share));
+            set("banks", json!(banks));
+            set("unit_bytes", json!(unit * 2048));
+            set("cluster_bytes", json!(cluster * 2048));
+            set("switch_map_pages", json!([0, 1][below(2) as usize]));
+            set("merge_map_pages", json!([0, 1, 3][below(3) as usize]));
+            if ftl == "linear" {
+                set("open_units", json!(1 + below(2)));
+                set("backward_clusters", json!([0, 1, 1000][below(3) as usize]));
+                set("rewrites", json!(below(3)));
+                set("open_map_pages", json!(below(2)));
+                return;
+            }
+            let clusters = unit / cluster;
+            let units = 1 + below(3);
+            let compacts = below(2) == 0 && units * clusters > 1;
+            let in_log = 1 + below(units * clusters - u64::from(compacts));
+            set("own_channels", json!(below(3) == 0));
+            set("streams", json!(1 + below(2)));
+            set("resumed_streams", json!([0, 2][below(2) as usize]));
+            set("reverse_streams", json!(below(2) == 0));
+            set("fold_clusters", json!(below(clusters + 1)));
+            set("log_units", json!(units));
+            set("log_clusters", json!(in_log));
+            set("compact_log", json!(compacts));
+            set("log_members", json!([0, 0, 1, 2][below(4) as usize]));
+            let small: Vec<u64> =
+                (1..cluster).filter(|size| cluster.is_multiple_of(*size)).collect();
+            let small = if small.is_empty() || below(2) == 0 { 0 } else { small[0] };
+            set("small_cluster_bytes", json!(small * 2048));
+            let held = clusters * (cluster / small.max(1));
+            set("small_log_units", json!(u64::from(small > 0)));
+            let in_small = if small == 0 { 0 } else { 1 + below((held - 1).max(1)) };
+            set("small_log_clusters", json!(in_small));
+            set("free_clusters", json!(below(in_log + 1)));
+            set("merges_at_once", json!(1 + below(banks)));
+            set("reads_per_step", json!([0, 1, 4][below(3) as usize]));
+            set("bypass_partial_clusters", json!(below(3) == 0));
+            set("rewrite_buffer", json!(cached == 0 && below(3) == 0));
+            set("evict_single", json!(below(2) == 0));
+            set("log_map_pages", json!(below(2)));
+        }
+        _ => {}
+    }
+}

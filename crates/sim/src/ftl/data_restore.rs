@@ -1,0 +1,92 @@
+//! Data blocks as they are found again after power was lost.
+//!
+//! ```text
+//! blocks of one logical block, every page of each at its place
+//! one of them           it is the data block
+//! any other             what is newest of all of them, and of logs, is copied to a new one; they are erased
+//! ```
+//!
+//! **Source**: the inverse map of uFLIP (2009) §2.2.
+//! **Faithful**: nothing is used but what spare areas say; what a merge had copied counts if it was finished.
+//! **Simplified**: a log that was being filled in order is merged.
+//! **Ambiguous**: nothing.
+
+use std::collections::BTreeMap;
+
+use super::data_blocks::DataBlocks;
+use crate::flash::contents::survey::{Holding, Survey};
+use crate::flash::geometry::{BlockIdx, Lpn};
+use crate::flash::plan::{Merge, Plan};
+
+impl DataBlocks {
+    /// Find the data block of every logical block. `fits` is asked about the blocks of one that are found
+    /// otherwise than alone and in place, in the order in which they were opened; where it says no they are
+    /// merged. Blocks with pages of several logical blocks are left alone.
+    pub(crate) fn restore(
+        &mut self,
+        found: &Survey<'_>,
+        plan: &mut Plan,
+        mut fits: impl FnMut(&mut DataBlocks, &[(BlockIdx, Holding)]) -> bool,
+    ) {
+        let mut of: BTreeMap<u32, Vec<(BlockIdx, Holding)>> = BTreeMap::new();
+        for block in found.blocks() {
+            self.take_used(block);
+            let holding = found.holding(block);
+            match holding {
+                Holding::InPlace(logical) | Holding::Of(logical) => {
+                    of.entry(logical).or_default().push((block, holding));
+                }
+                Holding::Mixed => {}
+            }
+        }
+        for (logical, blocks) in of {
+            match blocks[..] {
+                [(block, Holding::InPlace(_))] => self.adopt(logical, block, found),
+                _ if fits(self, &blocks) => {}
+                _ => {
+                    let old = blocks.iter().map(|(block, _)| *block);
+                    self.merge_all(logical, old, found, plan);
+                }
+            }
+        }
+    }
+
+    /// `block` is the data block of `logical`.
+    pub(crate) fn adopt(&mut self, logical: u32, block: BlockIdx, found: &Survey<'_>) {
+        self.set_block(logical, block);
+        for page in self.pages_of(logical).map(Lpn) {
+            let at = self.place_in(block, page);
+            if !found.is_erased_at(at) {
+                self.set_spent(page);
+            }
+            if found.place(page) == Some(at) {
+                self.set_programmed(page);
+            }
+        }
+    }
+
+    /// Copy the newest of every page of `logical` to a new block, and erase `old`.
+    fn merge_all(
+        &mut self,
+        logical: u32,
+        old: impl Iterator<Item = BlockIdx>,
+        found: &Survey<'_>,
+        plan: &mut Plan,
+    ) {
+        let block = self.take_free(self.home(logical));
+        plan.count_merge(Merge::Full);
+        self.set_block(logical, block);
+        for page in self.pages_of(logical).map(Lpn) {
+            if let Some(from) = found.place(page) {
+                plan.copy(from, self.place_in(block, page));
+                self.set_programmed(page);
+            }
+        }
+        plan.barrier();
+        for old in old {
+            plan.erase(old);
+            self.give_back(old);
+        }
+        plan.barrier();
+    }
+}

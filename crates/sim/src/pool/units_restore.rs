@@ -1,0 +1,113 @@
+//! Merge units as they are found again after power was lost.
+//!
+//! ```text
+//! all pages of a unit at their places of one logical unit, of which no other has any       its data unit
+//! anything else                   the newest of every page is copied to a new unit; these are erased
+//! ```
+//!
+//! A unit of a log has pages of several logical units, so that all of those are merged.
+
+use std::collections::BTreeMap;
+
+use super::units::{FreeUnits, Layout, UnitIdx};
+use crate::flash::contents::survey::Survey;
+use crate::flash::geometry::{BlockIdx, Lpn};
+use crate::flash::plan::{Merge, Plan};
+
+/// What is found of units that hold something.
+#[derive(Default)]
+pub(crate) struct FoundUnits {
+    /// By logical unit: those that hold pages of it at their places, and nothing else.
+    in_place: BTreeMap<u32, Vec<UnitIdx>>,
+    /// All others.
+    of_logs: Vec<UnitIdx>,
+    /// Logical units of which those hold the newest version of a page.
+    logged: Vec<u32>,
+}
+
+impl Layout {
+    /// The number of the unit of which `block` is, or where it is of none, one behind all of them.
+    pub(crate) fn group_of(&self, block: BlockIdx) -> u32 {
+        self.unit_of(block).map_or(u32::MAX, |unit| unit.0)
+    }
+
+    /// What is found of all units; those that hold something are not free.
+    pub(crate) fn restore(&self, found: &Survey<'_>, free: &mut FreeUnits) -> FoundUnits {
+        let mut units = FoundUnits::default();
+        for unit in found.groups().iter().map(|unit| UnitIdx(*unit)) {
+            free.take_used(unit);
+            let places = (0..self.unit_pages).map(|offset| (offset, self.place(unit, offset)));
+            let held = places.filter_map(|(offset, at)| {
+                let (Lpn(page), newest) = found.page_at(at)?;
+                let in_place = page % self.unit_pages == offset;
+                Some((page / self.unit_pages, in_place, newest))
+            });
+            let held: Vec<(u32, bool, bool)> = held.collect();
+            let (first, ..) = held[0];
+            if held.iter().all(|(logical, in_place, _)| *in_place && *logical == first) {
+                units.in_place.entry(first).or_default().push(unit);
+                continue;
+            }
+            units.of_logs.push(unit);
+            let newest = held.iter().filter(|(.., newest)| *newest);
+            units.logged.extend(newest.map(|(logical, ..)| *logical));
+        }
+        units.logged.sort_unstable();
+        units.logged.dedup();
+        units
+    }
+
+    /// Merge what has to be; returns the data unit of every logical unit that has one.
+    pub(crate) fn merge_found(
+        &self,
+        units: FoundUnits,
+        found: &Survey<'_>,
+        free: &mut FreeUnits,
+        plan: &mut Plan,
+    ) -> Vec<(u32, UnitIdx)> {
+        let FoundUnits { mut in_place, of_logs, logged } = units;
+        for logical in &logged {
+            in_place.entry(*logical).or_default();
+        }
+        let mut data = Vec::new();
+        for (logical, units) in in_place {
+            let is_logged = logged.binary_search(&logical).is_ok();
+            let unit = match units[..] {
+                [unit] if !is_logged => unit,
+                _ => self.merge_one(logical, &units, found, free, plan),
+            };
+            data.push((logical, unit));
+        }
+        self.erase(&of_logs, free, plan);
+        data
+    }
+
+    /// The newest of every page of `logical` is copied to a new unit, and `units` are erased.
+    fn merge_one(
+        &self,
+        logical: u32,
+        units: &[UnitIdx],
+        found: &Survey<'_>,
+        free: &mut FreeUnits,
+        plan: &mut Plan,
+    ) -> UnitIdx {
+        let unit = free.take(self.home(logical), plan);
+        plan.count_merge(Merge::Full);
+        for offset in 0..self.unit_pages {
+            if let Some(from) = found.place(Lpn(logical * self.unit_pages + offset)) {
+                plan.copy(from, self.place(unit, offset));
+            }
+        }
+        plan.barrier();
+        self.erase(units, free, plan);
+        unit
+    }
+
+    fn erase(&self, units: &[UnitIdx], free: &mut FreeUnits, plan: &mut Plan) {
+        for unit in units {
+            self.blocks(*unit).for_each(|block| plan.erase(block));
+            free.give_back(*unit);
+        }
+        plan.barrier();
+    }
+}
