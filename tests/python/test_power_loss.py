@@ -79,8 +79,7 @@ def test_the_command_prints_what_the_library_returns() -> None:
     ("device", "said"),
     [
         ("null", "simulated device"),
-        ("sim:fast-1gb?compat=flashsim2010", "gives up data"),
-        ("sim:zns", "means nothing to this FTL"),
+        ("sim:fast-1gb?compat=flashsim2010&blocks_per_die=4300", "gives up data"),
         ("sim:worn-mlc", "bad blocks"),
         ("sim:demo?cache_program=true", "power_loss_protection"),
         ("sim:demo?spare_read_bytes=0", "spare area"),

@@ -7,30 +7,20 @@ use super::backend::Hardware;
 use super::jobs::Line;
 use super::merging::Merged;
 use super::token::Target;
+use super::written::Written;
 use crate::flash::contents::Origin;
 use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
-use crate::ftl::extent::Extent;
-
-/// Which pages of the host a plan programs.
-#[derive(Clone, Copy)]
-pub(super) enum Written {
-    Nothing,
-    /// One that has come for this target.
-    Page(Lpn, Target),
-    /// What has stayed in memory.
-    Kept(Extent),
-}
-
-/// The page of a write stays in memory.
-#[inline]
-pub(super) fn keep(page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
-    if let Some((contents, account)) = hardware.events.contents.as_mut().zip(target.account) {
-        contents.keeps(page.0, account.number());
-    }
-}
 
 impl Merged {
+    /// The page of a write stays in memory.
+    #[inline]
+    pub(super) fn keep(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
+        if let Some((contents, account)) = hardware.events.contents.as_mut().zip(target.account) {
+            contents.keeps(page.0, account.number());
+        }
+    }
+
     /// Where steps beside the host wait for their turn.
     #[inline]
     pub(super) fn beside(hardware: &Hardware<'_>) -> Line {

@@ -14,9 +14,9 @@
 use uflip_core::{Counters, Error};
 
 use crate::device::backend::{Backend, Hardware, Write};
-use crate::device::decided::{Written, keep};
 use crate::device::jobs::{Jobs, Line, Order, serve};
 use crate::device::token::{Target, Told};
+use crate::device::written::Written;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
@@ -192,7 +192,7 @@ impl Backend for Merged {
         if self.buffers {
             self.flush(ready, Some(&extent), None, hardware);
             if self.absorbs(&write) {
-                keep(page, target, hardware);
+                self.keep(page, target, hardware);
                 return hardware.events.end(ready, hardware.events.now(), target.op());
             }
         }

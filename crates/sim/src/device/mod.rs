@@ -40,6 +40,7 @@ mod token;
 mod untimed;
 mod waiting;
 mod work;
+mod written;
 mod zone_commands;
 mod zoned;
 

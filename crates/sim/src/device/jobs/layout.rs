@@ -7,16 +7,56 @@ use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::timeline::{DieQueue, Purpose};
 
+impl Phase {
+    /// Lay out what begins together of `plan`, from the command `from` on; returns the first that does not.
+    pub(super) fn lay_out(
+        &mut self,
+        plan: &Plan,
+        from: usize,
+        site: Site<'_>,
+        tails: &mut Tails,
+    ) -> usize {
+        self.steps.clear();
+        self.planning.clear();
+        (self.open, self.planned) = (0, 0);
+        (self.erases, self.programs) = (None, false);
+        if from == 0 {
+            self.recorded = 0;
+        }
+        let records = plan.records();
+        let mut of_host = None;
+        let mut next = from;
+        for command in &plan.commands()[from..] {
+            match command {
+                Cmd::Count(_) => {}
+                Cmd::Barrier if self.steps.is_empty() => {}
+                Cmd::Barrier => break,
+                // What the host and what the firmware wants never begin together.
+                _ if of_host.is_some_and(|other| other != command.is_of_host()) => break,
+                // Whoever erases waits for programs before, which have to begin.
+                Cmd::Erase { .. } if self.programs => break,
+                _ => {
+                    of_host = Some(command.is_of_host());
+                    Layout { phase: self, site, tails, records }.add(command, plan);
+                }
+            }
+            next += 1;
+        }
+        self.steps.iter().for_each(|step| tails[step.die.0 as usize] = (NONE, NONE));
+        next
+    }
+}
+
 /// A phase that is laid out.
-pub(super) struct Layout<'a, 'b> {
-    pub(super) phase: &'a mut Phase,
-    pub(super) site: Site<'b>,
-    pub(super) tails: &'a mut Tails,
-    pub(super) records: &'a [u32],
+struct Layout<'a, 'b> {
+    phase: &'a mut Phase,
+    site: Site<'b>,
+    tails: &'a mut Tails,
+    records: &'a [u32],
 }
 
 impl Layout<'_, '_> {
-    pub(super) fn add(&mut self, command: &Cmd, plan: &Plan) {
+    fn add(&mut self, command: &Cmd, plan: &Plan) {
         let timing = self.site.timing;
         match *command {
             Cmd::Read(_) | Cmd::Program { .. } => {

@@ -9,10 +9,9 @@
 //! Each die takes the steps of a phase in the order of the plan: one goes to the ring of its die when the
 //! one before it has, and its data is there. Whoever else wants the die finds it free meanwhile.
 
-use super::layout::Layout;
 use crate::device::jobs::site::Site;
 use crate::flash::geometry::DieIdx;
-use crate::flash::plan::{Cmd, Plan};
+use crate::flash::plan::Cmd;
 use crate::timeline::Purpose;
 use crate::timeline::cells::Kind;
 
@@ -77,7 +76,7 @@ pub(super) struct Phase {
     pub(super) open: u32,
     /// What the processor plans, in order, and how much of it is done.
     pub(super) planning: Vec<u32>,
-    planned: usize,
+    pub(super) planned: usize,
     /// So many records of the plan belong to steps by now, and which is that of the first block that is erased.
     pub(super) recorded: usize,
     pub(super) erases: Option<u32>,
@@ -105,44 +104,6 @@ impl Phase {
     /// The only step.
     pub(super) fn only(&self) -> Option<&Step> {
         if let [step] = self.steps.as_slice() { Some(step) } else { None }
-    }
-
-    /// Lay out what begins together of `plan`, from the command `from` on; returns the first that does not.
-    pub(super) fn lay_out(
-        &mut self,
-        plan: &Plan,
-        from: usize,
-        site: Site<'_>,
-        tails: &mut Tails,
-    ) -> usize {
-        self.steps.clear();
-        self.planning.clear();
-        (self.open, self.planned) = (0, 0);
-        (self.erases, self.programs) = (None, false);
-        if from == 0 {
-            self.recorded = 0;
-        }
-        let records = plan.records();
-        let mut of_host = None;
-        let mut next = from;
-        for command in &plan.commands()[from..] {
-            match command {
-                Cmd::Count(_) => {}
-                Cmd::Barrier if self.steps.is_empty() => {}
-                Cmd::Barrier => break,
-                // What the host and what the firmware wants never begin together.
-                _ if of_host.is_some_and(|other| other != command.is_of_host()) => break,
-                // Whoever erases waits for programs before, which have to begin.
-                Cmd::Erase { .. } if self.programs => break,
-                _ => {
-                    of_host = Some(command.is_of_host());
-                    Layout { phase: self, site, tails, records }.add(command, plan);
-                }
-            }
-            next += 1;
-        }
-        self.steps.iter().for_each(|step| tails[step.die.0 as usize] = (NONE, NONE));
-        next
     }
 
     /// The steps that wait for nothing, in order.
