@@ -66,6 +66,7 @@ fn changes(name: &str) -> Vec<Value> {
                 json!({"log_blocks": 16}),
                 json!({"ftl": "bast", "log_blocks": 16}),
                 json!({"ftl": "superblock", "log_blocks": 16}),
+                json!({"log_blocks": 16, "power_loss_protection": false, "spare_read_bytes": 16}),
             ];
         }
         _ => {}
