@@ -219,6 +219,9 @@ class Device:
         the first; kind "refused" where it is to be written and is read-only."""
     @staticmethod
     def null(capacity_bytes: int) -> Device: ...
+    def choose_completion(self, name: str) -> bool:
+        """Say how ends of I/Os in a queue are learned of: "auto", "interrupt" or "polled", which is
+        refused, kind "usage", of a device that cannot; returns whether it is polled."""
     def info_json(self) -> str: ...
     def counters_json(self) -> str | None: ...
     def standing_json(self) -> str | None:

@@ -71,6 +71,8 @@ class Options(TypedDict, total=False):
         The token of a block device, or the path of a file of others, that may be overwritten.
     io_timeout : str or int
         How long an I/O on a real device may take [ns]; 0: for ever.
+    completion : str
+        How the end of an I/O in a queue is learned of: "auto", "interrupt" or "polled".
     """
 
     suite: str
@@ -93,6 +95,7 @@ class Options(TypedDict, total=False):
     data: str
     destroy: str
     io_timeout: Duration
+    completion: str
     inside: bool
 
 

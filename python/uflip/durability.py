@@ -12,6 +12,8 @@ from uflip.errors import UsageError, native_errors
 from uflip.units import parse_count
 
 CACHED, FUA, FLUSH = "cached", "fua", "flush:"
+UNKNOWN = "unknown"
+"""Of what others measured: nobody has said."""
 FORMS = "cached|fua|flush:N"
 
 
@@ -54,6 +56,8 @@ def meaning(durability: str, *, buffered: bool = False) -> str:
     >>> meaning("flush:1")
     'a write is over when the flush that follows it is'
     """
+    if durability == UNKNOWN:
+        return "nobody has said when a write was over"
     if durability == FUA:
         return "a write is over when its data would survive a loss of power"
     taker = "the page cache of the host" if buffered else "the device"

@@ -166,6 +166,48 @@ def test_no_more_zones_are_open_than_the_device_allows() -> None:
         device.manage_zone("open", OPEN)
 
 
+def interrupts() -> int:
+    """Count how often the drive's I/O queues have interrupted a processor."""
+    lines = Path("/proc/interrupts").read_text(encoding="utf-8").splitlines()
+    queues = [line.split() for line in lines if re.search(r"nvme0q[1-9]", line)]
+    assert queues
+    return sum(int(word) for line in queues for word in line[1:] if word.isdigit())
+
+
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_who_polls_is_interrupted_by_nobody(mode: str) -> None:
+    """By the kernel's own count; and who does not, is, once at least for all that are under way."""
+    assert Path("/sys/block/nvme0n1/queue/io_poll").read_text(encoding="utf-8").strip() == "1"
+    happened = {}
+    for completion in ("interrupt", "polled", "auto", None):
+        subprocess.run(["blkzone", "reset", DISK], check=True)
+        spec = basic(
+            mode, "sequential", io_size=8 * KIB, io_count=400, target_size=CAPACITY, queue_depth=4
+        )
+        with open_device(DISK, destroy=TOKEN, completion=completion) as device:
+            assert device.info.completion == (
+                "interrupt" if completion == "interrupt" else "polled"
+            )
+            before = interrupts()
+            trace = device.run(spec)
+            happened[completion] = interrupts() - before
+        assert len(trace) == 400
+        assert trace.column("response_time_ns")
+    assert happened["interrupt"] >= 400 // 4
+    # Whatever else the kernel does with the drive meanwhile.
+    assert all(happened[name] < 10 for name in ("polled", "auto", None))
+
+
+def test_an_open_loop_is_polled_until_the_next_io_is_due() -> None:
+    with opened() as device:
+        spec = basic(
+            "read", "random", io_size=8 * KIB, io_count=100, queue_depth=8, time="fixed",
+            interval=5_000_000,
+        )  # fmt: skip
+        trace = device.run(spec)
+    assert len(trace) == 100
+
+
 def outcome(do: Callable[[], object]) -> str:
     """Do it; return what became of it: nothing, or what was refused."""
     try:
@@ -242,7 +284,7 @@ def test_the_verb_prints_what_the_kernel_knows() -> None:
 
 
 def test_the_suite_of_zones_runs_and_proves_itself(tmp_path: Path) -> None:
-    """All five micro-benchmarks, their runs written into zones that are prepared for each."""
+    """All six micro-benchmarks, their runs written into zones that are prepared for each."""
     folder = tmp_path / "result"
     done = command(
         "run", DISK, "--suite", "zones", "--scale", "quick", "--destroy", TOKEN,
@@ -254,6 +296,7 @@ def test_the_suite_of_zones_runs_and_proves_itself(tmp_path: Path) -> None:
     ran = {entry.micro_benchmark for entry in results.manifest.plan}
     assert ran == {
         "zone_parallelism", "zone_append", "zone_distance", "zone_reset", "zone_finish",
+        "zone_wear",
     }  # fmt: skip
     assert "Zone reset" in command("show", str(folder)).stdout
     assert uflip.load(folder).frame().num_rows > 0

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "guest"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "dpkg-deb", "apt-get")
 MODULES = ("nvme", "virtio_pci", "9pnet_virtio", "9p")
+# A queue of the drive interrupts nobody.
+PARAMETERS = {"nvme.ko": "poll_queues=1"}
 # A processor that NumPy runs on; `max` has features with which some kernels fail under emulation.
 PROCESSOR = "Nehalem"
 # On a busy machine the timer of a guest seems not to work when the kernel tries it.
@@ -29,7 +31,7 @@ BOOTS_S = 900
 INIT = """#!/bin/sh
 export PATH=/bin
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev
-while read module; do insmod "/mod/$module" 2>/dev/null; done < /mod/order
+while read module parameters; do insmod "/mod/$module" $parameters 2>/dev/null; done < /mod/order
 mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=1048576 host /host
 mount -t proc p /host/proc; mount -t sysfs s /host/sys; mount -t devtmpfs d /host/dev
 for memory in /host/var/tmp /host/run /host/dev/shm; do mount -t tmpfs t $memory; done
@@ -115,7 +117,7 @@ def _initramfs(folder: Path, modules: Path, command: str) -> Path:
     in_order = list(dict.fromkeys(needed))
     for path in in_order:
         shutil.copy(path, root / "mod")
-    names = "".join(f"{Path(path).name}\n" for path in in_order)
+    names = "".join(_line(Path(path).name) for path in in_order)
     (root / "mod" / "order").write_text(names, encoding="utf-8")
     init = root / "init"
     init.write_text(INIT.format(command=command), encoding="utf-8")
@@ -126,6 +128,12 @@ def _initramfs(folder: Path, modules: Path, command: str) -> Path:
             "find . | cpio -o -H newc --quiet", shell=True, cwd=root, stdout=file, check=True
         )
     return archive
+
+
+def _line(module: str) -> str:
+    """Name a module, packed or not, and its parameters."""
+    name = module.partition(".ko")[0] + ".ko"
+    return f"{module} {PARAMETERS.get(name, '')}\n"
 
 
 def _told(*command: str) -> str:

@@ -381,6 +381,19 @@ def test_the_micro_benchmark_finds_what_theory_says(here: Path) -> None:
     assert took("RW", 100) == pytest.approx(float(fresh.mean()), rel=1e-6)
 
 
+def test_a_state_that_was_noted_is_forgotten_where_it_was_deallocated(here: Path) -> None:
+    """A block device's counters begin anew with the machine: the record itself must be gone."""
+    opening = ("file:target", "--size", "2MiB", "--buffered", "-q")
+    assert uflip("prepare", *opening).code == 0
+    (record,) = Path("results/states").glob("*.json")
+    done = uflip("deallocate", *opening, "--target-size", "1MiB", "--dry-run")
+    assert done.code == 0, done.err
+    assert record.exists()
+    done = uflip("deallocate", *opening, "--target-size", "1MiB")
+    assert done.code == 0, done.err
+    assert not record.exists()
+
+
 def test_a_device_that_cannot_is_left_out_with_a_reason(here: Path) -> None:
     info = structs.replace(
         inspect_device("sim:demo"),

@@ -16,7 +16,9 @@ from command_line import uflip
 from uflip import spec
 from uflip.data.spec import Spec
 from uflip.device.opening import open_device
-from uflip.results.fio_job import _sections
+from uflip.results.fio_job import How, _sections
+
+CACHED_WRITES = How("cached", is_polled=False)
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
@@ -87,14 +89,14 @@ def made_by_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
 @pytest.mark.parametrize("name", EXACT)
 def test_sequences_are_the_same_to_the_byte(name: str, here: Path) -> None:
     asked, expected = complete(EXACT[name])
-    made = made_by_fio(_sections(asked, "run", "cached"))
+    made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
     np.testing.assert_array_equal(made, expected)
 
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_ios_are_of_the_same_distribution(name: str, here: Path) -> None:
     asked, expected = complete(RANDOM[name])
-    made = made_by_fio(_sections(asked, "run", "cached"))
+    made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
     assert len(made) == len(expected)
     assert set(made[:, 1]) == set(expected[:, 1])
     assert made[:, 0].min() >= 64 << 10
@@ -116,7 +118,7 @@ def test_skewed_ios_are_as_skewed(
 ) -> None:
     """How often the most frequent fifth of 64 slots is met: by fio, by uflip, and by the law."""
     asked, expected = complete(spec.basic("read", location, **PLACE | {"io_count": 4000}, **skew))
-    made = made_by_fio(_sections(asked, "run", "cached"))
+    made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
 
     def fifth(rows: Any) -> float:
         counts = np.bincount((rows[:, 0] - (64 << 10)) // 4096, minlength=64)
@@ -175,5 +177,5 @@ def test_a_log_is_read_by_fio_as_it_is(here: Path) -> None:
     text = f"fio version 2 iolog\ntarget add\ntarget open\n{rows}target close\n"
     Path("run.iolog").write_text(text)
     log = "write_lat_log=run\nlog_offset=1"
-    made = made_by_fio(_sections(asked, "run", "cached"), log)
+    made = made_by_fio(_sections(asked, "run", CACHED_WRITES), log)
     np.testing.assert_array_equal(made, expected)

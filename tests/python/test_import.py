@@ -37,6 +37,19 @@ def test_a_run_has_what_fio_measured(tmp_path: Path) -> None:
     assert results.summary_of([first]).statistics.mean_ns == pytest.approx(mean)
 
 
+def test_nobody_knows_what_its_writes_waited_for(tmp_path: Path) -> None:
+    """It says so, and so does whoever compares it, with itself as well."""
+    folder = tmp_path / "out"
+    assert uflip("import", "fio-log", LOG, "--out", folder, "-q").code == 0
+    assert Results.load(folder).manifest.durability == "unknown"
+    told = uflip("compare", str(folder), str(folder)).out
+    assert "unknown: nobody has said when a write was over" in told
+    assert uflip("show", str(folder)).code == 0
+    assert uflip("report", str(folder), "-o", str(tmp_path / "r.html")).code == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "nobody has said when a write was over" in page
+
+
 def test_every_verb_opens_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
     uflip("import", "fio-log", LOG, "--out", out, "-q")

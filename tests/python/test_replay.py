@@ -96,6 +96,15 @@ def test_where_it_cannot_trims_are_left_out_and_said(tmp_path: Path) -> None:
     assert told["numbers"] == {"trim": 1}
 
 
+def test_where_it_cannot_trims_alone_are_refused_with_what_can_be_done(tmp_path: Path) -> None:
+    (tmp_path / "trims").write_text("fio version 2 iolog\na trim 0 4096\n")
+    done = uflip("replay", str(tmp_path / "trims"), "sim:zns", "--out", str(tmp_path / "out"))
+    assert done.code == 2
+    assert "trims alone" in done.err
+    assert "replay it on another device" in done.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_only_trims_changes_a_device(here: Path) -> None:
     Path("trims").write_text("fio version 2 iolog\na trim 0 4096\n")
     Path("mine").write_bytes(b"x" * 8192)

@@ -1,12 +1,14 @@
 """Zones: what a device tells of them, the verb, the suite, and closed forms."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import uflip
+from msgspec.structs import replace
 from numpy import asarray
 
 import uflip as package
@@ -145,6 +147,7 @@ def laid_out(name: str, info: DeviceInfo, scale: str = "standard") -> list[Any]:
 def test_the_suite_is_its_own() -> None:
     assert NAMES == [
         "zone_parallelism", "zone_append", "zone_distance", "zone_reset", "zone_finish",
+        "zone_wear",
     ]  # fmt: skip
     assert check_names(None, "sectors", "zones") == NAMES
     assert suite_of(NAMES) == "zones"
@@ -285,3 +288,110 @@ def test_traces_of_commands_are_stored_and_exported(tmp_path: Path) -> None:
                  "4KiB", "--queue-depth", "4", "--io-count", "60", "--trace", str(out))  # fmt: skip
     assert done.code == 0, done.err
     assert out.read_text().count(",append,") == 60
+
+
+# Wear
+
+LAWS = """
+[reliability]
+wear_law = "power"
+rated_cycles = 1000
+rber_fresh = 1.0e-12
+rber_rated = 5.0e-2
+wear_exponent = 4.0
+page_spread = 0.0
+high_page_factor = 1.0
+retention_doubling_s = 1.0e9
+retention_exponent = 1.0
+ecc_codeword_bytes = 1024
+ecc_correctable_bits = 40
+erase_step_cycles = 50
+erase_step_ns = 1_000_000
+erase_steps_max = 25
+
+[recovery]
+cycles_before = 0
+data_age_s = 0.0
+read_retries = 5
+retry_gain = 1.0e-3
+fail_uncorrectable = false
+factory_bad_share = 0.0
+program_failures = 0.0
+erase_failures = 0.0
+retire = "nothing"
+retire_rber = 0.4
+partial_blocks_max = 0
+usable_pages_min = 1
+
+[sources]
+"""
+READ = 40_950
+STEP, STEP_CYCLES, STEPS = 1_000_000, 50, 25
+
+
+@pytest.fixture
+def wearing(tmp_path: Path) -> str:
+    """Return the small device with flash that wears out; what it takes follows from how often."""
+    text = (Path(package.__file__).parent / "profiles" / "zns.toml").read_text(encoding="utf-8")
+    keys = re.findall(r"^(\w+) =", LAWS, flags=re.MULTILINE)
+    sources = "".join(f'{key} = {{ kind = "guess", detail = "for a test" }}\n' for key in keys)
+    path = tmp_path / "wearing.toml"
+    path.write_text(text.replace("[sources]\n", LAWS + sources), encoding="utf-8")
+    return SMALL.replace("sim:zns", f"sim:{path}")
+
+
+def test_resets_and_reads_grow_with_the_resets_of_their_zone(wearing: str, tmp_path: Path) -> None:
+    """An erase takes a step more every 50; after 1,000 every page has to be read twice."""
+    result = package.run(
+        wearing, tmp_path / "r", suite="zones", only=["zone_wear"], scale="standard",
+        io_size="4KiB", pause="0s",
+    )  # fmt: skip
+    made = 0
+    for run in Results.load(result.path).runs:
+        times = asarray(run.trace().column("response_time_ns"))
+        if run.pattern == "RR":
+            # What was read before is reset before the zone is written again.
+            twice = 2 if made == 1000 else 1
+            assert set(times) == {twice * (READ + TRANSFER)}, run.id
+            made += 1
+            continue
+        resets = [
+            ERASE + STEP * ((made + number) // STEP_CYCLES) for number in range(len(times) // 2)
+        ]
+        assert list(times[1::2]) == resets, run.id
+        assert set(times[::2]) == {TRANSFER + PROGRAM}
+        made += len(resets)
+        assert made == run.value
+    told = finding("zone_wear", summary(Results.load(result.path)))
+    assert "(×2.0)" in told
+    with open_device(wearing) as device:
+        assert device.info.details.zones is not None
+
+
+def test_a_zone_whose_flash_is_not_erased_any_more_is_offline(wearing: str) -> None:
+    with open_device(wearing.replace("?", "?cycles_before=1295&")) as device:
+        assert device.append(0, 4096)[1] == TRANSFER + PROGRAM
+        for erases in range(5):
+            device.append(0, 4096)
+            assert device.zone(0).state == "implicitly_open"
+            assert device.manage_zone("reset", 0) == ERASE + STEP * min(
+                (1295 + erases) // STEP_CYCLES, STEPS
+            )
+        assert device.zone(0).state == "offline"
+        for use in (lambda: device.append(0, 4096), lambda: device.manage_zone("reset", 0)):
+            with pytest.raises(DeviceError):
+                use()
+        with pytest.raises(DeviceError, match="Zone Is Offline"):
+            device.run(basic("read", "random", io_size=4096, io_count=1, target_size=64 * KIB))
+        assert device.zone(1).state == "empty"
+
+
+def test_a_real_device_is_not_worn_out() -> None:
+    info = inspect_device(SMALL)
+    real = replace(info, kind="block", simulated=False, details=replace(info.details, profile=None))
+    cycles, reads = laid_out("zone_wear", real)
+    assert [run.value for run in cycles.runs] == [20, 100]
+    assert [skip.reason for skip in cycles.skipped] == [
+        "it would wear a zone: a real device is given 100 resets at most"
+    ]
+    assert [run.value for run in reads.runs] == [20, 100]

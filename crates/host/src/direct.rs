@@ -17,6 +17,7 @@ use uflip_core::{
 
 use crate::buffer::{Data, Pool};
 use crate::clock;
+use crate::completions::{Completions, not_polled, why_not_polled};
 use crate::guard::mark::Kept;
 use crate::standing::{Others, Standing, standing};
 use crate::watch::{Watch, Watched};
@@ -34,6 +35,8 @@ pub struct DirectDevice {
     file: File,
     data: Data,
     durability: Durability,
+    /// Whether completions of a queue are looked for.
+    polls: bool,
     /// Writes since that was set, of all handles; counted where every N-th is flushed.
     written: Arc<AtomicU64>,
     /// Whose data these are; the last handle leaves the file marked as ours.
@@ -66,6 +69,7 @@ impl DirectDevice {
             file,
             data,
             durability: Durability::default(),
+            polls: false,
             written: Arc::default(),
             kept,
             pool,
@@ -79,6 +83,31 @@ impl DirectDevice {
     /// What writes wait for from now on.
     pub fn set_durability(&mut self, durability: Durability) {
         (self.durability, self.written) = (durability, Arc::default());
+    }
+
+    /// Say how the end of an I/O in a queue is learned of, from now on; whether it is by polling.
+    ///
+    /// # Errors
+    /// It was to be polled, and cannot.
+    pub fn choose_completions(&mut self, completions: Completions) -> Result<bool> {
+        self.polls = false;
+        if completions == Completions::Interrupt {
+            return Ok(false);
+        }
+        let sector = self.info.sector_bytes.0;
+        let why = if self.info.io.contains("buffered") {
+            Some("its I/Os go through the page cache".into())
+        } else {
+            let mut pool = self.pool(sector as usize, 1);
+            why_not_polled(&self.file, pool.sink(), sector as u32)
+        };
+        match why {
+            Some(why) if completions == Completions::Polled => {
+                return Err(not_polled(&self.info.url, &why));
+            }
+            why => self.polls = why.is_none(),
+        }
+        Ok(self.polls)
     }
 
     /// Make durable what was written.
@@ -188,6 +217,11 @@ impl DirectDevice {
     /// What writes wait for.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Whether completions of a queue are looked for.
+    pub(crate) fn polls(&self) -> bool {
+        self.polls
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -337,7 +371,8 @@ impl Device for DirectDevice {
             let kept = Arc::clone(&self.kept);
             let handle = DirectDevice::watched_by(watch, info, file, self.data, kept);
             let written = Arc::clone(&self.written);
-            Ok(DirectDevice { durability: self.durability, written, ..handle })
+            let (durability, polls) = (self.durability, self.polls);
+            Ok(DirectDevice { durability, polls, written, ..handle })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

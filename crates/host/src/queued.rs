@@ -9,7 +9,8 @@
 //! An I/O counts from the instant at which it is put into the queue. The kernel is entered when the loop has
 //! nothing more to put in, so that I/Os which are due together cost one call; then it waits, or looks on
 //! until the next I/O is due. What is there when it comes back gets one reading of the clock. Completions
-//! interrupt nobody: they wait in the kernel until it is entered, and a flag says that some do.
+//! interrupt nobody: they wait in the kernel until it is entered, and a flag says that some do. A device that is
+//! polled has nobody told at all: whoever enters the kernel looks for them there.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -22,6 +23,7 @@ use uflip_core::{
 
 use crate::buffer::Pool;
 use crate::clock;
+use crate::completions::polled_ring;
 use crate::direct::DirectDevice;
 
 /// So many I/Os are under way at most; the engine allows no more.
@@ -84,14 +86,19 @@ impl QueuedDevice {
         let sinks = (READ_BYTES_MAX / longest.max(1)).clamp(1, depth as usize);
         let pool = direct.pool(longest, sinks);
         let no_ring = |error: &std::io::Error| no_ring(&direct.info().url, error);
-        let ring = quiet_ring(depth).or_else(|_| IoUring::new(depth));
+        let ring = if direct.polls() {
+            polled_ring(depth)
+        } else {
+            quiet_ring(depth).or_else(|_| IoUring::new(depth))
+        };
         let ring = ring.map_err(|error| no_ring(&error))?;
         let files = [direct.file().as_raw_fd()];
         ring.submitter().register_files(&files).map_err(|error| no_ring(&error))?;
         let memory = [pool.all()];
         // SAFETY: the pool outlives the ring, or is never given back.
         let is_registered = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
-        direct.tell_io(direct.info().io.replace("pread/pwrite", "io_uring"));
+        let polled = if direct.polls() { ", polled" } else { "" };
+        direct.tell_io(direct.info().io.replace("pread/pwrite", "io_uring") + polled);
         Ok(QueuedDevice {
             ring,
             pool,
@@ -159,7 +166,7 @@ impl QueuedDevice {
                 if now >= before {
                     return Ok(false);
                 }
-                if self.put_in > 0 || self.ring.submission().taskrun() {
+                if self.put_in > 0 || self.direct.polls() || self.ring.submission().taskrun() {
                     self.enter(0)?;
                 } else if before.0 - now.0 > SPIN_NS {
                     self.enter_until(Nanos(before.0 - now.0 - SPIN_NS))?;

@@ -7,7 +7,7 @@ use uflip_core::{
     ZoneReport,
 };
 use uflip_engine::{Control, Part, Resolved};
-use uflip_host::{DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
+use uflip_host::{Completions, DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
 use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
 use uflip_store::{Inside, Spool, StoredTrace};
@@ -222,6 +222,14 @@ impl AnyDevice {
     pub(crate) fn grown(&mut self) {
         if let AnyDevice::Direct(device) = self {
             device.grown();
+        }
+    }
+
+    /// How the end of an I/O in a queue is learned of.
+    pub(crate) fn choose_completions(&mut self, completions: Completions) -> Result<bool> {
+        match self {
+            AnyDevice::Direct(device) => device.choose_completions(completions),
+            AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => Ok(false),
         }
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Io, Mode, Nanos, Result};
 use uflip_engine::{PatternSpec, Resolved, StateSpec};
-use uflip_host::{BlockOptions, Brand, Data, FileOptions, NullDevice};
+use uflip_host::{BlockOptions, Brand, Completions, Data, FileOptions, NullDevice};
 use uflip_serve::NbdDevice;
 
 use crate::any_device::AnyDevice;
@@ -179,6 +179,12 @@ impl Device {
     #[staticmethod]
     fn null(capacity_bytes: u64) -> Device {
         Device::new(AnyDevice::Null(NullDevice::new(Bytes(capacity_bytes))))
+    }
+
+    fn choose_completion(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        let completions = Completions::by_name(name).map_err(|error| raise(&error))?;
+        let chosen = |device: &mut AnyDevice| device.choose_completions(completions);
+        py.detach(|| self.slot.with(chosen)).map_err(|error| raise(&error))
     }
 
     fn info_json(&self) -> String {

@@ -8,7 +8,7 @@ import click
 
 from uflip import table
 from uflip.cli.terminal import echo, in_line, plain
-from uflip.device.options import DATA
+from uflip.device.options import COMPLETIONS, DATA
 from uflip.device.url import URL_FORMS
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
@@ -115,6 +115,14 @@ durability_option = click.option(
     callback=read_durability,
     help="What a write waits for: the device to take it; to survive a loss of power; that, for "
     "all, every N writes.  [default: cached; fua with --buffered]",
+)
+
+
+completion_option = click.option(
+    "--completion",
+    metavar="|".join(COMPLETIONS),
+    help="file: and /dev/ only: how the end of an I/O in a queue is learned of.  [default: auto, "
+    "polled where the device can]",
 )
 
 

@@ -83,6 +83,7 @@ def command(
     from uflip.device.catalogue import inspect_device
     from uflip.session.deallocating import trims_of
     from uflip.session.opening import open_watched
+    from uflip.session.state import believed
     from uflip.units import format_duration_ns, format_size
 
     info = inspect_device(device, size=size, buffered=buffered)
@@ -115,7 +116,10 @@ def command(
                 io_timeout_ns=io_timeout,
             ) as opened,
         ):
+            record = believed(opened.info, device)
             traces = [opened.run(each) for each in trims]
+            if record is not None:
+                record.forget()
             if save is not None:
                 save_device(opened, save, force=force)
         took = [int(ns) for trace in traces for ns in memoryview(trace.column("response_time_ns"))]

@@ -8,6 +8,7 @@ import click
 
 from uflip.cli.common import (
     check_saving,
+    completion_option,
     device_argument,
     durability_option,
     force_option,
@@ -84,6 +85,7 @@ A read-only pattern opens the device for reading only.
 @save_option
 @force_option
 @durability_option
+@completion_option
 @open_options
 @quiet_option
 @json_option
@@ -100,6 +102,7 @@ def command(
     size: int | None,
     buffered: bool,
     durability: str | None,
+    completion: str | None,
     data: str,
     destroy: str | None,
     io_timeout: int,
@@ -113,7 +116,9 @@ def command(
     writable = spec.writes or size is not None
     _check_inside(device, preset, inside)
     if writable:  # before plans and numbers are loaded
-        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
+        check_before_all(
+            device, size=size, buffered=buffered, data=data, destroy=destroy, completion=completion
+        )
     from uflip import ends
     from uflip.cli.progress import run_display
     from uflip.cli.watching import Watching
@@ -142,6 +147,7 @@ def command(
                 writable=writable,
                 destroy=destroy,
                 io_timeout_ns=io_timeout,
+                completion=completion,
             )
         with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info

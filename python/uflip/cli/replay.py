@@ -9,6 +9,7 @@ import click
 from uflip._native import recording_formats
 from uflip.cli.common import (
     check_alone,
+    completion_option,
     durability_option,
     json_option,
     no_device,
@@ -78,6 +79,7 @@ they did, and their response times count from there.
     "--fit, --speed and --queue-depth.",
 )
 @durability_option
+@completion_option
 @open_options
 @quiet_option
 @json_option

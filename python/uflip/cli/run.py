@@ -8,6 +8,7 @@ import click
 
 from uflip.cli.common import (
     check_alone,
+    completion_option,
     durability_option,
     json_option,
     no_device,
@@ -41,7 +42,7 @@ Ctrl-C ends the run at hand; all runs finished before are kept, and --resume mak
 Without a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS names others, 0 is none.
 """
 
-OF_THE_TARGET = ("size", "buffered", "data", "destroy")
+OF_THE_TARGET = ("size", "buffered", "data", "destroy", "completion")
 # What is said again to a benchmark that goes on, or may be. What is written follows from the
 # results, but that option has a default that cannot be told from what was given.
 SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
@@ -82,6 +83,7 @@ SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 @state_option
 @target_options
 @durability_option
+@completion_option
 @open_several_options
 @quiet_option
 @json_option

@@ -151,6 +151,7 @@ class Details(Struct, frozen=True, omit_defaults=True):
     deallocates: bool = True
     brand: Text | None = None
     brand_is_new: bool = False
+    completion: Literal["polled"] | None = None
     direct_io_alignment_bytes: Positive | None = None
     discard_granularity: Text | None = None
     diskseq: Text | None = None
@@ -256,6 +257,11 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     def buffered(self) -> bool:
         """Whether its I/Os go through the page cache of the host."""
         return "buffered" in self.io
+
+    @property
+    def completion(self) -> str:
+        """How the end of an I/O in a queue is learned of: "polled" or "interrupt"."""
+        return self.details.completion or "interrupt"
 
     @property
     def geometry(self) -> Geometry:

@@ -44,7 +44,7 @@ from uflip.data.phases import Interference, Phases
 from uflip.data.reading import Kind
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import Request
-from uflip.durability import FUA, of_old
+from uflip.durability import FUA, UNKNOWN, of_old
 from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
@@ -63,7 +63,9 @@ KIND = Kind(
 )
 
 
-Durability = Annotated[str, Meta(pattern=r"^(cached|fua|flush:[1-9][0-9]{0,9})$")]
+IMPORTED = "imported"
+"""The scale of what other programs measured."""
+Durability = Annotated[str, Meta(pattern=r"^(cached|fua|flush:[1-9][0-9]{0,9}|unknown)$")]
 
 
 class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -270,8 +272,11 @@ def parse(path: Path, content: bytes) -> Manifest:
         check(path, KIND, name, getattr(manifest, name), shape)
     # Folders of open-channel devices said `cached` until their commands were known to be durable.
     physical = manifest.device.addresses == "physical"
-    if manifest.durability is None or physical:
-        known = FUA if physical else of_old(manifest.device.kind, manifest.device.io or None)
+    # So did those that were imported, of which it is not known.
+    imported = manifest.scale == IMPORTED
+    if manifest.durability is None or physical or imported:
+        known = of_old(manifest.device.kind, manifest.device.io or None)
+        known = FUA if physical else UNKNOWN if imported else known
         manifest = msgspec.structs.replace(manifest, durability=known)
     return manifest
 

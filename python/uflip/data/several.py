@@ -57,6 +57,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     durability: Text | None = None
     data: Text = "random"
     io_timeout_ns: Count = 60_000_000_000
+    completion: Text | None = None
     inside: bool = False
 
 

@@ -11,7 +11,13 @@ from uflip.errors import UsageError, native_errors
 
 
 def check_before_all(
-    url: str, *, size: int | None, buffered: bool, data: str, destroy: str | None
+    url: str,
+    *,
+    size: int | None,
+    buffered: bool,
+    data: str,
+    destroy: str | None,
+    completion: str | None = None,
 ) -> None:
     """Refuse what must not be written to before anything else is found fault with.
 
@@ -21,7 +27,7 @@ def check_before_all(
         As `open_device`, for options that do not fit the device, and targets that must not be lost.
     """
     target = parse_url(url)
-    check_options(target, size, data, destroy, buffered=buffered)
+    check_options(target, size, data, destroy, buffered=buffered, completion=completion)
     with native_errors():
         if target.kind == "file":
             _native.check_file(target.name, destroy)

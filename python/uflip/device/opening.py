@@ -5,8 +5,9 @@ from pathlib import Path
 
 from uflip import _native
 from uflip import durability as durabilities
+from uflip.data.device import with_details
 from uflip.device.opened import Device
-from uflip.device.options import check_options
+from uflip.device.options import COMPLETIONS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import InterruptedRun, RefusedError, native_errors
@@ -31,6 +32,7 @@ def open_device(
     destroy: str | None = None,
     brand: str | None = None,
     io_timeout_ns: int = IO_TIMEOUT_NS,
+    completion: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Device:
     """Open a device for runs.
@@ -60,6 +62,9 @@ def open_device(
     io_timeout_ns : int
         How long an I/O on a file or block device may take [ns]; 0: for ever. One that takes longer
         is given up as a `DeviceError`.
+    completion : str, optional
+        How the end of an I/O in a queue is learned of: "interrupt"; "polled", by a processor that
+        looks; "auto", as without it: polled where the device can.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
         writes in all, last response time [ns]).
@@ -86,7 +91,9 @@ def open_device(
     'null'
     """
     target = parse_url(url)
-    size_bytes = check_options(target, size, data, destroy, buffered=buffered)
+    size_bytes = check_options(
+        target, size, data, destroy, buffered=buffered, completion=completion
+    )
     durability = durabilities.chosen(durability, buffered=buffered)
     if target.kind == "sim":
         return _open_simulated(target, durability)
@@ -108,7 +115,7 @@ def open_device(
                 destroy=destroy,
                 brand=brand,
             )
-        return _with_timeout(Device(block, url, durability), io_timeout_ns)
+        return _real(block, url, durability, completion, io_timeout_ns)
     present = Path(target.name).exists()
 
     def make() -> _native.Handle[_native.Device]:
@@ -122,7 +129,7 @@ def open_device(
         )
 
     file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
-    return _with_timeout(Device(file, url, durability), io_timeout_ns)
+    return _real(file, url, durability, completion, io_timeout_ns)
 
 
 def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
@@ -137,8 +144,15 @@ def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
         )
 
 
-def _with_timeout(device: Device, io_timeout_ns: int) -> Device:
+def _real(
+    native: _native.Device, url: str, durability: str, completion: str | None, io_timeout_ns: int
+) -> Device:
+    with native_errors():
+        polled = native.choose_completion(completion or COMPLETIONS[0])
+    device = Device(native, url, durability)
     device.io_timeout_ns = io_timeout_ns
+    if polled:
+        device.info = with_details(device.info, completion=COMPLETIONS[-1])
     return device
 
 

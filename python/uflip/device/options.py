@@ -5,6 +5,8 @@ from uflip.errors import UsageError, unknown_name
 from uflip.units import parse_size
 
 DATA = ("random", "zeros")
+COMPLETIONS = ("auto", "interrupt", "polled")
+"""How the end of an I/O in a queue is learned of (`crates/host/src/completions.rs`)."""
 # Every device has sectors of a multiple of this [bytes].
 SMALLEST_SECTOR = 512
 
@@ -16,6 +18,7 @@ def check_options(
     destroy: str | None = None,
     *,
     buffered: bool = False,
+    completion: str | None = None,
 ) -> int | None:
     """Check what can be checked before any device is touched; return the size [bytes].
 
@@ -41,6 +44,16 @@ def check_options(
             got=f"{target.text} with --buffered",
             allowed="file:PATH, /dev/NAME",
             action="leave --buffered away: no page cache lies before this device",
+        )
+    if completion is not None and completion not in COMPLETIONS:
+        raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
+    if completion is not None and target.kind not in ("file", "block"):
+        raise UsageError(
+            "--completion belongs to files and block devices only",
+            where="--completion",
+            got=f"{target.text} with --completion {completion}",
+            allowed="file:PATH, /dev/NAME",
+            action="leave --completion away: the kernel has no queue for this device",
         )
     # A file's own name, and behind it what it holds.
     of_file = target.kind == "file" and (destroy or "").startswith(target.name)

@@ -53,6 +53,7 @@ from uflip.microbench.zones import distance as zone_distance
 from uflip.microbench.zones import finish as zone_finish
 from uflip.microbench.zones import parallelism as zone_parallelism
 from uflip.microbench.zones import reset as zone_reset
+from uflip.microbench.zones import wear as zone_wear
 
 BASELINE = baseline.MICRO_BENCHMARK.name
 
@@ -87,6 +88,7 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_distance,
         zone_reset,
         zone_finish,
+        zone_wear,
     )
 }
 """By name, in the order of the papers, then those of today and of zones. `baseline` comes first

@@ -45,10 +45,11 @@ def _timing(document: Document) -> Blocks:
     device, harness = document["device"], document["harness"]
     clock = "virtual time of the simulator" if is_simulated(document) else "the monotonic clock"
     cost = harness.get("null_ns_per_io")
+    polled = "; a queue is polled" if device.completion == "polled" else ""
     timed = (
         f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
-        f"under way at a time. I/O mode: {device.io or 'not stated'}; data written: "
-        f"{device.data or 'not stated'}."
+        f"under way at a time, where no queue depth is said{polled}. I/O mode: "
+        f"{device.io or 'not stated'}; data written: {device.data or 'not stated'}."
     )
     itself = (
         f"The harness itself takes {format_duration_ns(cost)} per I/O on this host, measured on a "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uflip.data.summary import Summary
-from uflip.durability import meaning
+from uflip.durability import UNKNOWN, meaning
 from uflip.results.warnings import StoredWarning
 
 Document = Summary
@@ -48,6 +48,12 @@ CONDITIONS = (
         "page_cache",
         _buffered,
         "one went through the page cache of the host, the other did not: compare neither",
+    ),
+    Condition(
+        "completion",
+        lambda document: document["device"].completion,
+        "one was polled, the other interrupted: compare I/Os that were made one at a time, or "
+        "measure both with one --completion",
     ),
     Condition(
         "data",
@@ -103,12 +109,13 @@ def differences(first: Document, second: Document) -> list[StoredWarning]:
     Returns
     -------
     list of StoredWarning
-        One a condition, in the order of `CONDITIONS`; none for results that may be compared.
+        One a condition, in the order of `CONDITIONS`; none for results that may be compared. Of
+        what is not known nobody can say that it was the same.
     """
     return [
         _difference(condition, first, second)
         for condition in CONDITIONS
-        if condition.of(first) != condition.of(second)
+        if condition.of(first) != condition.of(second) or condition.of(first) == UNKNOWN
     ]
 
 

@@ -15,6 +15,7 @@ job is run, and by nothing that stands in it.
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from uflip.data.asked import DRAWN, MODES
 from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, Replay, read_spec
@@ -32,12 +33,20 @@ _NS_A_S = 1_000_000_000
 Lines = list[str]
 
 
+class How(NamedTuple):
+    """What jobs of a benchmark have in common: what writes waited for, how ends were seen."""
+
+    durability: str
+    is_polled: bool
+
+
 def write_jobs(results: Results, folder: Path) -> None:
     """Write a job of fio for each run."""
     for run in results.runs:
         spec = read_spec(run.trace().spec_json)
-        durability = results.manifest.durability or CACHED
-        lines = [*_head(run, results), *_sections(spec, run.id, durability)]
+        manifest = results.manifest
+        how = How(manifest.durability or CACHED, manifest.device.completion == "polled")
+        lines = [*_head(run, results), *_sections(spec, run.id, how)]
         (folder / f"{run.id}.fio").write_text("\n".join(lines) + "\n", encoding="utf-8")
         if not _has_options(spec):
             _write_log(run, folder / f"{run.id}.iolog")
@@ -88,18 +97,18 @@ def _is_random_mix(spec: Mix) -> bool:
     return spec.ratio is None and same and random and times and both
 
 
-def _sections(spec: Pattern, name: str, durability: str) -> Lines:
+def _sections(spec: Pattern, name: str, how: How) -> Lines:
     if alien := [part.mode for part in spec.parts if part.mode not in FIO_MODES]:
         return ["", f"; {name}: fio has no I/Os of the mode {alien[0]}"]
     if not _has_options(spec):
-        return _from_log(spec, name, durability)
+        return _from_log(spec, name, how)
     if isinstance(spec, Parallel):
         return [
             line
             for number, each in enumerate(spec.patterns)
-            for line in _sections(each, f"{name}-{number}", durability)
+            for line in _sections(each, f"{name}-{number}", how)
         ]
-    head = ["", f"[{name}]", *_queue(_depth(spec)), *_durable(durability)]
+    head = ["", f"[{name}]", *_queue(_depth(spec), how), *_durable(how)]
     if isinstance(spec, Basic):
         return [*head, *_basic(spec)]
     assert isinstance(spec, Mix), "a replay has no options"
@@ -110,17 +119,17 @@ def _depth(spec: Pattern) -> int:
     return 1 if isinstance(spec, Parallel) else spec.queue_depth or 1
 
 
-def _queue(depth: int) -> Lines:
+def _queue(depth: int, how: How) -> Lines:
     if depth == 1:
         return ["ioengine=psync"]
-    return ["ioengine=io_uring", f"iodepth={depth}"]
+    return ["ioengine=io_uring", f"iodepth={depth}", *(["hipri=1"] if how.is_polled else [])]
 
 
-def _durable(durability: str) -> Lines:
-    if durability == "fua":
+def _durable(how: How) -> Lines:
+    if how.durability == "fua":
         return ["sync=dsync"]
-    if durability.startswith("flush:"):
-        return [f"fdatasync={durability.removeprefix('flush:')}"]
+    if how.durability.startswith("flush:"):
+        return [f"fdatasync={how.durability.removeprefix('flush:')}"]
     return []
 
 
@@ -237,7 +246,7 @@ def _ignored(ios: int) -> Lines:
     return [f"; uflip leaves the first {ios} I/Os of each process out; fio's ramp_time is a time"]
 
 
-def _from_log(spec: Pattern, name: str, durability: str) -> Lines:
+def _from_log(spec: Pattern, name: str, how: How) -> Lines:
     """Describe a job whose I/Os stand in a log."""
     why = "the I/Os of a replay" if isinstance(spec, Replay) else "no option of fio makes these"
     parallel = isinstance(spec, Parallel)
@@ -246,8 +255,8 @@ def _from_log(spec: Pattern, name: str, durability: str) -> Lines:
         f"[{name}]",
         f"; {why}: one after another from the log",
         *(["; uflip ran these patterns side by side; here they follow each other"] * parallel),
-        *_queue(_depth(spec)),
-        *_durable(durability),
+        *_queue(_depth(spec), how),
+        *_durable(how),
         f"read_iolog={name}.iolog",
         f"replay_redirect={TARGET}",
         "replay_no_stall=1",

@@ -13,15 +13,17 @@ from typing import TypedDict
 from uflip import _native
 from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
+from uflip.data.manifest import IMPORTED
 from uflip.data.spec import read_spec
 from uflip.data.summary import Warned
+from uflip.durability import UNKNOWN
 from uflip.errors import native_errors
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.beginning import manifest_of
 from uflip.session.benchmark import check_out
 
-NAME = "imported"
+NAME = IMPORTED
 """Its micro-benchmark, and its scale."""
 
 
@@ -74,6 +76,7 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
             pause_ns=0,
             plan=runs,
             warnings=warnings,
+            durability=UNKNOWN,
         ),
     )
     status = "failed"

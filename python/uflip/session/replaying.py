@@ -46,6 +46,7 @@ _QUEUE = 256
 class Recorded(TypedDict):
     """What is read of what the native part says of a trace."""
 
+    bytes_read: int
     bytes_written: int
     bytes_trimmed: int
     end: int
@@ -115,8 +116,7 @@ def replay(
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
     info = request.inspect()
-    recording = _possible(recording, info)
-    summary = json.loads(recording.summary_json())
+    recording, summary = _possible(recording, summary, info, wanted.trace)
     ios = _fitted(recording, wanted, info)
     run = _run_of(wanted, info, ios)
     durability, doubts = request.durability_of(), _doubts(summary, ios)
@@ -134,6 +134,7 @@ def replay(
             destroy=request.destroy,
             durability=plan.durability,
             io_timeout_ns=request.io_timeout_ns,
+            completion=request.completion,
             writable=writable,
         ) as device,
     ):
@@ -206,7 +207,8 @@ def resume(
 def _the_same(writer: ResultsWriter, recording: _native.Recording, wanted: Replay) -> _native.Ios:
     """Return the I/Os of a replay that goes on; others are refused."""
     kept = writer.manifest
-    recording = _possible(recording, kept.device)
+    summary = json.loads(recording.summary_json())
+    recording, _ = _possible(recording, summary, kept.device, wanted.trace)
     spec = kept.plan[0].spec if kept.plan else None
     if not isinstance(spec, ReplaySpec):
         raise UsageError(
@@ -248,9 +250,23 @@ def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
     )
 
 
-def _possible(recording: _native.Recording, info: DeviceInfo) -> _native.Recording:
+def _possible(
+    recording: _native.Recording, summary: Recorded, info: DeviceInfo, trace: Path
+) -> tuple[_native.Recording, Recorded]:
     """Leave out what a device has no command for."""
-    return recording if info.details.deallocates else recording.without_trims()
+    if info.details.deallocates or not summary["bytes_trimmed"]:
+        return recording, summary
+    recording = recording.without_trims()
+    left: Recorded = json.loads(recording.summary_json())
+    if not left["bytes_read"] and not left["bytes_written"]:
+        raise UsageError(
+            "The trace has trims alone, and the device has no command to deallocate",
+            where=str(trace),
+            got=info.url,
+            allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
+            action="replay it on another device",
+        )
+    return recording, left
 
 
 def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _native.Ios:

@@ -53,7 +53,7 @@ class Request:
         The plan, instead of all of these but the limits.
     record : Path
         Where the state of the device is noted.
-    size, buffered, durability, data, destroy, io_timeout_ns
+    size, buffered, durability, data, destroy, io_timeout_ns, completion
         As `uflip.open_device` takes them.
     sacrifice : str
         CHANNEL:LUN:BLOCK of an open-channel device that is worn out.
@@ -82,6 +82,7 @@ class Request:
     data: str = DATA[0]
     destroy: str | None = None
     io_timeout_ns: int = IO_TIMEOUT_NS
+    completion: str | None = None
     sacrifice: str | None = None
     inside: bool = False
 
@@ -149,6 +150,7 @@ class Request:
             buffered=self.buffered,
             data=self.data,
             destroy=self.destroy,
+            completion=self.completion,
         )
 
     def inspect(self) -> DeviceInfo:
@@ -167,6 +169,7 @@ class Request:
             destroy=self.destroy,
             durability=durability,
             io_timeout_ns=self.io_timeout_ns,
+            completion=self.completion,
         )
         opened.looks_inside = self.inside
         return opened

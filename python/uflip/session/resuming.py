@@ -140,6 +140,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
         writable=_writes(kept),
         destroy=destroy,
         brand=brand,
+        completion=was.completion if was.kind in ("file", "block") else None,
     )
     _check_medium(was, device.info)
     return device

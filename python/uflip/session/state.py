@@ -24,6 +24,12 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
     return open_record(default_path(url) if given is None else given, info)
 
 
+def believed(info: DeviceInfo, url: str) -> StateRecord | None:
+    """Return the record of a device where it says what is known, to be forgotten after changes."""
+    record = record_of(info, url, None)
+    return record if record is not None and record.state is not None else None
+
+
 def known_state(
     info: DeviceInfo, wanted: Enforcement | None, record: StateRecord | None
 ) -> DeviceState | None:

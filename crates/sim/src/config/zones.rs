@@ -90,6 +90,16 @@ impl Profile {
         let lazy = self.cache.write_cache_bytes > 0 && self.cache.flush != Flush::Eager;
         let allowed = "\"eager\" with [zones]: what is reset must not be on its way";
         found.refuse(lazy, "flush", &"when_needed", allowed);
+        if let Some(recovery) = &self.recovery {
+            let allowed = "0 with [zones]: no block stands in for another; what ends a zone is erase_steps_max";
+            for (key, share) in [
+                ("factory_bad_share", recovery.factory_bad_share),
+                ("program_failures", recovery.program_failures),
+                ("erase_failures", recovery.erase_failures),
+            ] {
+                found.refuse(share != 0.0, key, &share, allowed);
+            }
+        }
         let gap = self.wear.static_wear_gap;
         let allowed = "0 with [zones], which keep their blocks";
         found.refuse(gap > 0, "static_wear_gap", &gap, allowed);

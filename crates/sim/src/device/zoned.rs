@@ -13,6 +13,8 @@
 //! **Faithful**: nothing is moved: what is programmed is what the host wrote, and what a finish pads.
 //! **Simplified**: a zone's buffer keeps its data without power; writes take effect in the order in which
 //! they are submitted; an append costs what a write costs.
+//! Flash that wears out is read again and erased more slowly; where it cannot be erased any more its zone is
+//! offline from the reset on, which itself ends as any other.
 //! **Ambiguous**: a command to a zone whose writes have not ended: it is refused, since a host that wants a
 //! certain outcome waits for them.
 
@@ -176,14 +178,19 @@ impl Zoned {
     }
 
     /// Erase what holds anything.
-    fn erase(&self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
+    fn erase(&mut self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
         let mut work = Work::new();
+        let mut is_lost = false;
         for block in self.layout.blocks(zone) {
             if !flash.nand.is_erased(block) {
-                flash.erase(block);
+                let erase_ns = timing.erase_ns + flash.erase_extra_ns(block);
+                is_lost |= !flash.erase(block);
                 let die = flash.geometry.die_of(block);
-                work.push(Op::inside(die, timing.erase_ns, Purpose::Erase, Told::Freed.into()));
+                work.push(Op::inside(die, erase_ns, Purpose::Erase, Told::Freed.into()));
             }
+        }
+        if is_lost {
+            self.book.lose(zone);
         }
         work
     }

@@ -11,6 +11,7 @@ their own (`uflip run DEVICE --suite zones`).
 `zone_distance`       reads of a zone while another is written that is further and further away
 `zone_reset`          what a reset costs, by how much of the zone was written
 `zone_finish`         what a finish costs, by how much of the zone was written
+`zone_wear`           what resets do to a zone, by how often it was reset
 `written`             what reset and finish share
 `laid_out`            what they share: sizes of zones, and why a device cannot do one
 ====================  ===========================================================================

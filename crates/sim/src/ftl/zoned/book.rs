@@ -103,6 +103,11 @@ impl Book {
         Ok(pointer)
     }
 
+    /// Its flash cannot be erased any more: what the standard calls offline.
+    pub(crate) fn lose(&mut self, zone: u32) {
+        self.enter(zone, ZoneState::Offline);
+    }
+
     /// Reset, finish, open or close the zone.
     ///
     /// # Errors

@@ -1,0 +1,120 @@
+"""Zone wear: one zone is written and reset, over and over. What do its resets and reads take then?
+
+::
+
+    20    SW/ZR  |▓ reset ▓ reset ▓ reset ... |     the last zone, until it was reset 20 times
+          RR     |          ? ?  ?            |     then it is filled up, and read at random
+    100   SW/ZR  |▓ reset ▓ reset ▓ reset ... |     until it was reset 100 times
+
+**Source**: uFLIP-OC (2017) §5.5, which erases a block until it wears out and looks at what its
+commands take; a zone's blocks stay its own on most drives, so that what wears is known: where zones
+are reset, and how often.
+**Faithful**: a zone is reset as often as the value says when a run ends, preparation included, and
+each write and each reset of it is timed: the trace has response times against resets.
+**Simplified**: of a cycle only one I/O is written: what is erased is worn as if it were full.
+**Ambiguous**: how often. Flash of three bits a cell is rated for a few thousand erases: a real
+device spends `MOST_REAL` at most, of one zone, the last. One that levels wear among zones shows
+nothing.
+"""
+
+from uflip.experiment import Context, Experiment
+from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.layout import Varying, baseline_spec, lay_out
+from uflip.microbench.micro_benchmark import MicroBenchmark
+from uflip.microbench.zones.laid_out import capacity_of, counts_within, why_not, zones_of
+from uflip.spec import Spec, baseline, basic, mix
+from uflip.units import format_duration_ns
+
+VARYING = Varying("zone_wear", "resets", "")
+CYCLES, READS = "SW/ZR", "RR"
+STANDARD = (20, 100, 1000)
+QUICK = (20, 100)
+MOST_REAL = 100
+
+
+def experiments(context: Context) -> list[Experiment]:
+    """Lay out cycles of a zone up to so many resets, and reads of it after them."""
+    values = QUICK if context.quick else STANDARD
+    before = dict(zip(values, (0, *values[:-1]), strict=True))
+
+    def describe(context: Context, pattern: str, resets: int) -> Spec:
+        zone, size = zones_of(context).zone_count - 1, zones_of(context).zone_bytes
+        room = max(capacity_of(context) // context.io_size, 1) * context.io_size
+        if pattern == READS:
+            counts = counts_within(context, READS, room)
+            return baseline_spec(
+                context, READS, counts=counts, target_offset=zone * size, target_size=room
+            )
+        # What was read before is reset first: once more.
+        cycles = resets - before[resets] - (before[resets] > 0)
+        return mix(
+            baseline(
+                "SW", io_size=context.io_size, target_offset=zone * size,
+                target_size=context.io_size,
+            ),
+            basic(
+                "reset", "sequential", io_size=size, target_offset=zone * size, target_size=size
+            ),
+            1,
+            io_count=cycles,
+            io_ignore=0,
+        )  # fmt: skip
+
+    def reason(context: Context, spec: Spec) -> str | None:
+        if context.info.real and spec.writes and spec.ios > 2 * MOST_REAL:
+            return f"it would wear a zone: a real device is given {MOST_REAL} resets at most"
+        return None
+
+    # Reads follow those resets that are made.
+    after = [value for value in values if not context.info.real or value <= MOST_REAL]
+    return [
+        lay_out(context, VARYING, pattern, some, describe, why_not=why_not(reason))
+        for pattern, some in ((CYCLES, values), (READS, after))
+    ]
+
+
+def reset_ns(run: Run) -> float:
+    """Mean response time of the resets of a run that has some [ns]."""
+    resets = run["components"]["second"]["statistics"]
+    assert resets is not None, "it has resets"
+    return resets["mean_ns"]
+
+
+def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
+    """What a reset and a read take after the fewest resets and after the most."""
+    cycles, reads = (list(measured.get(pattern, ())) for pattern in (CYCLES, READS))
+    if len(cycles) < 2:
+        return ""
+    first, last = cycles[0], cycles[-1]
+    told = (
+        f"A reset takes {format_duration_ns(reset_ns(first))} up to the {first['value']}th of a "
+        f"zone, {format_duration_ns(reset_ns(last))} up to the {last['value']}th "
+        f"({ratios.factor(reset_ns(last) / reset_ns(first), CYCLES)})"
+    )
+    if len(reads) < 2:
+        return f"{told}."
+    fresh, worn = mean_ns(reads[0]), mean_ns(reads[-1])
+    return (
+        f"{told}; a read of what was written then {format_duration_ns(fresh)} and "
+        f"{format_duration_ns(worn)} ({ratios.factor(worn / fresh, READS)})."
+    )
+
+
+MICRO_BENCHMARK = MicroBenchmark(
+    name=VARYING.micro_benchmark,
+    title="Zone wear",
+    experiments=experiments,
+    question="What do resets do to a zone?",
+    how_to_read=(
+        "SW/ZR write to the last zone and reset it, in turn, until it was reset so often; RR then "
+        "read what it is filled with. A flat line is flash that is young, or a device that gives "
+        "its zones other blocks. Resets that grow are erases that need more steps, reads that "
+        "grow are read again."
+    ),
+    finding=finding,
+    figure="mix",
+    levels=False,
+    suites=("zones",),
+    own_length=True,
+    in_turn=True,
+)

@@ -1,0 +1,101 @@
+"""How the end of an I/O in a queue is learned of: what cannot be polled says so, results say which.
+
+What can be polled is not here: an NVMe drive that QEMU emulates is (`tests/guest/zoned_disk.py`, in
+`make soak`), with the kernel's own count of interrupts.
+"""
+
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+from stored import baseline_run, writer
+
+from uflip.data.device import with_details
+from uflip.device.catalogue import report_block
+from uflip.device.opening import open_device
+from uflip.errors import UnavailableError, UsageError
+from uflip.results import Results
+from uflip.spec import basic
+
+QUEUE = basic("read", "random", io_size=4096, io_count=50, queue_depth=4)
+
+
+def test_a_device_without_such_queues_is_not_polled(loop_device: str) -> None:
+    """Its queue says so itself."""
+    poll = Path("/sys/block") / loop_device.removeprefix("/dev/") / "queue" / "io_poll"
+    assert poll.read_text(encoding="utf-8").strip() == "0"
+    token = str(report_block(loop_device)["token"])
+    with pytest.raises(UsageError) as caught:
+        open_device(loop_device, destroy=token, completion="polled")
+    assert caught.value.what == "The device cannot be polled"
+    assert caught.value.where == loop_device
+    assert "queue/io_poll is 0" in caught.value.got
+    assert "nvme.poll_queues" in caught.value.allowed
+    del caught  # an error that is kept keeps the device open
+    for completion in (None, "auto", "interrupt"):
+        with open_device(loop_device, destroy=token, completion=completion) as device:
+            assert device.info.completion == "interrupt"
+            try:
+                assert len(device.run(QUEUE)) == 50
+            except UnavailableError as error:
+                pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (
+            ("file:target", "--size", "1MiB", "--buffered", "--completion", "polled"),
+            2,
+            "page cache",
+        ),
+        (("sim:demo", "--completion", "polled"), 2, "files and block devices only"),
+        (("null", "--completion", "interrupt"), 2, "files and block devices only"),
+        (("sim:demo", "--completion", "sometimes"), 2, "auto, interrupt, polled"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    here: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = uflip("pattern", *arguments, "--pattern", "RR", "--io-count", "10")
+    assert done.code == code
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+RUNS = (
+    baseline_run(1, "RR", io_size=4096, target_size=1 << 20, queue_depth=4),
+    baseline_run(2, "RR", io_size=4096, target_size=1 << 20),
+)
+
+
+@pytest.fixture
+def polled(here: Path) -> Path:
+    """Return results that say that they were polled, and are cut short, beside others."""
+    with open_device("file:target", size="1MiB", buffered=True, durability="cached") as device:
+        for name, told, finished in (("first", None, 2), ("polled", "polled", 1)):
+            info = with_details(device.info, completion=told)
+            made = writer(here / name, RUNS, device, device=info, durability="cached")
+            for run in RUNS[:finished]:
+                made.commit(run, device.run(run.spec))
+            made.finish("interrupted")
+    return here / "polled"
+
+
+def test_what_was_polled_is_compared_with_a_warning_and_repeated_polled(polled: Path) -> None:
+    assert Results.load(polled).manifest.device.completion == "polled"
+    told = uflip("compare", "first", "polled").out
+    assert "completion interrupt and polled" in told
+    assert "--completion" in told
+    assert "completion" not in uflip("compare", "first", "first").out
+    for name, line in (("first", ""), ("polled", "hipri=1")):
+        assert uflip("export", name, "--format", "fio-job", "--out", f"{name}-jobs").code == 0
+        for path in Path(f"{name}-jobs").glob("*.fio"):
+            job = path.read_text(encoding="utf-8").splitlines()
+            assert ("hipri=1" in job) == (bool(line) and "ioengine=io_uring" in job)
+
+
+def test_what_was_polled_goes_on_polled_or_not_at_all(polled: Path) -> None:
+    done = uflip("run", "--resume", str(polled), "-q")
+    assert done.code == 2, done.err
+    assert "cannot be polled" in done.err
