@@ -20,6 +20,8 @@ use host::Host;
 /// Cuts in all, and those of one device.
 const CUTS: u64 = 24_000;
 const CUTS_OF_ONE: u64 = 24;
+/// A device at its end is cut no more; so many there are all the same.
+const CUTS_LEAST: u64 = 10_000;
 
 /// What was seen of all devices, so that a swarm that never meets anything is found out.
 #[derive(Default)]
@@ -178,6 +180,8 @@ fn devices_are_cut(draw: Drawn, others: &[&str]) {
     let broken: Vec<String> = broken.collect();
     eprintln!("{} cuts of {devices} devices: {:?}", devices * CUTS_OF_ONE, seen.all());
     assert!(broken.is_empty(), "{} devices broke:\n{}", broken.len(), broken.join("\n"));
+    let made = seen.cuts.load(Ordering::Relaxed);
+    assert!(cuts < CUTS || made >= CUTS_LEAST, "{made} cuts");
     for (what, count) in seen.all() {
         let met = count > 0 || what == "spent" || others.contains(&what);
         assert!(devices < 100 || met, "no cut met {what}");
