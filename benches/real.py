@@ -144,17 +144,17 @@ def null_queue() -> dict[str, Any]:
     return entry(name, statistics.median(rates), "I/Os/s", 1e6, ">= 1 M a core")
 
 
-def stalled() -> list[dict[str, Any]]:
+def stalled(depth: int) -> list[dict[str, Any]]:
     """What all who arrive in a stall of S wait together, over S² / 2τ(1 − s/τ).
 
-    A server that takes s for each I/O works off what has arrived while others go on arriving every
-    τ; s is measured beforehand, by a closed loop that keeps it busy.
+    At most `depth` are under way. A server that takes s for each I/O works off what has arrived
+    while others go on arriving every τ; s is measured before, by a closed loop that keeps it busy.
     """
     from fused import MISSING, fused
 
     if MISSING or os.geteuid() != 0:
         return []
-    reads = basic("read", "random", io_size=4096, queue_depth=512)
+    reads = basic("read", "random", io_size=4096, queue_depth=depth)
     open_loop = reads.but(time="fixed", interval=INTERVAL_NS, io_count=800)
     stopped: list[float] = []
     with (
@@ -172,7 +172,8 @@ def stalled() -> list[dict[str, Any]]:
     ordinary = float(np.median(waited[:50]))
     late = float((waited - ordinary).clip(0).sum())
     expected = stopped[0] ** 2 / (2 * INTERVAL_NS / 1e9) / (1 - share)
-    return [entry("open loop in a stall, sum of waits", late, "s", expected, "1 ± 0.01")]
+    name = f"open loop in a stall, {depth} under way, sum of waits"
+    return [entry(name, late, "s", expected, "1 ± 0.01")]
 
 
 def stop(pid: int, stopped: list[float]) -> None:
@@ -187,7 +188,7 @@ def stop(pid: int, stopped: list[float]) -> None:
 
 def real_rows() -> list[dict[str, Any]]:
     """All of them; none where fio, FUSE or root is missing."""
-    return [*beside_fio(), null_queue(), *stalled()]
+    return [*beside_fio(), null_queue(), *stalled(1), *stalled(512)]
 
 
 if __name__ == "__main__":

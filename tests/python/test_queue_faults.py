@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from fused import fused, looped, needed, until
 
+from uflip import ends
 from uflip.device.catalogue import report_block
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
@@ -28,6 +29,13 @@ from uflip.errors import DeviceError, RefusedError, UnavailableError
 from uflip.spec import Basic, Mix, basic, mix
 
 pytestmark = needed
+
+
+@pytest.fixture(autouse=True)
+def nothing_hangs_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An I/O that was given up makes a command end its process at once: not that of other tests."""
+    monkeypatch.setattr(ends._state, "hanging", False)
+
 
 # What the server can say; `make soak` tries all of them.
 ERRORS = ("EPERM", "EIO", "ENOMEM", "EINVAL", "ENOSPC", "ESHUTDOWN")
