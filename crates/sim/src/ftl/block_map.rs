@@ -56,7 +56,8 @@ impl MergingFtl for BlockMap {
             None => self.merge(logical, page, extent, plan),
         }
         let next = Lpn(page.0 + 1);
-        let comes = extent.brings_after(page, next) && self.data.pages_of(logical).contains(&next.0);
+        let comes =
+            extent.brings_after(page, next) && self.data.pages_of(logical).contains(&next.0);
         if let Some(old) = self.old.take_if(|_| !comes) {
             plan.barrier();
             plan.erase(old);
