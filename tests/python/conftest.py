@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import Outcome, uflip
+from fused import looped
 from xdist.scheduler import LoadFileScheduling
 
 from uflip.device.opening import open_device
@@ -169,16 +169,8 @@ def loop_device(here: Path) -> Iterator[str]:
     if os.geteuid() != 0 or shutil.which("losetup") is None:
         pytest.skip("a loop device needs root and losetup")
     (here / "disk.img").write_bytes(bytes(8 << 20))
-    made = subprocess.run(
-        ["losetup", "-f", "--show", here / "disk.img"], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"no loop device here: {made.stderr.strip()}")
-    name = made.stdout.strip()
-    try:
+    with looped(here / "disk.img") as name:
         yield name
-    finally:
-        subprocess.run(["losetup", "-d", name], check=True)
 
 
 @pytest.fixture(scope="module")

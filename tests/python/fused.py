@@ -57,10 +57,10 @@ def unmounted(image: Path) -> bool:
 
 
 @contextmanager
-def looped(image: Path) -> Iterator[str]:
-    """Make a block device of the file, past the page cache; each I/O reaches the server."""
+def looped(image: Path, *options: str) -> Iterator[str]:
+    """Make a block device of the file; `options` are those of losetup."""
     made = subprocess.run(
-        ["losetup", "-f", "--show", "--direct-io=on", image],
+        ["losetup", "-f", "--show", *options, image],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if made.returncode:

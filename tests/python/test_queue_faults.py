@@ -42,6 +42,8 @@ ERRORS = ("EPERM", "EIO", "ENOMEM", "EINVAL", "ENOSPC", "ESHUTDOWN")
 ALL = [(name, rate) for name in ERRORS for rate in ("100%", "20%")]
 DEPTHS = (1, 8)
 COUNT = 40
+# Each I/O reaches the server.
+PAST_CACHE = "--direct-io=on"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def pattern(operation: str, depth: int, count: int = COUNT) -> Basic | Mix:
 @contextmanager
 def block_device(folder: Path, *filters: str) -> Iterator[tuple[str, int]]:
     """Make a block device whose I/Os a server answers, with filters of nbdkit."""
-    with fused(folder, *filters) as (image, pid), looped(image) as name:
+    with fused(folder, *filters) as (image, pid), looped(image, PAST_CACHE) as name:
         yield name, pid
 
 

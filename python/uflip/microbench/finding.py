@@ -63,6 +63,13 @@ def mean_ns(run: Run) -> float:
     return float(run["statistics"]["mean_ns"])
 
 
+def second_mean_ns(run: Run) -> float:
+    """Mean response time of the second component of a mix that has some of it [ns]."""
+    second = run["components"]["second"]["statistics"]
+    assert second is not None, "the run has I/Os of it"
+    return second["mean_ns"]
+
+
 def _extremes(runs: Sequence[Run]) -> tuple[Run, Run]:
     return min(runs, key=mean_ns), max(runs, key=mean_ns)
 

@@ -223,39 +223,28 @@ elements! {
     SerializeTupleStruct::serialize_field, SerializeTupleVariant::serialize_field,
 }
 
-impl SerializeStruct for Parts {
-    type Ok = String;
-    type Error = Refused;
+macro_rules! fields {
+    ($($trait:ident),+ $(,)?) => {
+        $(impl $trait for Parts {
+            type Ok = String;
+            type Error = Refused;
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Refused> {
-        self.part(name, value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Refused> {
+                self.part(name, value)
+            }
 
-    fn end(self) -> Result<String, Refused> {
-        self.named()
-    }
+            fn end(self) -> Result<String, Refused> {
+                self.named()
+            }
+        })+
+    };
 }
 
-impl SerializeStructVariant for Parts {
-    type Ok = String;
-    type Error = Refused;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Refused> {
-        self.part(name, value)
-    }
-
-    fn end(self) -> Result<String, Refused> {
-        self.named()
-    }
-}
+fields! { SerializeStruct, SerializeStructVariant }
 
 impl SerializeMap for Parts {
     type Ok = String;

@@ -15,7 +15,7 @@ so that it meets one where both are on one die.
 """
 
 from uflip.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios, Run
+from uflip.microbench.finding import Experiments, Means, Ratios, second_mean_ns
 from uflip.microbench.layout import Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.zones.laid_out import (
@@ -57,13 +57,6 @@ def _describe(context: Context, pattern: str, distance: int) -> Spec:
     )
 
 
-def read_ns(run: Run) -> float:
-    """Mean response time of the reads of a run that has some [ns]."""
-    reads = run["components"]["second"]["statistics"]
-    assert reads is not None, "it has reads"
-    return reads["mean_ns"]
-
-
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """The quickest reads, and at which distances they wait for the writes."""
     runs = [
@@ -73,17 +66,18 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     ]
     if len(runs) < 2:
         return ""
-    quick, slow = min(runs, key=read_ns), max(runs, key=read_ns)
-    waiting = [str(run["value"]) for run in runs if read_ns(run) > SLOW * read_ns(quick)]
+    quick, slow = min(runs, key=second_mean_ns), max(runs, key=second_mean_ns)
+    least_ns, most_ns = second_mean_ns(quick), second_mean_ns(slow)
+    waiting = [str(run["value"]) for run in runs if second_mean_ns(run) > SLOW * least_ns]
     told = (
-        f"Reads take {format_duration_ns(read_ns(quick))} where they are quickest, "
+        f"Reads take {format_duration_ns(least_ns)} where they are quickest, "
         f"at a distance of {quick['value']}"
     )
     if not waiting:
         return f"{told}; at no distance do they wait for the writes."
-    factor = ratios.factor(read_ns(slow) / read_ns(quick), "RR")
+    factor = ratios.factor(most_ns / least_ns, "RR")
     return (
-        f"{told}, and {format_duration_ns(read_ns(slow))} where they are slowest ({factor}): they "
+        f"{told}, and {format_duration_ns(most_ns)} where they are slowest ({factor}): they "
         f"wait for the writes at a distance of {', '.join(waiting)} from the zone that is written."
     )
 

@@ -18,7 +18,7 @@ nothing.
 """
 
 from uflip.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns, second_mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.zones.laid_out import capacity_of, counts_within, why_not, zones_of
@@ -73,23 +73,17 @@ def experiments(context: Context) -> list[Experiment]:
     ]
 
 
-def reset_ns(run: Run) -> float:
-    """Mean response time of the resets of a run that has some [ns]."""
-    resets = run["components"]["second"]["statistics"]
-    assert resets is not None, "it has resets"
-    return resets["mean_ns"]
-
-
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """What a reset and a read take after the fewest resets and after the most."""
     cycles, reads = (list(measured.get(pattern, ())) for pattern in (CYCLES, READS))
     if len(cycles) < 2:
         return ""
     first, last = cycles[0], cycles[-1]
+    early_ns, late_ns = second_mean_ns(first), second_mean_ns(last)
     told = (
-        f"A reset takes {format_duration_ns(reset_ns(first))} up to the {first['value']}th of a "
-        f"zone, {format_duration_ns(reset_ns(last))} up to the {last['value']}th "
-        f"({ratios.factor(reset_ns(last) / reset_ns(first), CYCLES)})"
+        f"A reset takes {format_duration_ns(early_ns)} up to the {first['value']}th of a "
+        f"zone, {format_duration_ns(late_ns)} up to the {last['value']}th "
+        f"({ratios.factor(late_ns / early_ns, CYCLES)})"
     )
     if len(reads) < 2:
         return f"{told}."
