@@ -95,10 +95,10 @@ def waited(duration_s: float, _point: int) -> None:
     time.sleep(duration_s)
 
 
-def ceiling(points: int, ios: int) -> None:
+def ceiling(points: int, ios: int, rounds: int) -> None:
     """Print how much quicker two are where no executor is at work."""
     one, two = [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         one.append(apart(1, points, ios))
         two.append(apart(2, points, ios))
     print(
@@ -107,10 +107,10 @@ def ceiling(points: int, ios: int) -> None:
     )
 
 
-def measure(kind: str, points: int, ios: int, duration_s: float) -> None:
+def measure(kind: str, points: int, ios: int, duration_s: float, rounds: int) -> None:
     """Print what one kind of executor costs."""
     alone, both = [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with made(kind, 1):
             swept(4, ios)  # whoever works has loaded what it takes
             alone.append(seconds(partial(swept, points, ios)))
@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--ios", type=int, default=50_000, help="writes of a point")
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--kill-every", type=float, default=0.0)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -174,9 +175,9 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with cache.switched_off():
         if given.kinds:
-            ceiling(given.points, given.ios)
+            ceiling(given.points, given.ios, given.rounds)
         for kind in given.kinds:
-            measure(kind, given.points, given.ios, given.seconds)
+            measure(kind, given.points, given.ios, given.seconds, given.rounds)
         if given.kill_every:
             killing(given.points, given.ios, given.kill_every)
     print(f"load {os.getloadavg()[0]:.1f}")
