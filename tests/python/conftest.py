@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import Outcome, uflip
 from fused import looped
-from xdist.scheduler import LoadFileScheduling
+from scheduling import Replacing
 
 from uflip.device.opening import open_device
 from uflip.errors import DeviceError
@@ -55,7 +55,7 @@ def reproduced_in(page: str) -> str:
     return found[1] if found else ""
 
 
-class ByWork(LoadFileScheduling):
+class ByWork(Replacing):
     """What would do the same work again goes to one worker; else a file, or a page of examples.
 
     The same work is to carry out a reproduction, which tests and pages do, and to bring a device of

@@ -1,0 +1,47 @@
+"""A worker of the tests that dies costs the test that it was at, and nobody waits for ever."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CONFTEST = """
+import pytest
+from scheduling import Replacing
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Replacing(config, log)
+"""
+GOOD = "def test_one():\n    pass\n\ndef test_two():\n    pass\n"
+DIES = "import os\n\ndef test_dies():\n    os._exit(1)\n\n"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_dies_is_replaced_and_what_it_left_is_done(
+    tmp_path: Path, workers: int
+) -> None:
+    """The file in which it dies is the last: everybody else has been sent home by then."""
+    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    for name, text in (("a", GOOD), ("b", GOOD), ("c", DIES + GOOD)):
+        (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")
+    chosen = (
+        "-n",
+        str(workers),
+        "--dist",
+        "loadfile",
+        "--no-loadscope-reorder",
+        "-p",
+        "no:cacheprovider",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *chosen, str(tmp_path)],
+        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"1 failed, 6 passed", done.stdout), done.stdout
+    assert "test_dies" in done.stdout
