@@ -1,10 +1,11 @@
 """Files of tests to workers, as pytest-xdist does it, but for what happens when a worker dies.
 
 A worker dies where a test ends its process, or takes longer than `timeout`, which cannot be ended
-otherwise. pytest-xdist 3.8 puts all that the worker ever had back into its queue: the test that killed
-it, which then kills the next worker, and files that it had finished. A worker that is given a finished
-file has nothing to report, so that nobody gives it more; if the others were sent home before, the tests
-wait for ever. Here the test has failed, what was finished is not given out again, and the rest is.
+otherwise. pytest-xdist 3.8 puts all that the worker ever had back into its queue: the test that
+killed it, which then kills the next worker, and files that it had finished. A worker that is given
+a finished file has nothing to report, so that nobody gives it more; if the others were sent home
+before, the tests wait for ever. Here the test has failed, what was finished is not given out
+again, and the rest is.
 """
 
 from xdist.scheduler import LoadFileScheduling
