@@ -46,6 +46,6 @@ pub use ftl::{FTLS, ZoneDies, ZonesPart};
 pub use open_channel::{BlockState, FlashBreakdown, OpenChannelDevice, OpenChannelProfile};
 pub use pool::alloc::ALLOCATORS;
 pub use pool::victim::VICTIM_POLICIES;
-pub use timeline::DieQueue;
 pub use timeline::breakdown::SimBreakdown;
 pub use timeline::log::{Operation, Operations};
+pub use timeline::{DieQueue, MultiPlane};

@@ -160,6 +160,7 @@ impl Profile {
             copy_back: self.gc.as_ref().is_some_and(|gc| gc.copy_back),
             die_queue: part.die_queue,
             host_memory_read_ns: self.host_memory_read_ns(),
+            multi_plane: self.geometry.multi_plane,
             in_turn: self.merges() && at_rate(part.channel_bytes_per_s) > 0,
         }
     }

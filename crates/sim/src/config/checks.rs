@@ -127,6 +127,7 @@ impl Profile {
         found.refuse(unasked, "page_order", &"any", allowed);
         self.timing.misfits_of_cells(&mut found);
         self.misfits_of_units(&mut found);
+        self.misfits_of_planes(&mut found);
         self.misfits_of_streams(&mut found);
         self.misfits_of_slc(&mut found);
         self.misfits_of_controller(&mut found);

@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Profile;
+use super::checks::Misfits;
 use crate::flash::nand::PageOrder;
+use crate::timeline::MultiPlane;
 
 /// Keys of the table that may be left out.
-pub(super) const LEFT_OUT: &[&str] = &["page_order"];
+pub(super) const LEFT_OUT: &[&str] = &["multi_plane", "page_order"];
 
 /// How many of what, and how large.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,6 +23,9 @@ pub struct GeometryPart {
     /// Each plane works on its own; otherwise a die does one thing at a time.
     #[serde(default)]
     pub independent_planes: bool,
+    /// What the planes of a die can do at the same time with one command; nothing where not said.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub multi_plane: MultiPlane,
     pub blocks_per_die: u32,
     pub pages_per_block: u32,
     /// In which order those of a block may be programmed; where not said, as the FTL does it.
@@ -42,4 +48,32 @@ impl GeometryPart {
 
 fn one() -> u32 {
     1
+}
+
+fn is_none(what: &MultiPlane) -> bool {
+    *what == MultiPlane::None
+}
+
+impl Profile {
+    /// What stands beside planes that work together, and cannot.
+    pub(super) fn misfits_of_planes(&self, found: &mut Misfits) {
+        let of = self.geometry.multi_plane;
+        if is_none(&of) {
+            return;
+        }
+        let (alone, name) = (self.geometry.planes_per_die == 1, of.name());
+        let allowed =
+            "\"none\" where planes_per_die = 1: a command for several planes needs several";
+        found.refuse(alone, "multi_plane", &name, allowed);
+        let apart = self.geometry.independent_planes;
+        let allowed = "false with multi_plane: planes that work on their own take a command each";
+        found.refuse(apart, "independent_planes", &apart, allowed);
+        let cached = self.timing.cache_program;
+        let allowed = "false with multi_plane: until all planes begin to program, each holds its page in the \
+                       register that would take the next";
+        found.refuse(cached, "cache_program", &cached, allowed);
+        let allowed =
+            "no [suspend] with multi_plane: a chip stops one array, and here several are at work";
+        found.refuse(self.suspend.is_some(), "multi_plane", &name, allowed);
+    }
 }

@@ -298,6 +298,7 @@ impl Job {
         let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
         let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
         let op = Op::inside(die, erase_ns, Purpose::Erase, token);
+        let op = op.on(parts.flash.geometry.place(victim, 0));
         parts.events.issue(at, Op { writes, ..op });
     }
 }
@@ -322,6 +323,7 @@ fn read<M: Make>(parts: &mut Parts<'_>, item: &Item, at: u64) {
         };
         Op { transfers, ..Op::read(die, read_ns, Purpose::Relocation, token) }
     };
+    let op = if M::PLAIN { op } else { op.on(from) };
     let Timing { relocate_ns, relocate_latency_ns, .. } = events.timing;
     let planned = events.process(at, relocate_ns, relocate_latency_ns);
     events.issue_when_of::<M>(planned, at, op);

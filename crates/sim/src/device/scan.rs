@@ -124,7 +124,7 @@ impl<'a> Scan<'a> {
 
     fn read(&mut self, from: Place, transfers: u16) {
         let read_ns = self.read_ns(from);
-        let op = Op::read(from.die, read_ns, Purpose::Metadata, 0);
+        let op = Op::read(from.die, read_ns, Purpose::Metadata, 0).on(from);
         self.clocks.issue(self.end, Op { transfers, ..op });
     }
 
@@ -151,7 +151,7 @@ impl<'a> Scan<'a> {
             let die = self.flash.geometry.die_of(block);
             let erase_ns = self.clocks.timing.erase_ns + self.flash.erase_extra_ns(block);
             let op = Op::inside(die, erase_ns, Purpose::Erase, u64::from(block.0));
-            self.clocks.issue(begin, op);
+            self.clocks.issue(begin, op.on(self.flash.geometry.place(block, 0)));
         }
         let mut ends = Vec::new();
         while let Some((at, block)) = self.clocks.next(u64::MAX) {

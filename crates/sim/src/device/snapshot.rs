@@ -16,7 +16,8 @@
 //! device gets what the saved one would have given where the code is the same; [`VERSION`] has a fingerprint
 //! of that. Everything is checked before anything is built.
 //!
-//! Schemas: 1, the first that has a number; 2, what FTLs that merge keep for a loss of power.
+//! Schemas: 1, the first that has a number; 2, what FTLs that merge keep for a loss of power; 3, planes
+//! that work together.
 //! `tests/data/schema-N.txt` has the types of each.
 
 use std::fs::{File, OpenOptions};
@@ -35,7 +36,7 @@ use crate::device::SimDevice;
 
 /// Which simulators can read a file: those whose devices are made of the same types. To be raised with every
 /// change of one that is part of a device, which `tests/schema.rs` finds.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 /// Which simulator it is: two with the same text do the same, to the nanosecond.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SIM_FINGERPRINT"));
 

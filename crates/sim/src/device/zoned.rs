@@ -186,7 +186,8 @@ impl Zoned {
                 let erase_ns = timing.erase_ns + flash.erase_extra_ns(block);
                 is_lost |= !flash.erase(block);
                 let die = flash.geometry.die_of(block);
-                work.push(Op::inside(die, erase_ns, Purpose::Erase, Told::Freed.into()));
+                let op = Op::inside(die, erase_ns, Purpose::Erase, Told::Freed.into());
+                work.push(op.on(flash.geometry.place(block, 0)));
             }
         }
         if is_lost {
@@ -239,7 +240,7 @@ fn program_op(place: Place, geometry: &Geometry, timing: &Timing) -> Op<Token> {
     let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
     let transfers = timing.program_transfers;
     let token = Told::Freed.into();
-    Op { transfers, ..Op::program(place.die, cell_ns, Purpose::HostWrite, token) }
+    Op { transfers, ..Op::program(place.die, cell_ns, Purpose::HostWrite, token) }.on(place)
 }
 
 /// `op` with somebody who is told of its end.

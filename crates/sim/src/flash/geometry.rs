@@ -208,6 +208,11 @@ impl Geometry {
         place.page.0 - self.first_page(place.block).0
     }
 
+    /// The number of the block of a page within its die.
+    pub(crate) fn block_in_die(&self, place: Place) -> u32 {
+        place.block.0 - place.die.0 * self.shape.blocks_per_die
+    }
+
     #[inline]
     pub(crate) fn first_page(&self, block: BlockIdx) -> Ppn {
         Ppn(block.0 * self.shape.pages_per_block)

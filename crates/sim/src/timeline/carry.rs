@@ -1,7 +1,7 @@
 //! Over a channel: who is there, who goes first, and when it is over.
 
 use super::op::Kind;
-use super::{Lane, Op, Stage, Timeline, Timing, UNKNOWN};
+use super::{Lane, MultiPlane, Op, Stage, Timeline, Timing, UNKNOWN};
 use crate::flash::make::Make;
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 
@@ -46,6 +46,10 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             let op = &mut ops[index as usize];
             op.ends = transfer::<M, T>(&mut channels[channel].lane, at, op, timing, accounts);
             let (die, mut end) = (op.die, op.ends);
+            if !M::PLAIN && self.planes.is_some() {
+                self.has_channel(index, at, now);
+                continue;
+            }
             if !M::PLAIN && timing.cache_program && op.is_host_program() {
                 end = dies[die.0 as usize].program(end, op.cell_ns);
             }
@@ -98,6 +102,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         }
         // Not copied as a whole: what has just been written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
+        if !M::PLAIN && kind == Kind::Program && self.planes.is_some() {
+            return self.is_loaded(at, index);
+        }
         let over_bus = !M::PLAIN && kind == Kind::Read && !self.buses.is_empty();
         if over_bus || link_bytes > 0 || !M::PLAIN && self.descriptors.is_some() {
             return self.go_out(at, index, over_bus);
@@ -108,7 +115,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// For how long nobody needs to know when the operation had the channel, from then on.
     fn after(&self, op: &Op<T>) -> u64 {
-        let asked = self.is_cached(op) || self.timing.suspend.is_some();
+        let asked = self.is_cached(op) || self.timing.suspend.is_some() || self.planes.is_some();
         if op.kind == Kind::Read || asked { 0 } else { op.cell_ns }
     }
 
@@ -137,7 +144,8 @@ pub(super) fn transfer<M: Make, T>(
     let sent = channel.take(at, length);
     // The cells of a read came before; those of a page in the register come after.
     let cached = !M::PLAIN && timing.cache_program && op.is_host_program();
-    let later = op.kind == Kind::Read || cached;
+    let together = !M::PLAIN && timing.multi_plane != MultiPlane::None;
+    let later = op.kind == Kind::Read || cached || together;
     let cell_ns = if later { 0 } else { op.cell_ns };
     if op.account.is_some() {
         charge(accounts, op, Cause::ChannelWait, sent - at);

@@ -14,9 +14,11 @@
 //! so that an operation need not carry what only a log wants to know.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use super::AccountIdx;
 use super::op::{Kind, Noted, Purpose};
+pub use super::operation::{Operation, Operations};
 use crate::flash::geometry::DieIdx;
 
 /// Operations that come and go together.
@@ -25,57 +27,6 @@ const STRETCH: usize = 4096;
 const STRETCHES: usize = 128;
 /// The newest, whose I/Os have not ended.
 const SPARED: usize = 2;
-
-/// One operation: times are those of the device's clock [ns].
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Operation {
-    /// When it came to the ring of its die, and had the die.
-    pub asked: u64,
-    /// From when on it had its die, and until when.
-    pub begin: u64,
-    /// See `begin`.
-    pub end: u64,
-    /// Its data on the channel; both 0 where none went there.
-    pub sent: u64,
-    /// See `sent`.
-    pub sent_until: u64,
-    /// How long the cells took: of a read from `begin` on, of all others up to `end`.
-    pub cells: u64,
-    /// The die.
-    pub die: u32,
-    /// The I/O for which it was done, and one more, from the beginning of the log; 0: for none.
-    pub io: u32,
-    /// The collection or plan that it is of, and one more; 0: of none.
-    pub job: u32,
-    /// The block that is emptied by that, and one more; 0: not known.
-    pub block: u32,
-    /// One of [`Operations::KINDS`].
-    pub kind: u8,
-    /// One of [`Operations::PURPOSES`].
-    pub purpose: u8,
-}
-
-/// What was recorded.
-#[derive(Clone, Default, Debug)]
-pub struct Operations {
-    /// In the order in which their ends were known.
-    pub kept: Vec<Operation>,
-    /// Every operation that was not kept ended before the end of one of these, and was asked for after its
-    /// beginning; in order.
-    pub gaps: Vec<(u64, u64)>,
-    /// Kept or not.
-    pub all: u64,
-}
-
-impl Operations {
-    /// What an operation does on its die.
-    pub const KINDS: [&'static str; 4] = ["read", "program", "inside", "rest"];
-    /// What is left of a program or an erase that was suspended.
-    const REST: u8 = 3;
-    /// For what it does it.
-    pub const PURPOSES: [&'static str; 7] =
-        ["host read", "host write", "relocation", "merge", "erase", "metadata", "mapping"];
-}
 
 /// For whom an operation without an account works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,6 +93,8 @@ pub(crate) struct Log {
     /// Who waits in the rings, and who has each die; or is the next to have it, of those that waited.
     rings: Vec<VecDeque<Asked>>,
     holders: Vec<Asked>,
+    /// What planes do at the same time, by its page.
+    beside: Vec<(NonZeroU32, Asked)>,
     stretches: VecDeque<Stretch>,
     gaps: Vec<Gap>,
     begun: u64,
@@ -168,6 +121,7 @@ impl Log {
             jobs: 0,
             rings: waiting.into_iter().map(|ring| ring.into_iter().map(asked).collect()).collect(),
             holders: vec![asked(u64::MAX); dies],
+            beside: Vec::new(),
             stretches: VecDeque::from([Stretch::new(0)]),
             gaps: Vec::new(),
             begun: 1,
@@ -230,9 +184,18 @@ impl Log {
         }
     }
 
+    /// The operation on `page` that has just got `die` may have it beside others.
+    pub(super) fn is_beside(&mut self, die: u32, page: Option<NonZeroU32>) {
+        self.beside.extend(page.map(|page| (page, self.holders[die as usize])));
+    }
+
     /// It is known when the operation that has `die` ends.
     pub(super) fn ends(&mut self, die: DieIdx, what: Noted, times: &Times) {
         let Times { begin, sent, sent_until, end } = *times;
+        let beside = self.beside.iter().position(|(page, _)| Some(*page) == what.page);
+        if let Some(place) = beside {
+            self.holders[die.0 as usize] = self.beside.swap_remove(place).1;
+        }
         let Asked { at, whom, .. } = self.holders[die.0 as usize];
         let Whom { io, job, block } = whom;
         // What had its die when the log began did not wait, as far as that knows.

@@ -21,6 +21,7 @@
 //! when somebody else arrives there, or when the operation could have ended. So a page that is moved
 //! costs one event, and where a channel was taken meanwhile, one more.
 //!
+//! Where planes of a die may do the same thing at the same time (`planes.rs`), all of it waits in the ring.
 //! Where the firmware has rings of descriptors (`descriptors.rs`), it is in all of these ways, at both ends.
 //!
 //! **Source**: OFC (2011) §III–IV (a ring a die, a controller a channel, FIFO), §VI (priority rings).
@@ -38,6 +39,10 @@ mod channel;
 mod descriptors;
 pub(crate) mod log;
 mod op;
+mod operation;
+mod planes;
+#[cfg(test)]
+mod planes_tests;
 mod recording;
 #[cfg(test)]
 mod reference;
@@ -62,6 +67,8 @@ use descriptors::Descriptors;
 pub(crate) use descriptors::Rings;
 use log::Log;
 pub(crate) use op::{Op, Purpose, Report, Stage};
+pub use planes::MultiPlane;
+use planes::Planes;
 pub use rings::DieQueue;
 use rings::{Die, UNKNOWN};
 use shared::{Lane, link_ns};
@@ -107,6 +114,8 @@ pub(crate) struct Timing {
     pub(crate) suspend: Option<Suspend>,
     /// Operations may have turns: who is next on a channel is certain when it begins, and not before.
     pub(crate) in_turn: bool,
+    /// What planes of a die do at the same time.
+    pub(crate) multi_plane: MultiPlane,
     /// The processor's time for a read that does not go on where the last one ended.
     pub(crate) seek_read_ns: u64,
     /// Until the host's memory answers where the map is cached there; 0: it is not.
@@ -136,6 +145,8 @@ pub(crate) struct Timeline<T> {
     memory: Lane,
     link: Lane,
     descriptors: Option<Box<Descriptors<T>>>,
+    /// Where planes of a die do the same thing at the same time.
+    planes: Option<Box<Planes<T>>>,
     /// What everybody did, where somebody wants to know.
     #[serde(skip)]
     log: Option<Box<Log>>,
@@ -168,6 +179,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
             memory: Lane::default(),
             link: Lane::default(),
             descriptors: timing.rings.map(|rings| Box::new(Descriptors::new(rings, shape.dies))),
+            planes: (timing.multi_plane != MultiPlane::None)
+                .then(|| Box::new(Planes::new(shape.dies))),
             log: None,
             contents: None,
             watched: false,

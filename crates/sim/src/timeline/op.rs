@@ -98,6 +98,8 @@ pub(crate) struct Op<T> {
     pub(crate) link_bytes: u32,
     /// What it changes on flash: a record of what is on it; 0: none.
     pub(crate) writes: u32,
+    /// The page that it is about, or the first of a block, and one more; none where nobody asks.
+    pub(crate) page: Option<NonZeroU32>,
     /// The operation that begins when this one has ended: its index and one more.
     pub(crate) next: Option<NonZeroU32>,
     pub(crate) token: T,
@@ -116,6 +118,7 @@ pub(super) struct Noted {
     pub(super) cell_ns: u64,
     pub(super) transfers: u16,
     pub(super) writes: u32,
+    pub(super) page: Option<NonZeroU32>,
     /// What is left of it, since it was suspended.
     pub(super) rest: bool,
 }
@@ -124,9 +127,9 @@ impl<T> Op<T> {
     /// What it is; a value of its own, so that an operation that is not written down may stay in registers.
     #[inline]
     pub(super) fn what(&self) -> Noted {
-        let Op { kind, purpose, cell_ns, transfers, writes, .. } = *self;
+        let Op { kind, purpose, cell_ns, transfers, writes, page, .. } = *self;
         let rest = self.stage == Stage::Cells;
-        Noted { kind, purpose, cell_ns, transfers, writes, rest }
+        Noted { kind, purpose, cell_ns, transfers, writes, page, rest }
     }
 
     /// Whether it programs a page of the host.
@@ -162,6 +165,7 @@ impl<T: Copy> Op<T> {
             lump: None,
             link_bytes: 0,
             writes: 0,
+            page: None,
             next: None,
             token,
             arrived: 0,

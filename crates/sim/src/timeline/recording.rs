@@ -142,14 +142,25 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// What has `die` has it from `begin` to `end`, and its channel was the last to be taken.
     #[cold]
     pub(super) fn write_down(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64) {
+        let lane = self.channels[self.dies[die.0 as usize].channel as usize].lane;
+        let sent_until = if what.kind == Kind::Inside || what.rest { 0 } else { lane.free_at };
+        self.write_down_sent(die, what, begin, sent_until, end);
+    }
+
+    /// The same where it had its channel until `sent_until`; 0: it had none.
+    pub(super) fn write_down_sent(
+        &mut self,
+        die: DieIdx,
+        what: Noted,
+        begin: u64,
+        sent_until: u64,
+        end: u64,
+    ) {
         if what.writes != 0 {
             self.note_cells(what.writes, end - what.cell_ns, end);
         }
-        let Timeline { log, channels, dies, timing, .. } = self;
-        let Some(log) = log else { return };
-        let lane = channels[dies[die.0 as usize].channel as usize].lane;
-        let length = timing.transfer_ns * u64::from(what.transfers);
-        let sent_until = if what.kind == Kind::Inside || what.rest { 0 } else { lane.free_at };
+        let Some(log) = &mut self.log else { return };
+        let length = self.timing.transfer_ns * u64::from(what.transfers);
         let sent = sent_until.saturating_sub(length);
         log.ends(die, what, &Times { begin, sent, sent_until, end });
     }

@@ -28,6 +28,11 @@ impl DieQueue {
         }
     }
 
+    /// Whether `op` is taken before `other`, whichever came first.
+    pub(super) fn prefers<T>(self, op: &Op<T>, other: &Op<T>) -> bool {
+        self.rank(op) < self.rank(other)
+    }
+
     /// Of two that wait, the one of the lower rank is taken; of equal ranks the first.
     fn rank<T>(self, op: &Op<T>) -> u8 {
         match (self, op.purpose) {

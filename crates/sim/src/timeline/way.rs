@@ -74,6 +74,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has arrived at the ring of its die.
     #[inline(always)]
     pub(super) fn enter_ring<M: Make>(&mut self, at: u64, op: Op<T>) {
+        if !M::PLAIN && self.planes.is_some() {
+            return self.enter_ring_of_planes(at, op);
+        }
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
             if die.ring.is_empty() {
@@ -120,7 +123,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The operation waits for its die, and nobody knows until when.
     #[inline(never)]
-    fn wait<M: Make>(&mut self, at: u64, mut op: Op<T>) {
+    pub(super) fn wait<M: Make>(&mut self, at: u64, mut op: Op<T>) {
         op.arrived = at;
         if M::PLAIN && op.account.is_none() {
             op.arrived = self.dies[op.die.0 as usize].known_until(at);
@@ -135,7 +138,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         *accounted += u32::from(op.account.is_some());
         ring.push_back(op);
         if *free_at != UNKNOWN && ring.len() == 1 {
-            self.calendar.release(*free_at, die);
+            // Where planes work together what comes at one moment waits, even for a die that is free.
+            self.calendar.release(if M::PLAIN { *free_at } else { at.max(*free_at) }, die);
         }
     }
 
@@ -167,7 +171,8 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// started now.
     #[inline(never)]
     fn hand_over<M: Make>(&mut self, die: DieIdx, end: u64, now: u64) {
-        if M::PLAIN || end <= now || self.timing.die_queue == DieQueue::Fifo {
+        let fifo = self.timing.die_queue == DieQueue::Fifo && self.planes.is_none();
+        if M::PLAIN || end <= now || fifo {
             self.let_next_start::<M>(end, now, die);
         } else {
             self.calendar.release(end, die);
@@ -205,6 +210,9 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
     fn start<M: Make>(&mut self, at: u64, now: u64, op: Op<T>) {
+        if !M::PLAIN && self.planes.is_some() {
+            return self.start_together(at, op);
+        }
         if !M::PLAIN && self.watched {
             self.note_begin(now, op.die.0, op.token.into(), op.account);
         }

@@ -60,6 +60,7 @@ fn changes(name: &str) -> Vec<Value> {
             json!({"gc": "spare_shares"}),
             json!({"buses": 1, "bus_bytes_per_s": 400_000_000}),
             json!({"planes_per_die": 2}),
+            json!({"planes_per_die": 2, "multi_plane": "same_page"}),
         ]),
         "fast-1gb" => {
             changes = vec![

@@ -63,11 +63,10 @@ impl<'a, M: Make> Issued<'a, M> {
     ) -> Issued<'a, M> {
         let units_read = events.timing.read_transfers;
         let (beside, through, read_bytes, before) = (false, false, 0, Vec::new());
-        let gather = None;
         Issued {
             flash,
             events,
-            gather,
+            gather: None,
             beside,
             through,
             units_read,
@@ -144,18 +143,25 @@ impl<'a, M: Make> Issued<'a, M> {
         self.events.timing.cells.read_page(|| self.flash.geometry.flash_page_in_block(page))
     }
 
+    /// `op`, and which page it is about, where somebody asks.
+    #[inline(always)]
+    fn on(place: Place, op: Op<Token>) -> Op<Token> {
+        if M::PLAIN { op } else { op.on(place) }
+    }
+
     /// A read of `from`.
     #[inline]
     fn read_op(&self, from: Place, purpose: Purpose, token: Token) -> Op<Token> {
         let transfers = self.units_read;
-        Op { transfers, ..Op::read(from.die, self.read_ns(from), purpose, token) }
+        Self::on(from, Op { transfers, ..Op::read(from.die, self.read_ns(from), purpose, token) })
     }
 
     /// A program of the whole flash page of `to`.
     #[inline]
     fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
         let transfers = self.events.timing.program_transfers;
-        Op { transfers, ..Op::program(to.die, self.program_ns(to), purpose, token) }
+        let op = Op::program(to.die, self.program_ns(to), purpose, token);
+        Self::on(to, Op { transfers, ..op })
     }
 
     /// Read a unit of which the host brings only a part; told when that is over.
@@ -202,10 +208,11 @@ impl<M: Make> Media for Issued<'_, M> {
         let program_ns = self.program_ns(to);
         if let Some(from) = merge_from {
             self.read_again(from, Purpose::HostWrite);
-            let read = Op::read(from.die, self.read_ns(from), Purpose::HostWrite, token);
+            let read = Op::read(from.die, self.read_ns(from), Purpose::HostWrite, token).on(from);
             self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
         }
-        let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::HostWrite, token) };
+        let op = Self::on(to, Op::program(to.die, program_ns, Purpose::HostWrite, token));
+        let op = Op { writes, ..op };
         if programmed {
             self.issue(Op { report, account, ..op });
         } else {
@@ -272,7 +279,8 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         let writes = self.note(to, Some(Origin::Page(from.page)), programmed);
         self.read_again(from, Purpose::Relocation);
         let (program_ns, token) = (self.program_ns(to), self.target.token);
-        let op = Op { writes, ..Op::program(to.die, program_ns, Purpose::Relocation, token) };
+        let op = Self::on(to, Op::program(to.die, program_ns, Purpose::Relocation, token));
+        let op = Op { writes, ..op };
         let inside = self.events.timing.copy_back && from.die == to.die;
         let op = if inside { op.inside_the_die() } else { op };
         if M::PLAIN {
@@ -321,7 +329,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         self.flash.read_mapping(from);
         let (read_ns, token) = (self.read_ns(from), self.target.token);
         for _ in 0..=std::mem::take(&mut self.flash.retries) {
-            self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
+            self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token).on(from));
         }
     }
 
@@ -331,11 +339,11 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         if let Some(from) = merge_from {
             let read_ns = self.read_ns(from);
             for _ in 0..=std::mem::take(&mut self.flash.retries) {
-                self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token));
+                self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token).on(from));
             }
         }
         let writes = self.note(to, Some(Origin::Map), programmed);
-        let op = Op::program(to.die, self.program_ns(to), Purpose::Mapping, token);
+        let op = Op::program(to.die, self.program_ns(to), Purpose::Mapping, token).on(to);
         self.on_map(Op { writes, ..op });
         programmed
     }

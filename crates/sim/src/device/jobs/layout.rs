@@ -5,7 +5,7 @@ use crate::collections::bits;
 use crate::device::jobs::site::Site;
 use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::plan::{Cmd, Move, Plan};
-use crate::timeline::{DieQueue, Purpose};
+use crate::timeline::{DieQueue, MultiPlane, Purpose};
 
 impl Phase {
     /// Lay out what begins together of `plan`, from the command `from` on; returns the first that does not.
@@ -60,9 +60,10 @@ impl Layout<'_, '_> {
         let timing = self.site.timing;
         match *command {
             Cmd::Read(_) | Cmd::Program { .. } => {
-                let Step { what, purpose, die, cell_ns, rest, .. } =
+                let Step { what, purpose, die, at, cell_ns, rest, .. } =
                     Step::of_host(*command, self.site);
                 let step = self.push(what, purpose, die, cell_ns, true);
+                self.phase.steps[step as usize].at = at;
                 self.phase.steps[step as usize].rest = rest;
                 if what == What::Program {
                     self.record(step);
@@ -72,30 +73,37 @@ impl Layout<'_, '_> {
             Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
             Cmd::CopyStream(pages) => self.stream(plan.moves(pages), Purpose::Merge),
             Cmd::Erase { block, extra_ns } => {
-                let die = self.site.geometry.die_of(block);
+                let first = self.site.geometry.place(block, 0);
                 let erase_ns = timing.erase_ns + extra_ns;
-                let step = self.push(What::Inside, Purpose::Erase, die, erase_ns, true);
+                let step = self.push_at(What::Inside, Purpose::Erase, first, erase_ns, true);
                 let record = self.record(step);
                 self.phase.erases = self.phase.erases.or(record);
             }
             Cmd::FailedRead(from) => {
                 let read_ns = self.site.read_ns(from);
-                self.push(What::Read, Purpose::Retry, from.die, read_ns, true);
+                self.push_at(What::Read, Purpose::Retry, from, read_ns, true);
             }
             Cmd::FailedProgram(to) => {
                 let program_ns = self.site.program_ns(to);
-                self.push(What::Program, Purpose::Retry, to.die, program_ns, true);
+                self.push_at(What::Program, Purpose::Retry, to, program_ns, true);
             }
             Cmd::ProgramMap(to) => {
                 self.program(to, Purpose::Metadata);
             }
             Cmd::LoadMap(from) => {
                 let read_ns = self.site.read_ns(from);
-                self.push(What::Read, Purpose::Mapping, from.die, read_ns, true);
+                self.push_at(What::Read, Purpose::Mapping, from, read_ns, true);
             }
             Cmd::StoreMap(pages) => self.stream(plan.moves(pages), Purpose::Mapping),
             Cmd::Count(_) | Cmd::Barrier => {}
         }
+    }
+
+    /// [`Layout::push`] of what is about one page or block.
+    fn push_at(&mut self, what: What, purpose: Purpose, at: Place, ns: u64, ends: bool) -> u32 {
+        let step = self.push(what, purpose, at.die, ns, ends);
+        self.phase.steps[step as usize].at = Some(at);
+        step
     }
 
     /// A step behind those of its die. `ends`: no other step waits for what it does.
@@ -108,17 +116,31 @@ impl Layout<'_, '_> {
         let waits = u8::from(before.is_some());
         before.into_iter().for_each(|before| before.next = index);
         if ends {
-            // One like it on the same die ends earlier.
+            // One like it on the same die ends earlier, unless its planes go their ways.
             let alike = steps.get_mut(std::mem::replace(ending, index) as usize);
+            let in_order = self.site.timing.multi_plane == MultiPlane::None;
             let alike = alike.filter(|other| (other.what, other.purpose) == (what, purpose));
+            let alike = alike.filter(|_| in_order);
             if let Some(alike) = alike.filter(|_| purpose != Purpose::HostWrite) {
                 alike.counts = false;
                 *open -= 1;
             }
             *open += 1;
         }
-        let (record, rest, feeds, next, counts) = (0, None, NONE, NONE, ends);
-        steps.push(Step { what, purpose, die, cell_ns, record, rest, feeds, next, waits, counts });
+        let (record, rest, feeds, next, counts, at) = (0, None, NONE, NONE, ends, None);
+        steps.push(Step {
+            what,
+            purpose,
+            die,
+            at,
+            cell_ns,
+            record,
+            rest,
+            feeds,
+            next,
+            waits,
+            counts,
+        });
         index
     }
 
@@ -132,14 +154,14 @@ impl Layout<'_, '_> {
     }
 
     fn program(&mut self, to: Place, purpose: Purpose) -> u32 {
-        let step = self.push(What::Program, purpose, to.die, self.site.program_ns(to), true);
+        let step = self.push_at(What::Program, purpose, to, self.site.program_ns(to), true);
         self.record(step);
         step
     }
 
     /// Read a page that `feeds` will wait for.
     fn read_to_move(&mut self, from: Place, purpose: Purpose) -> u32 {
-        self.push(What::Read, purpose, from.die, self.site.read_ns(from), false)
+        self.push_at(What::Read, purpose, from, self.site.read_ns(from), false)
     }
 
     /// `program` waits for the data of `read`, or where that is [`NONE`], has it.

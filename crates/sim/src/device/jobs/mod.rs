@@ -323,13 +323,14 @@ fn issue(
 impl Step {
     #[inline]
     fn op(&self, token: Token) -> Op<Token> {
-        let Step { what, die, cell_ns, purpose, record: writes, .. } = *self;
+        let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
         let op = match what {
             What::Read => Op::read(die, cell_ns, purpose, token),
             What::Program => Op::program(die, cell_ns, purpose, token),
             What::Inside => Op::inside(die, cell_ns, purpose, token),
         };
-        Op { writes, ..op }
+        let op = Op { writes, ..op };
+        at.map_or(op, |at| op.on(at))
     }
 
     /// The rest of a page of the host is read before that is programmed.

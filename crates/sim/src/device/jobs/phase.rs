@@ -10,7 +10,7 @@
 //! one before it has, and its data is there. Whoever else wants the die finds it free meanwhile.
 
 use crate::device::jobs::site::Site;
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::plan::Cmd;
 use crate::timeline::Purpose;
 use crate::timeline::cells::Kind;
@@ -21,6 +21,8 @@ pub(super) struct Step {
     pub(super) what: What,
     pub(super) purpose: Purpose,
     pub(super) die: DieIdx,
+    /// What it is about on flash, where that is one page or block.
+    pub(super) at: Option<Place>,
     pub(super) cell_ns: u64,
     /// What it changes on flash: a record of what is on it; 0: none.
     pub(super) record: u32,
@@ -61,7 +63,8 @@ impl Step {
         };
         let (rest, die) = (rest.map(|from| (from.die, site.kind(from))), place.die);
         let (feeds, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
-        Step { what, purpose, die, cell_ns, record, rest, feeds, next, waits, counts }
+        let at = Some(place);
+        Step { what, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
     }
 }
 

@@ -36,8 +36,12 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     }
     let planes = 1 + below(5) / 4;
     set("planes_per_die", json!(planes));
-    set("independent_planes", json!(below(2) == 0));
-    set("blocks_per_die", json!((8 + below(9)) * planes));
+    let (apart, blocks) = (below(2) == 0, 8 + below(9));
+    let rules = ["none", "any_page", "same_page", "same_block"];
+    let together = if planes > 1 { blocks as usize % rules.len() } else { 0 };
+    set("multi_plane", json!(rules[together]));
+    set("independent_planes", json!(together == 0 && apart));
+    set("blocks_per_die", json!(blocks * planes));
     set("pages_per_block", json!([4, 6, 8, 12][below(4) as usize]));
     set("metadata_pages", json!(below(2)));
     set("sector_bytes", json!(512));
@@ -59,7 +63,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     set("channel_bytes_per_s", json!([40_000_000, 400_000_000][below(2) as usize]));
     set("buses", json!(below(2)));
     set("die_queue", json!(["fifo", "collection_first", "reads_first"][below(3) as usize]));
-    set("cache_program", json!(protected && below(3) == 0));
+    set("cache_program", json!(protected && below(3) == 0 && together == 0));
     set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
     set("write_cache_bytes", json!(2048 * [0, 1, 5, 12][below(4) as usize]));
     set("flush", json!(["eager", "when_needed"][below(2) as usize]));

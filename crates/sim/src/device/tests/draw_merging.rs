@@ -46,7 +46,11 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     set("channels", json!(channels));
     set("dies_per_channel", json!(of_one));
     set("planes_per_die", json!(planes));
-    set("independent_planes", json!(below(2) == 0));
+    let rules = ["none", "any_page", "same_page", "same_block"];
+    let together = if planes > 1 { blocks as usize % rules.len() } else { 0 };
+    set("multi_plane", json!(rules[together]));
+    let apart = below(2) == 0;
+    set("independent_planes", json!(together == 0 && apart));
     set("blocks_per_die", json!(blocks * planes));
     let pages = [1, 4, 6, 8, 12][below(5) as usize];
     set("pages_per_block", json!(pages));
@@ -72,7 +76,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     set("buses", json!(below(2)));
     set("bus_bytes_per_s", json!(400_000_000));
     set("die_queue", json!(["fifo", "fifo", "reads_first"][below(3) as usize]));
-    set("cache_program", json!(protected && below(3) == 0));
+    set("cache_program", json!(protected && below(3) == 0 && together == 0));
     set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
     let cached = [0, 0, 1, 5, 12][below(5) as usize];
     set("write_cache_bytes", json!(2048 * cached));

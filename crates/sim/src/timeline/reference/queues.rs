@@ -1,5 +1,6 @@
 //! A device in which every resource has a queue and is released by an event.
 
+mod planes;
 mod register;
 mod rings;
 mod suspended;
@@ -9,6 +10,7 @@ use std::collections::VecDeque;
 use super::{CHANNELS, DIES, Job, LINK_NS, op, then};
 use crate::timeline::op::Kind;
 use crate::timeline::{DieQueue, Op, Purpose, Stage, Timing};
+use planes::Together;
 use register::Register;
 use suspended::Suspendable;
 
@@ -20,6 +22,8 @@ enum Happens {
     Loaded(usize, u64),
     /// The cells of a page that was in the register are programmed.
     Programmed(usize),
+    /// The page of this operation is in the register of its plane.
+    InRegister(usize),
     ReleaseLane(usize),
     /// All has happened at this moment but that a lane, if it is free, takes the next.
     Serve(usize),
@@ -65,6 +69,8 @@ pub(super) struct Reference {
     /// What each die does that can be suspended; and what is, how much of it is left, and how often it was.
     working: Vec<Option<Suspendable>>,
     suspended: Vec<Option<(usize, u64, u32)>>,
+    /// What the planes of each die do at the same time.
+    together: Vec<Together>,
 }
 
 impl Reference {
@@ -90,6 +96,7 @@ impl Reference {
             noticed: Vec::new(),
             working: vec![None; DIES as usize],
             suspended: vec![None; DIES as usize],
+            together: (0..DIES).map(|_| Together::default()).collect(),
         }
     }
 
@@ -125,6 +132,7 @@ impl Reference {
                         Happens::ReleaseDie(die) => self.release_die(die),
                         Happens::Loaded(die, cell_ns) => self.loaded(die, cell_ns),
                         Happens::Programmed(die) => self.programmed(die),
+                        Happens::InRegister(number) => self.in_register(number),
                         Happens::ReleaseLane(lane) => self.release_lane(lane),
                         Happens::Serve(lane) => self.serve(lane),
                         Happens::Arrive(number) => self.arrive(number),
@@ -157,6 +165,7 @@ impl Reference {
                 self.advance(number);
                 self.arrive(number);
             }
+            Stage::Ring if self.has_planes() => self.arrive_at_planes(number),
             Stage::Ring if self.dies[die.0 as usize].busy => {
                 let die = die.0 as usize;
                 if self.dies[die].queue.is_empty() && self.takes(die, number) {
@@ -221,7 +230,11 @@ impl Reference {
         let Op { stage, kind, die, cell_ns, .. } = self.ops[number];
         let release = (u64::from(die.0), Happens::ReleaseDie(die.0 as usize));
         let mut end = end;
-        if stage == Stage::Channel && self.is_cached(number) {
+        if stage == Stage::Channel && self.has_planes() {
+            if self.sent_of_planes(number, end) {
+                return;
+            }
+        } else if stage == Stage::Channel && self.is_cached(number) {
             self.events.push((end, release.0, Happens::Loaded(die.0 as usize, cell_ns)));
         } else if stage == Stage::Channel {
             end += if kind == Kind::Program { cell_ns } else { 0 };
@@ -270,6 +283,9 @@ impl Reference {
     }
 
     fn hold(&mut self, number: usize) {
+        if self.has_planes() {
+            return self.hold_planes(number);
+        }
         let Op { die, kind, cell_ns, .. } = self.ops[number];
         self.dies[die.0 as usize].busy = true;
         self.working[die.0 as usize] = None;
@@ -296,17 +312,20 @@ impl Reference {
         }
     }
 
-    fn release_die(&mut self, die: usize) {
-        self.dies[die].busy = false;
-        let rank = |number: usize| match (self.timing.die_queue, self.ops[number].purpose) {
+    fn rank(&self, number: usize) -> u8 {
+        match (self.timing.die_queue, self.ops[number].purpose) {
             (DieQueue::Fifo, _) | (DieQueue::ReadsFirst, Purpose::HostRead) => 0,
             (DieQueue::ReadsFirst, Purpose::HostWrite) => 1,
             (DieQueue::ReadsFirst, _) => 2,
             (DieQueue::CollectionFirst, Purpose::HostRead | Purpose::HostWrite) => 1,
             (DieQueue::CollectionFirst, _) => 0,
-        };
+        }
+    }
+
+    fn release_die(&mut self, die: usize) {
+        self.dies[die].busy = false;
         let queue = &self.dies[die].queue;
-        let best = (0..queue.len()).min_by_key(|place| (rank(queue[*place].0), *place));
+        let best = (0..queue.len()).min_by_key(|place| (self.rank(queue[*place].0), *place));
         let next_reads = best.is_some_and(|place| self.is_read_of_host(queue[place].0));
         if self.suspended[die].is_some() && !next_reads {
             return self.go_on(die);

@@ -64,8 +64,8 @@ pub fn host(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// What stops for reads, where these come first.
-pub fn suspend(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+/// What chips may do besides: stop for reads, where these come first, or work with several planes.
+pub fn chips(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "program_suspend_ns", draw.of(&[0, 1, 20_000, 10_000_000]));
         set(overrides, "erase_suspend_ns", draw.of(&[0, 1, 50_000, 10_000_000]));
@@ -73,6 +73,7 @@ pub fn suspend(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         set(overrides, "die_queue", "reads_first");
         set(overrides, "cache_program", false);
     }
+    planes(draw, overrides);
 }
 
 /// What becomes of blocks between two erases, and what is moved because of it.
@@ -105,5 +106,21 @@ pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         set(overrides, "rx_entries", draw.of(&[1, 1, 2, 7, 256]));
         set(overrides, "completion", draw.of(&["interrupt", "polling"]));
         set(overrides, "completion_ns", draw.of(&[0, 1, 999, 50_000, 1_000_000]));
+    }
+}
+
+/// What planes of a die do at the same time, mostly without what cannot be beside that.
+fn planes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let several = overrides["planes_per_die"] != 1;
+    if !draw.yes(if several { 75 } else { 2 }) {
+        return;
+    }
+    set(overrides, "multi_plane", draw.of(&["any_page", "same_page", "same_block"]));
+    if draw.yes(97) {
+        set(overrides, "independent_planes", false);
+        set(overrides, "cache_program", false);
+        for key in ["program_suspend_ns", "erase_suspend_ns", "suspensions_max"] {
+            overrides.remove(key);
+        }
     }
 }

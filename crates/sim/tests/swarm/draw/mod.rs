@@ -165,7 +165,7 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     apart::controller(draw, overrides);
     set(overrides, "die_queue", draw.of(&["fifo", "collection_first", "reads_first"]));
     set(overrides, "cache_program", draw.yes(30));
-    apart::suspend(draw, overrides);
+    apart::chips(draw, overrides);
 }
 
 /// What every FTL has.

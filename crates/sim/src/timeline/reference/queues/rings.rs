@@ -45,7 +45,8 @@ impl Reference {
     pub(super) fn notice(&mut self) {
         let mut now: Vec<_> = self.over.iter().filter(|over| over.0 <= self.now).copied().collect();
         self.over.retain(|over| over.0 > self.now);
-        now.sort_unstable();
+        // What ended at one moment on one die is noticed in that order.
+        now.sort_by_key(|(noticed, die, end, _)| (*noticed, *die, *end));
         for (_, die, _, number) in now {
             self.begun[die as usize] -= 1;
             self.noticed[number] = true;

@@ -1,0 +1,52 @@
+//! What is recorded of an operation on flash.
+
+/// One operation: times are those of the device's clock [ns].
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// When it came to the ring of its die, and had the die.
+    pub asked: u64,
+    /// From when on it had its die, and until when.
+    pub begin: u64,
+    /// See `begin`.
+    pub end: u64,
+    /// Its data on the channel; both 0 where none went there.
+    pub sent: u64,
+    /// See `sent`.
+    pub sent_until: u64,
+    /// How long the cells took: of a read from `begin` on, of all others up to `end`.
+    pub cells: u64,
+    /// The die.
+    pub die: u32,
+    /// The I/O for which it was done, and one more, from the beginning of the log; 0: for none.
+    pub io: u32,
+    /// The collection or plan that it is of, and one more; 0: of none.
+    pub job: u32,
+    /// The block that is emptied by that, and one more; 0: not known.
+    pub block: u32,
+    /// One of [`Operations::KINDS`].
+    pub kind: u8,
+    /// One of [`Operations::PURPOSES`].
+    pub purpose: u8,
+}
+
+/// What was recorded.
+#[derive(Clone, Default, Debug)]
+pub struct Operations {
+    /// In the order in which their ends were known.
+    pub kept: Vec<Operation>,
+    /// Every operation that was not kept ended before the end of one of these, and was asked for after its
+    /// beginning; in order.
+    pub gaps: Vec<(u64, u64)>,
+    /// Kept or not.
+    pub all: u64,
+}
+
+impl Operations {
+    /// What an operation does on its die.
+    pub const KINDS: [&'static str; 4] = ["read", "program", "inside", "rest"];
+    /// What is left of a program or an erase that was suspended.
+    pub(super) const REST: u8 = 3;
+    /// For what it does it.
+    pub const PURPOSES: [&'static str; 7] =
+        ["host read", "host write", "relocation", "merge", "erase", "metadata", "mapping"];
+}

@@ -1,0 +1,267 @@
+//! Multi-plane commands: planes of a die that do the same thing at the same time.
+//!
+//! ```text
+//! read      │   cells    │ sent │ sent │        erase   │   cells   │
+//!           │   cells    │                               │   cells   │
+//! program   │ sent │ sent │   cells    │
+//!                         │   cells    │
+//! ```
+//!
+//! A die that is free takes the next of its ring, and with it whatever its other planes can do at the same time:
+//! the same operation for the same purpose, whose cells take as long, at addresses that suit the chip. What comes
+//! at one moment comes together. A page that is to be programmed while those of other planes are still on their
+//! way to the die goes with them, for the command that begins the program ends the last transfer. Nobody goes
+//! before another one of his own plane, so the pages of a block are programmed in their order.
+//!
+//! **Source**: Open NAND Flash Interface Specification 3.0, multi-plane operations and addressing; A. Tavakkol et
+//! al., MQSim (FAST 2018), whose scheduler fills the planes of a die from its queue.
+//! **Faithful**: one command for planes of one die, no plane twice; the cells work at the same time, pages cross the
+//! channel one after the other; the page address is the same in all planes, and where the chip restricts that the
+//! block address, too.
+//! **Simplified**: the time between the transfers to two planes (tPLPBSY) is none; what does not wait is not waited
+//! for, so that planes fill up where there is more to do than one of them can; copies of whole blocks inside a
+//! die, which merges make as one long piece, go alone.
+//! **Ambiguous**: nothing.
+
+use std::num::NonZeroU32;
+
+use super::op::Kind;
+use super::{DieQueue, Op, Timeline};
+use crate::flash::geometry::{DieIdx, Place, Ppn};
+use crate::flash::make::Equipped;
+use crate::timeline::breakdown::Cause;
+
+/// What the planes of a die can do at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MultiPlane {
+    /// Nothing.
+    #[default]
+    None,
+    /// The same operation, on any page.
+    AnyPage,
+    /// On the same page of any block, as ONFI has it.
+    SamePage,
+    /// On the same page of the same block of each plane: chips with block address restrictions.
+    SameBlock,
+}
+
+impl MultiPlane {
+    /// As profiles say it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            MultiPlane::None => "none",
+            MultiPlane::AnyPage => "any_page",
+            MultiPlane::SamePage => "same_page",
+            MultiPlane::SameBlock => "same_block",
+        }
+    }
+}
+
+/// What every die does with several planes.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Planes<T> {
+    dies: Vec<Together<T>>,
+}
+
+/// What a die does with several planes.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Together<T> {
+    /// What they do: the first of it, and the rest.
+    all: Vec<Op<T>>,
+    /// Pages of it that were not sent over the channel yet.
+    to_send: u32,
+    /// Pages are on their way to be programmed, and others may join them.
+    loads: bool,
+    /// Those that are in the registers of their planes, and since when.
+    loaded: Vec<(Op<T>, u64)>,
+}
+
+impl<T: Copy> Planes<T> {
+    pub(super) fn new(dies: u32) -> Planes<T> {
+        let none = Together { all: Vec::new(), to_send: 0, loads: false, loaded: Vec::new() };
+        Planes { dies: vec![none; dies as usize] }
+    }
+}
+
+impl<T> Op<T> {
+    /// The same, which is about the page or the block that begins at `place`.
+    #[inline]
+    pub(crate) fn on(self, place: Place) -> Op<T> {
+        Op { page: NonZeroU32::new(place.page.0 + 1), ..self }
+    }
+}
+
+impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+    fn together(&mut self, die: DieIdx) -> &mut Together<T> {
+        let planes = self.planes.as_mut().expect("planes work together");
+        &mut planes.dies[die.0 as usize]
+    }
+
+    /// Where on flash `op` is about.
+    fn place_of(&self, op: &Op<T>) -> Option<Place> {
+        op.page.map(|page| self.geometry.place_of(Ppn(page.get() - 1)))
+    }
+
+    /// Whether the planes of a die can do `op` beside `all`.
+    fn suits(&self, all: &[Op<T>], op: &Op<T>) -> bool {
+        let first = &all[0];
+        if (op.kind, op.purpose, op.cell_ns) != (first.kind, first.purpose, first.cell_ns) {
+            return false;
+        }
+        let Some(at) = self.place_of(op) else { return false };
+        all.iter().all(|other| {
+            let Some(beside) = self.place_of(other) else { return false };
+            let geometry = &self.geometry;
+            let page = |place| geometry.flash_page_in_block(place);
+            let block = |place: Place| geometry.block_in_die(place);
+            let addressed = match self.timing.multi_plane {
+                MultiPlane::None => false,
+                MultiPlane::AnyPage => true,
+                MultiPlane::SamePage => page(at) == page(beside),
+                MultiPlane::SameBlock => page(at) == page(beside) && block(at) == block(beside),
+            };
+            at.die != beside.die && addressed
+        })
+    }
+
+    /// Whether `op` may go before `other`, which came to its die earlier.
+    fn may_pass(&self, op: &Op<T>, other: &Op<T>) -> bool {
+        let queue = self.timing.die_queue;
+        let planes = self.place_of(op).zip(self.place_of(other));
+        let apart = planes.is_some_and(|(at, beside)| at.die != beside.die);
+        apart || queue != DieQueue::Fifo && queue.prefers(op, other)
+    }
+
+    /// The operation has arrived at the ring of its die, whose planes work together.
+    #[inline(never)]
+    pub(super) fn enter_ring_of_planes(&mut self, at: u64, op: Op<T>) {
+        let die = op.die;
+        let Together { all, loads, .. } = self.together(die);
+        if *loads {
+            let all = std::mem::take(all);
+            let ring = &self.dies[die.0 as usize].ring;
+            let joins = self.suits(&all, &op) && ring.iter().all(|other| self.may_pass(&op, other));
+            self.together(die).all = all;
+            if joins {
+                self.note_beside(at, &op);
+                let together = self.together(die);
+                together.all.push(op);
+                together.to_send += 1;
+                return self.announce(at, 0, op);
+            }
+        }
+        self.wait::<Equipped>(at, op);
+    }
+
+    /// The operation has its die, and what suits it of those that wait has, too.
+    #[inline(never)]
+    pub(super) fn start_together(&mut self, at: u64, op: Op<T>) {
+        let die = op.die;
+        let mut all = std::mem::take(&mut self.together(die).all);
+        all.clear();
+        self.note_beside(at, &op);
+        all.push(op);
+        let mut place = 0;
+        while let Some(next) = self.dies[die.0 as usize].ring.get(place).copied() {
+            let mut before = self.dies[die.0 as usize].ring.iter().take(place);
+            if self.suits(&all, &next) && before.all(|other| self.may_pass(&next, other)) {
+                self.dies[die.0 as usize].take(place);
+                if let Some(log) = &mut self.log {
+                    log.is_next(die.0 as usize, place);
+                }
+                self.note_beside(at, &next);
+                all.push(next);
+            } else {
+                place += 1;
+            }
+        }
+        let state = &mut self.dies[die.0 as usize];
+        (state.held_since, state.purpose, state.cached) = (at, op.purpose, false);
+        match op.kind {
+            Kind::Inside => self.work_inside(at, &all),
+            kind => {
+                let reads = kind == Kind::Read;
+                let together = self.together(die);
+                (together.to_send, together.loads) = (all.len() as u32, !reads);
+                for op in &all {
+                    if reads {
+                        self.charge(op, Cause::CellRead, op.cell_ns);
+                    }
+                    self.announce(if reads { at + op.cell_ns } else { at }, 0, *op);
+                }
+            }
+        }
+        self.together(die).all = all;
+    }
+
+    /// All planes do what needs no channel.
+    fn work_inside(&mut self, at: u64, all: &[Op<T>]) {
+        let end = at + all[0].cell_ns;
+        for op in all {
+            self.charge(op, op.purpose.cause(), op.cell_ns);
+            if self.watched {
+                self.write_down(op.die, op.what(), at, end);
+            }
+        }
+        self.hold::<Equipped>(all[0].die, end, at);
+        for op in all {
+            self.over(end, at, *op);
+        }
+    }
+
+    /// The operation, which came to its channel at `at`, has it: the last of those that are read leaves the die.
+    #[inline(never)]
+    pub(super) fn has_channel(&mut self, index: u32, at: u64, now: u64) {
+        let Op { kind, die, ends, cell_ns, .. } = self.ops[index as usize];
+        if kind == Kind::Program {
+            // Others may come until it is sent.
+            return;
+        }
+        if self.watched {
+            self.write_down(die, self.ops[index as usize].what(), at - cell_ns, ends);
+        }
+        let together = self.together(die);
+        together.to_send -= 1;
+        if together.to_send == 0 {
+            self.hold::<Equipped>(die, ends, now);
+        }
+    }
+
+    /// The page of the operation that was kept is in the register of its plane: with the last the cells begin.
+    #[inline(never)]
+    pub(super) fn is_loaded(&mut self, at: u64, index: u32) {
+        let op = self.take(index);
+        let (die, end) = (op.die, at + op.cell_ns);
+        let together = self.together(die);
+        together.loaded.push((op, at));
+        together.to_send -= 1;
+        if together.to_send > 0 {
+            return;
+        }
+        together.loads = false;
+        let mut loaded = std::mem::take(&mut together.loaded);
+        for (op, since) in &loaded {
+            self.charge(op, Cause::DieWait, at - since);
+            self.charge(op, Cause::CellProgram, op.cell_ns);
+            if self.watched {
+                self.write_down_sent(op.die, op.what(), op.arrived, *since, end);
+            }
+        }
+        self.hold::<Equipped>(die, end, at);
+        for (op, _) in loaded.drain(..) {
+            self.over(end, at, op);
+        }
+        self.together(die).loaded = loaded;
+    }
+
+    /// An operation gets its die, maybe beside others.
+    fn note_beside(&mut self, at: u64, op: &Op<T>) {
+        if self.watched {
+            self.note_begin(at, op.die.0, op.token.into(), op.account);
+        }
+        if let Some(log) = &mut self.log {
+            log.is_beside(op.die.0, op.page);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Rates of a die whose planes work together, against what one command for all of them takes.
+
+use super::{MultiPlane, Op, Purpose, Report, Timeline, Timing};
+use crate::flash::geometry::{DieIdx, Geometry, Place, Ppn, Shape};
+
+const READ: u64 = 50_000;
+const PROGRAM: u64 = 600_000;
+const ERASE: u64 = 3_000_000;
+const TRANSFER: u64 = 20_000;
+const ROWS: u32 = 8;
+
+/// One die with so many planes of as many blocks and pages as there are rows.
+fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
+    let shape = Shape {
+        channels: 1,
+        dies: planes,
+        blocks_per_die: ROWS,
+        pages_per_block: ROWS,
+        metadata_pages: 0,
+        page_bytes: 4096,
+        logical_pages: 1,
+    };
+    let geometry = Geometry::from(shape).with_planes_in_step(planes);
+    let (transfer_ns, link_bytes_per_s) = (TRANSFER, 1_000_000_000);
+    let timing = Timing { transfer_ns, link_bytes_per_s, multi_plane, ..Timing::default() };
+    let mut timeline = Timeline::new(geometry, timing);
+    timeline.allow(u64::MAX);
+    timeline
+}
+
+/// Page `page` of block `block` of a plane.
+fn at(plane: u32, block: u32, page: u32) -> Place {
+    let block_number = plane * ROWS + block;
+    let place = Ppn(block_number * ROWS + page);
+    Place { page: place, block: crate::flash::geometry::BlockIdx(block_number), die: DieIdx(plane) }
+}
+
+/// When all is over that was asked for.
+fn end(timeline: &mut Timeline<u64>) -> u64 {
+    std::iter::from_fn(|| timeline.next(u64::MAX)).map(|(at, _)| at).max().unwrap()
+}
+
+/// Operations on rows of planes, page by page: what each is about, when all are over.
+fn rows(planes: u32, rule: MultiPlane, op: impl Fn(DieIdx) -> Op<u64>) -> u64 {
+    let mut timeline = die(planes, rule);
+    for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
+        let op = Op { report: Report::AtEnd, ..op(DieIdx(plane)) };
+        timeline.issue(0, op.on(at(plane, 1, row)));
+    }
+    end(&mut timeline)
+}
+
+const RULES: [MultiPlane; 3] = [MultiPlane::AnyPage, MultiPlane::SamePage, MultiPlane::SameBlock];
+
+#[test]
+fn a_row_of_planes_takes_the_time_of_its_cells_once_and_a_transfer_each() {
+    let n = u64::from(ROWS);
+    for planes in [2, 4] {
+        let transfers = u64::from(planes) * TRANSFER;
+        let program = |die| Op::program(die, PROGRAM, Purpose::HostWrite, 0);
+        let read = |die| Op::read(die, READ, Purpose::HostRead, 0);
+        let erase = |die| Op::inside(die, ERASE, Purpose::Erase, 0);
+        for rule in RULES {
+            assert_eq!(rows(planes, rule, program), n * (transfers + PROGRAM), "{rule:?}");
+            assert_eq!(rows(planes, rule, read), n * (READ + transfers), "{rule:?}");
+            assert_eq!(rows(planes, rule, erase), n * ERASE, "{rule:?}");
+        }
+        let alone = n * u64::from(planes);
+        let none = MultiPlane::None;
+        assert_eq!(rows(planes, none, program), alone * (TRANSFER + PROGRAM));
+        assert_eq!(rows(planes, none, read), alone * (READ + TRANSFER));
+        assert_eq!(rows(planes, none, erase), alone * ERASE);
+    }
+}
+
+#[test]
+fn pages_are_copied_back_in_all_planes_at_once() {
+    for (planes, rule) in [(2, RULES[0]), (4, RULES[1]), (3, RULES[2])] {
+        let mut timeline = die(planes, rule);
+        for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
+            let die = DieIdx(plane);
+            let read = Op::inside(die, READ, Purpose::Relocation, 0).on(at(plane, 0, row));
+            let program = Op::program(die, PROGRAM, Purpose::Relocation, 0).inside_the_die();
+            let program = Op { report: Report::AtEnd, ..program.on(at(plane, 1, row)) };
+            timeline.issue_after(0, &[read], program);
+        }
+        assert_eq!(end(&mut timeline), u64::from(ROWS) * (READ + PROGRAM));
+    }
+}
+
+/// Two planes, of which the second has another page or another block; the time of one read where both are read with
+/// one command.
+#[test]
+fn addresses_must_suit_the_chip() {
+    let reads = |rule, block, page| {
+        let mut timeline = die(2, rule);
+        timeline.issue(0, Op::read(DieIdx(0), READ, Purpose::HostRead, 0).on(at(0, 2, 3)));
+        timeline.issue(0, Op::read(DieIdx(1), READ, Purpose::HostRead, 0).on(at(1, block, page)));
+        end(&mut timeline)
+    };
+    let (one, two) = (READ + 2 * TRANSFER, 2 * (READ + TRANSFER));
+    for (rule, other_page, other_block) in
+        [(RULES[0], one, one), (RULES[1], two, one), (RULES[2], two, two)]
+    {
+        assert_eq!(reads(rule, 2, 3), one, "{rule:?}");
+        assert_eq!(reads(rule, 2, 4), other_page, "{rule:?}");
+        assert_eq!(reads(rule, 5, 3), other_block, "{rule:?}");
+    }
+}
+
+/// Programs of one plane keep their order, whatever another plane could do earlier.
+#[test]
+fn nobody_goes_before_another_of_his_plane() {
+    let mut timeline = die(2, MultiPlane::SamePage);
+    let program = |plane: u32, page: u32| {
+        let token = u64::from(page);
+        let op = Op::program(DieIdx(plane), PROGRAM, Purpose::HostWrite, token);
+        Op { report: Report::AtEnd, ..op.on(at(plane, 1, page)) }
+    };
+    // Page 5 would suit the first, but page 4 of its plane comes before.
+    for op in [program(0, 5), program(1, 4), program(1, 5)] {
+        timeline.issue(0, op);
+    }
+    let ends: Vec<_> = std::iter::from_fn(|| timeline.next(u64::MAX)).collect();
+    let alone = TRANSFER + PROGRAM;
+    assert_eq!(ends, [(alone, 5), (2 * alone, 4), (3 * alone, 5)]);
+}

@@ -1,0 +1,140 @@
+//! Planes that do the same thing at the same time: whoever waits is gone through one by one.
+
+use super::super::plane_of;
+use super::{Happens, Reference};
+use crate::timeline::op::Kind;
+use crate::timeline::{MultiPlane, Stage};
+
+/// What the planes of a die do.
+#[derive(Default)]
+pub(super) struct Together {
+    /// Who has the die.
+    members: Vec<usize>,
+    /// Those of them that have not been over the channel.
+    to_send: usize,
+    /// The command that begins the program was not sent.
+    open: bool,
+}
+
+impl Reference {
+    pub(super) fn has_planes(&self) -> bool {
+        self.timing.multi_plane != MultiPlane::None
+    }
+
+    /// Whether both can be done with one command.
+    fn alike(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.ops[one], &self.ops[other]);
+        let (Some(at), Some(beside)) = (plane_of(one), plane_of(other)) else { return false };
+        let same = one.kind == other.kind && one.purpose == other.purpose;
+        let addressed = match self.timing.multi_plane {
+            MultiPlane::None => false,
+            MultiPlane::AnyPage => true,
+            MultiPlane::SamePage => at.page == beside.page,
+            MultiPlane::SameBlock => (at.block, at.page) == (beside.block, beside.page),
+        };
+        same && one.cell_ns == other.cell_ns && at.plane != beside.plane && addressed
+    }
+
+    /// Whether `number` goes with all that `die` does, and before those who wait, up to a place.
+    fn goes_with(&self, die: usize, number: usize, place: usize) -> bool {
+        let members = &self.together[die].members;
+        let queue = self.dies[die].queue.iter().take(place);
+        members.iter().all(|member| self.alike(*member, number))
+            && queue.into_iter().all(|(other, ..)| {
+                let planes = plane_of(&self.ops[number]).zip(plane_of(&self.ops[*other]));
+                let apart = planes.is_some_and(|(one, other)| one.plane != other.plane);
+                apart || self.rank(number) < self.rank(*other)
+            })
+    }
+
+    /// An operation has come to the ring of its die.
+    pub(super) fn arrive_at_planes(&mut self, number: usize) {
+        let die = self.ops[number].die.0 as usize;
+        if self.together[die].open && self.goes_with(die, number, usize::MAX) {
+            self.together[die].members.push(number);
+            self.together[die].to_send += 1;
+            return self.sends(number);
+        }
+        self.dies[die].queue.push_back((number, 0, self.now));
+        if !self.dies[die].busy && self.dies[die].queue.len() == 1 {
+            self.events.push((self.now, die as u64, Happens::ReleaseDie(die)));
+        }
+    }
+
+    /// Its page is to go over the channel.
+    fn sends(&mut self, number: usize) {
+        self.ops[number].stage = Stage::Channel;
+        self.arrive(number);
+    }
+
+    pub(super) fn hold_planes(&mut self, first: usize) {
+        let (die, kind, cell_ns) = {
+            let op = &self.ops[first];
+            (op.die.0 as usize, op.kind, op.cell_ns)
+        };
+        self.dies[die].busy = true;
+        self.together[die].members = vec![first];
+        let mut place = 0;
+        while let Some((number, ..)) = self.dies[die].queue.get(place).copied() {
+            if self.goes_with(die, number, place) {
+                self.dies[die].queue.remove(place);
+                self.together[die].members.push(number);
+            } else {
+                place += 1;
+            }
+        }
+        let members = self.together[die].members.clone();
+        self.together[die].to_send = members.len();
+        self.together[die].open = kind == Kind::Program;
+        match kind {
+            Kind::Inside => self.end_together(die, self.now + cell_ns),
+            Kind::Program => members.iter().for_each(|number| self.sends(*number)),
+            Kind::Read => {
+                for number in members {
+                    self.ops[number].stage = Stage::Channel;
+                    let order = self.order();
+                    self.events.push((self.now + cell_ns, order, Happens::Arrive(number)));
+                }
+            }
+        }
+    }
+
+    /// All that a die does ends at `end`.
+    fn end_together(&mut self, die: usize, end: u64) {
+        self.events.push((end, die as u64, Happens::ReleaseDie(die)));
+        for number in self.together[die].members.clone() {
+            let order = self.order();
+            self.events.push((end, order, Happens::End(number)));
+        }
+    }
+
+    /// The channel carries the page of `number` until `end`. Whether that is all for now.
+    pub(super) fn sent_of_planes(&mut self, number: usize, end: u64) -> bool {
+        let op = &self.ops[number];
+        let (die, kind) = (op.die.0 as usize, op.kind);
+        if kind == Kind::Program {
+            let order = self.order();
+            self.events.push((end, order, Happens::InRegister(number)));
+            return true;
+        }
+        self.together[die].to_send -= 1;
+        if self.together[die].to_send == 0 {
+            self.events.push((end, die as u64, Happens::ReleaseDie(die)));
+        }
+        false
+    }
+
+    /// The page of `number` is in the register of its plane.
+    pub(super) fn in_register(&mut self, number: usize) {
+        let op = &self.ops[number];
+        let (die, cell_ns) = (op.die.0 as usize, op.cell_ns);
+        self.together[die].to_send -= 1;
+        // They end in the order in which they were sent.
+        self.together[die].members.retain(|member| *member != number);
+        self.together[die].members.push(number);
+        if self.together[die].to_send == 0 {
+            self.together[die].open = false;
+            self.end_together(die, self.now + cell_ns);
+        }
+    }
+}
