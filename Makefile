@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # The native module is rebuilt when any of these changes.
-NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml $(wildcard python/uflip/profiles/keys/*.toml)
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 
@@ -59,7 +59,7 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 		cargo test --release --locked -q -p uflip-sim --lib wherever_power_is_cut -- --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
-	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zoned_disk.py
+	UFLIP_SOAK=1 $(BIN)/python -m pytest -q -o timeout=14400 tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zoned_disk.py
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_hostile.py tests/python/test_mutations.py
 	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)
 	tools/fuzz.sh $$(($(SOAK_SECONDS) / 6))

@@ -154,7 +154,7 @@ def test_what_is_wrong_with_a_file_is_not_blamed_on_an_override(tmp_path: Path) 
         ('gc = "cyclic"', 'gc = "greedy_window:0"', "greedy_window"),
         ('allocator = "round_robin"', 'allocator = "robin"', "Unknown allocator: 'robin'"),
         ("spare_factor = 0.1502", "spare_factor = 0.001", "spare_factor = 0.001"),
-        ("reserved_blocks = 1", "reserved_blocks = 0", "reserved_blocks = 0"),
+        ("reserved_blocks = 1", "reserved_blocks = 0", "`reserved_blocks` is 0"),
         ("idle_free_blocks = 3", "idle_free_blocks = 1", "idle_free_blocks = 1"),
     ],
     ids=lambda text: text,

@@ -37,6 +37,20 @@ def test_an_export_has_what_the_name_overrides(tmp_path: Path) -> None:
     assert (tables["timing"]["read_ns"], tables["geometry"]["page_bytes"]) == ("25us", "8KiB")
 
 
+def test_an_export_has_tables_that_only_the_name_adds(tmp_path: Path) -> None:
+    path = tmp_path / "copy.toml"
+    url = (
+        "sim:worn-mlc?retention_by_block=true&commands_at_once=4&read_weight=2&write_weight=1"
+        "&die_queue=reads_first&erase_suspend_ns=50us&suspensions_max=2&host_completion=polling"
+        "&host_completion_ns=5us&coalesced_completions=1&coalescing_ns=0"
+    )
+    path.write_text(uflip("profile", "export", url).out)
+    assert made_of(f"sim:{path}") == made_of(url)
+    added = {"block_history", "host_queues", "suspend", "interrupts"}
+    assert added <= set(tomllib.loads(path.read_text()))
+    assert not added & set(made_of("sim:worn-mlc"))
+
+
 @pytest.mark.parametrize("name", ["demo", "worn-mlc", "mtron", "dfc"])
 def test_a_new_profile_has_a_comment_on_every_key_and_no_fault(tmp_path: Path, name: str) -> None:
     path = tmp_path / "mine.toml"

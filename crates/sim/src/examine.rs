@@ -5,6 +5,7 @@ use uflip_core::Result;
 
 use crate::config::Profile;
 use crate::config::faults::{Fault, read};
+use crate::config::keys::Misfit;
 use crate::config::overrides::interface_of;
 use crate::config::sources::read_sources;
 use crate::config::tree::NOT_VALID;
@@ -23,17 +24,14 @@ pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
     let mut found = match interface_of(text, source)? {
         "open_channel" => {
             let root = tree_of(text, source, OpenChannelProfile::PAGE)?;
-            faults(&root, |profile: OpenChannelProfile| of_error(&root, profile.check(source)))
+            faults(&root, |profile: OpenChannelProfile| {
+                of_values(&root, profile.misfits(), || profile.check(source))
+            })
         }
         _ => {
             let root = tree_of(text, source, Profile::PAGE)?;
             faults(&root, |profile: Profile| {
-                let misfits = profile.misfits();
-                if misfits.is_empty() {
-                    return of_error(&root, profile.check(source));
-                }
-                let of = |key: &str, got, allowed| of_key(&root, key, got, allowed);
-                misfits.into_iter().map(|one| of(one.key, one.got, one.allowed)).collect()
+                of_values(&root, profile.misfits(), || profile.check(source))
             })
         }
     };
@@ -51,6 +49,14 @@ fn faults<P: serde::de::DeserializeOwned + Serialize>(
         Err(faults) => faults,
     };
     of_keys.into_iter().chain(of_sources).collect()
+}
+
+/// Keys whose values make no device; where there are none, what `check` finds.
+fn of_values(root: &Node, misfits: Vec<Misfit>, check: impl FnOnce() -> Result<()>) -> Vec<Fault> {
+    if misfits.is_empty() {
+        return of_error(root, check());
+    }
+    misfits.into_iter().map(|one| of_key(root, one.key, one.got, one.allowed)).collect()
 }
 
 /// The fault of an error, at the key that it is about.
@@ -97,4 +103,39 @@ fn of_key(root: &Node, key: &str, got: String, allowed: String) -> Fault {
         None => (1, key.to_owned(), got),
     };
     Fault { what: NOT_VALID, line, key, got, allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::keys::{BLOCK, Keys, OPEN_CHANNEL};
+    use serde::de::DeserializeOwned;
+
+    /// What a type knows, as it says itself when it is given what nobody has.
+    fn known<P: DeserializeOwned>(text: &str) -> Vec<String> {
+        let Err(faults) = read::<P>(&Node::of(text).expect("TOML")) else {
+            panic!("{text} is no profile")
+        };
+        let fault = faults.iter().find(|fault| fault.got.contains("no_such")).expect("a fault");
+        let mut known: Vec<String> = fault.allowed.split(", ").map(str::to_owned).collect();
+        known.retain(|name| !["interface", "description", "sources"].contains(&&**name));
+        known.sort();
+        known
+    }
+
+    fn explains<P: DeserializeOwned>(keys: &Keys) {
+        let tables = keys.by_table();
+        let explained: Vec<&str> = tables.keys().copied().collect();
+        assert_eq!(known::<P>("no_such_table = 1"), explained);
+        for (table, explained) in tables {
+            let text = format!("[{table}]\nno_such_key = 1");
+            assert_eq!(known::<P>(&text), explained, "[{table}]");
+        }
+    }
+
+    #[test]
+    fn every_key_of_a_type_is_explained_and_nothing_else() {
+        explains::<Profile>(&BLOCK);
+        explains::<OpenChannelProfile>(&OPEN_CHANNEL);
+    }
 }

@@ -2,11 +2,7 @@
 
 use super::TimingPart;
 use super::checks::Misfits;
-use crate::timeline::cells::{BITS_MAX, ByKind, Cells};
-
-/// The keys that a profile may leave out, where all pages are alike or in pairs.
-pub(super) const LEFT_OUT: &[&str] =
-    &["bits_per_cell", "program_middle_ns", "read_middle_ns", "read_high_ns"];
+use crate::timeline::cells::{ByKind, Cells};
 
 /// Pages are in pairs where nothing else is said: they differ only where their times do.
 const BITS: u32 = 2;
@@ -46,8 +42,6 @@ impl TimingPart {
     /// Times of pages that there are not.
     pub(super) fn misfits_of_cells(&self, found: &mut Misfits) {
         let bits = self.bits();
-        let allowed = format!("1 (SLC) to {BITS_MAX} (QLC)");
-        found.refuse(!(1..=BITS_MAX).contains(&bits), "bits_per_cell", &bits, allowed);
         let mut none_such = |key, got: Option<u64>, allowed: &str| {
             let allowed = format!("{allowed}: there is no such page");
             found.refuse(got.is_some(), key, &got.unwrap_or(0), allowed);

@@ -2,7 +2,8 @@
 
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
-use super::{GcPart, Profile, Relocation};
+use super::keys::Misfit;
+use super::{GcPart, Profile, Relocation, keys};
 use crate::flash::nand::PageOrder;
 
 /// The cache keeps one bit a sector of a page in 64 bits.
@@ -12,13 +13,6 @@ const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
 /// Beyond any page that is striped over all planes of all dies of a drive. The state is made of writes
 /// of up to 128 KiB: of a page of gigabytes it would take billions that change one page.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
-
-/// A key whose value makes no device.
-pub(crate) struct Misfit {
-    pub(crate) key: &'static str,
-    pub(crate) got: String,
-    pub(crate) allowed: String,
-}
 
 /// The keys that are found wanting, in order.
 #[derive(Default)]
@@ -36,16 +30,6 @@ impl Misfits {
         if wrong {
             self.0.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
         }
-    }
-}
-
-impl Misfit {
-    fn error(self, source: &str) -> Error {
-        Error::usage(format!("Profile key '{}' makes no device", self.key))
-            .at(source)
-            .got(self.got)
-            .allowed(self.allowed)
-            .action("change it")
     }
 }
 
@@ -78,25 +62,26 @@ impl Profile {
         self.check_names(source, gc)
     }
 
-    /// Keys whose value alone, or beside another key, makes no device.
+    /// Keys whose value alone makes no device, and others that make none beside another.
     pub(crate) fn misfits(&self) -> Vec<Misfit> {
+        let mut found = keys::BLOCK.misfits(self);
+        let beside = self.misfits_beside().into_iter();
+        let others: Vec<Misfit> =
+            beside.filter(|one| found.iter().all(|other| other.key != one.key)).collect();
+        found.extend(others);
+        found
+    }
+
+    /// Keys whose value makes no device beside others, whatever these are.
+    fn misfits_beside(&self) -> Vec<Misfit> {
         let part = &self.geometry;
         let mut found = Misfits::default();
-        for (key, count) in [
-            ("channels", part.channels),
-            ("dies_per_channel", part.dies_per_channel),
-            ("planes_per_die", part.planes_per_die),
-            ("blocks_per_die", part.blocks_per_die),
-            ("pages_per_block", part.pages_per_block),
-        ] {
-            found.refuse(count == 0, key, &count, "1 or more");
-        }
         let planes = part.planes_per_die;
-        let uneven = planes > 0 && !part.blocks_per_die.is_multiple_of(planes);
+        let uneven = !part.blocks_per_die.is_multiple_of(planes);
         let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
         found.refuse(uneven, "planes_per_die", &planes, allowed);
         let metadata = part.metadata_pages;
-        let too_many = metadata > 1 || (metadata > 0 && metadata >= part.pages_per_block);
+        let too_many = metadata > 0 && metadata >= part.pages_per_block;
         found.refuse(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
         let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
         let too_many = part.pages_per_block > most;
@@ -112,16 +97,6 @@ impl Profile {
         let unfit = cache > 0 && (cache < page || page / sector.max(1) > CACHE_SECTORS_MAX);
         let allowed = format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
         found.refuse(!odd && unfit, "write_cache_bytes", &cache, allowed);
-        for (key, rate) in [
-            ("channel_bytes_per_s", self.timing.channel_bytes_per_s),
-            ("link_bytes_per_s", self.timing.link_bytes_per_s),
-            ("bus_bytes_per_s", self.timing.bus_bytes_per_s),
-        ] {
-            found.refuse(rate == 0, key, &rate, "1 or more");
-        }
-        let overwrites = self.state.random_overwrites;
-        let beyond = !(0.0..=100.0).contains(&overwrites);
-        found.refuse(beyond, "random_overwrites", &overwrites, "0 to 100 device sizes");
         let unasked = part.page_order == Some(PageOrder::Any) && !self.merges();
         let allowed = "\"ascending\": this FTL programs the pages of a block in order";
         found.refuse(unasked, "page_order", &"any", allowed);
@@ -134,6 +109,7 @@ impl Profile {
         self.misfits_of_power_loss(&mut found);
         self.misfits_of_suspend(&mut found);
         self.misfits_of_history(&mut found);
+        self.misfits_of_recovery(&mut found);
         self.misfits_of_host(&mut found);
         self.misfits_of_zones(&mut found);
         found.0
@@ -264,13 +240,6 @@ impl Profile {
     /// The host must be able to fill the device while every die keeps its reserve and an open block.
     fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
         let spare = self.ftl.spare_factor;
-        if gc.reserved_blocks == 0 {
-            return Err(Error::usage("Collection needs a block to move pages to")
-                .at(source)
-                .got("reserved_blocks = 0")
-                .allowed("1 or more")
-                .action("raise reserved_blocks"));
-        }
         let bad = self.bad_blocks().len() as u64;
         let blocks = u64::from(self.geometry().blocks()) - bad;
         let usable = blocks * u64::from(self.geometry().data_pages());

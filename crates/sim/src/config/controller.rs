@@ -6,23 +6,6 @@ use super::checks::Misfits;
 use super::{Profile, TimingPart};
 use crate::timeline::{Completion, Rings};
 
-/// The keys of `[timing]` that a profile may leave out where nothing is pipelined.
-pub(super) const PIPELINED: &[&str] = &[
-    "command_read_latency_ns",
-    "command_write_latency_ns",
-    "relocate_latency_ns",
-    "bus_read_setup_ns",
-    "bus_write_setup_ns",
-    "memory_bytes_per_s",
-];
-
-/// The keys of `[gc]` that say how much is done at once.
-pub(super) const AT_ONCE: &[&str] =
-    &["relocate_exactly", "collections_per_channel", "relocations_at_once"];
-
-/// All keys of `[rings]`.
-pub(super) const RINGS: &[&str] = &["tx_entries", "rx_entries", "completion", "completion_ns"];
-
 /// The table `[rings]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,24 +59,14 @@ impl Profile {
         ] {
             found.refuse(value.is_some() && timing.buses == 0, key, &value.unwrap_or(0), no_bus);
         }
-        found.refuse(timing.memory_bytes_per_s == Some(0), "memory_bytes_per_s", &0, "1 or more");
         if let Some(part) = self.rings {
-            found.refuse(part.tx_entries == 0, "tx_entries", &0, "1 or more");
-            found.refuse(part.rx_entries == 0, "rx_entries", &0, "1 or more");
             let never = part.completion == Completion::Polling && part.completion_ns == 0;
             found.refuse(never, "completion_ns", &0, "1 or more with completion = \"polling\"");
         }
         if let Some(gc) = &self.gc {
-            found.refuse(
-                gc.collections_per_channel == Some(0),
-                "collections_per_channel",
-                &0,
-                "1 or more",
-            );
             let pages = gc.relocations_at_once.unwrap_or(1);
-            let allowed = "1 or more; 1 with mapping units smaller than a flash page, whose neighbours are \
-                           read together";
-            let wrong = pages == 0 || pages > 1 && self.units() > 1;
+            let allowed = "1 with mapping units smaller than a flash page, whose neighbours are read together";
+            let wrong = pages > 1 && self.units() > 1;
             found.refuse(wrong, "relocations_at_once", &pages, allowed);
         }
     }

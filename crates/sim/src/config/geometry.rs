@@ -7,9 +7,6 @@ use super::checks::Misfits;
 use crate::flash::nand::PageOrder;
 use crate::timeline::MultiPlane;
 
-/// Keys of the table that may be left out.
-pub(super) const LEFT_OUT: &[&str] = &["multi_plane", "page_order"];
-
 /// How many of what, and how large.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,10 +6,6 @@ use super::Profile;
 use super::checks::Misfits;
 use crate::flash::wear_out::{History, ScrubLimits};
 
-/// All keys of `[block_history]`.
-pub(super) const BLOCK_HISTORY: &[&str] =
-    &["retention_by_block", "read_disturb_doubling", "scrub_reads", "scrub_age_s"];
-
 /// The table `[block_history]`, for flash that wears out.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,9 +23,6 @@ pub struct BlockHistoryPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub_age_s: Option<f64>,
 }
-
-/// The longest age at which a block is moved: longer than anything is kept [s].
-const SCRUB_AGE_MAX_S: f64 = 1e9;
 
 impl BlockHistoryPart {
     fn scrubs(&self) -> bool {
@@ -56,21 +49,14 @@ impl Profile {
         let nothing = self.reliability.is_none();
         let allowed = "[reliability] and [recovery] beside [block_history]";
         found.refuse(nothing, "retention_by_block", &part.retention_by_block, allowed);
-        found.refuse(
-            part.read_disturb_doubling == Some(0),
-            "read_disturb_doubling",
-            &0,
-            "1 or more",
-        );
         let reads = part.scrub_reads.unwrap_or(1);
         let undisturbed = part.scrub_reads.is_some() && part.read_disturb_doubling.is_none();
-        let allowed = "1 or more, with read_disturb_doubling: without it reads disturb nothing";
-        found.refuse(reads == 0 || undisturbed, "scrub_reads", &reads, allowed);
+        let allowed = "no such key without read_disturb_doubling: reads disturb nothing";
+        found.refuse(undisturbed, "scrub_reads", &reads, allowed);
         let age = part.scrub_age_s.unwrap_or(1.0);
         let ageless = part.scrub_age_s.is_some() && !part.retention_by_block;
-        let beyond = !(age > 0.0 && age <= SCRUB_AGE_MAX_S);
-        let allowed = format!("above 0, up to {SCRUB_AGE_MAX_S} seconds, with retention_by_block");
-        found.refuse(ageless || beyond, "scrub_age_s", &age, allowed);
+        let allowed = "no such key without retention_by_block: all data has one age";
+        found.refuse(ageless, "scrub_age_s", &age, allowed);
         let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
         let nowhere = part.scrubs() && self.merges() && kept == Some(0);
         let allowed = "1 or more a plane with scrub_reads or scrub_age_s: blocks are moved there";

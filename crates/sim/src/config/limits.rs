@@ -24,8 +24,6 @@ pub(crate) const PASS_MAX_NS: u64 = 1 << 59;
 pub(crate) const CLOCK_END_NS: u64 = 1 << 62;
 /// For those who read it.
 pub(crate) const YEAR_NS: u64 = 31_556_952_000_000_000;
-/// Buses beyond the channels carry nothing; their number is only bounded so that it costs no memory.
-const BUSES_MAX: u32 = 1 << 16;
 
 impl Profile {
     /// The pages of all dies, where they can be numbered and their bytes counted.
@@ -51,13 +49,6 @@ impl Profile {
         if bytes > u128::from(CAPACITY_MAX) {
             let allowed = format!("at most {CAPACITY_MAX}, which are 8 PiB");
             return Err(too_large(format!("{bytes} bytes of flash"), allowed));
-        }
-        if self.timing.buses > BUSES_MAX {
-            return Err(Error::usage("Profile key 'buses' makes no device")
-                .at(source)
-                .got(self.timing.buses.to_string())
-                .allowed(format!("0 to {BUSES_MAX}; those beyond the channels carry nothing"))
-                .action("change it"));
         }
         Ok(pages)
     }

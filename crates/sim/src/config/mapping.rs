@@ -5,15 +5,6 @@ use uflip_core::{Error, Result};
 use super::Profile;
 use crate::ftl::{MappingOptions, MappingPart, RESERVED_FOR_MAPPING, mapping_pages, segment_bytes};
 
-/// All keys of `[mapping]`.
-pub(super) const MAPPING: &[&str] = &[
-    "mapping_cache_bytes",
-    "mapping_cache_policy",
-    "mapping_batch_update",
-    "mapping_segment_entries",
-    "host_memory_read_ns",
-];
-
 impl Profile {
     /// How the map is kept on flash; `None` where it is in memory.
     pub(super) fn mapping_options(&self) -> Option<MappingOptions> {

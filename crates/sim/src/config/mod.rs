@@ -8,6 +8,7 @@ pub(crate) mod faults;
 mod geometry;
 mod history;
 mod host;
+pub(crate) mod keys;
 mod limits;
 mod mapping;
 mod merging;
@@ -33,32 +34,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
-use crate::config::overrides::{LeftOut, interface_of, place_of, with_overrides};
+use crate::config::overrides::{interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
 use crate::ftl::{HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
 use crate::timeline::DieQueue;
-
-/// Keys that a profile may leave out, by table.
-const LEFT_OUT: &LeftOut = &[
-    ("geometry", geometry::LEFT_OUT),
-    ("timing", cells::LEFT_OUT),
-    ("timing", controller::PIPELINED),
-    ("rings", controller::RINGS),
-    ("suspend", suspend::SUSPEND),
-    ("host_queues", host::HOST_QUEUES),
-    ("interrupts", host::INTERRUPTS),
-    ("ftl", &["mapping_unit_bytes", "write_streams"]),
-    ("gc", controller::AT_ONCE),
-    ("mapping", mapping::MAPPING),
-    ("hot_cold", streams::HOT_COLD),
-    ("slc_cache", slc::SLC_CACHE),
-    ("reliability", recovery::LAWS),
-    ("recovery", recovery::RECOVERY),
-    ("block_history", history::BLOCK_HISTORY),
-    ("power_loss", power_loss::POWER_LOSS),
-    ("zones", zones::ZONES),
-];
 
 /// Everything that a simulated device is made of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -317,7 +297,7 @@ impl Profile {
             .action("`uflip oc` is for open-channel devices"));
         }
         let written: Profile = read_toml(text, source, Profile::PAGE)?;
-        let profile = with_overrides(&written, LEFT_OUT, overrides, source)?;
+        let profile = with_overrides(&written, &keys::BLOCK, overrides, source)?;
         // What is wrong only with the overrides is wrong with them, and not with the file.
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(place_of(overrides, source)),

@@ -1,16 +1,15 @@
 //! Profiles of all kinds: which kind a text is, and single keys changed from outside:
 //! `sim:demo?gc=greedy&blocks_per_die=64`.
 //!
-//! A key that the profile has is replaced. One that profiles may leave out is added with its table; all
-//! keys of such a table must be given then, since a profile has no defaults.
+//! A key that the profile has is replaced. One that it leaves out is added with its table; all keys of such
+//! a table must be given then, since a profile has no defaults.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uflip_core::{Error, Result};
 
-/// Keys that profiles of a kind may leave out, by table.
-pub(crate) type LeftOut = [(&'static str, &'static [&'static str])];
+use super::keys::Keys;
 
 /// The interfaces that a simulated device can have. A profile that names none is a block device.
 pub const INTERFACES: [&str; 2] = ["block", "open_channel"];
@@ -34,7 +33,7 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
 /// An unknown key (the message lists the known ones), a value of another kind.
 pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
     profile: &P,
-    left_out: &LeftOut,
+    keys: &Keys,
     overrides: &str,
     source: &str,
 ) -> Result<P> {
@@ -50,8 +49,8 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
     };
     let mut whole = serde_json::to_value(profile).expect("a profile is plain data");
     let (additions, changes) =
-        changes.into_iter().partition(|(key, _)| is_left_out(left_out, &whole, key));
-    whole = add::<P>(whole, left_out, additions, source)?;
+        changes.into_iter().partition(|(key, _)| is_left_out(keys, &mut whole, key));
+    whole = add::<P>(whole, keys, additions, source)?;
     for (key, value) in changes {
         let known = override_keys(&whole);
         let Some(place) = find(&mut whole, &key) else {
@@ -86,22 +85,15 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The table of a key that may be left out.
-fn table_of(left_out: &LeftOut, key: &str) -> Option<&'static str> {
-    let mut tables = left_out.iter();
-    tables.find(|(_, keys)| keys.contains(&key)).map(|(table, _)| *table)
-}
-
-/// Whether `key` may be left out of a profile, and is.
-fn is_left_out(left_out: &LeftOut, whole: &Value, key: &str) -> bool {
-    table_of(left_out, key)
-        .is_some_and(|table| whole.get(table).and_then(|table| table.get(key)).is_none())
+/// Whether a profile may have `key`, and this one has not.
+fn is_left_out(keys: &Keys, whole: &mut Value, key: &str) -> bool {
+    keys.table_of(key).is_some() && find(whole, key).is_none()
 }
 
 /// `whole` with keys that it leaves out.
 fn add<P: DeserializeOwned>(
     mut whole: Value,
-    left_out: &LeftOut,
+    keys: &Keys,
     additions: Vec<(String, Value)>,
     source: &str,
 ) -> Result<Value> {
@@ -110,7 +102,7 @@ fn add<P: DeserializeOwned>(
         return Ok(whole);
     }
     for (key, value) in additions {
-        let table = table_of(left_out, &key).expect("a key that may be left out");
+        let table = keys.table_of(&key).expect("a key that is left out");
         let tables = whole.as_object_mut().expect("a profile is plain data");
         let table = tables.entry(table).or_insert_with(|| Value::Object(Map::new()));
         let table = table.as_object_mut().expect("a table");

@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::Profile;
 use super::checks::Misfits;
 
-/// All keys of `[power_loss]`.
-pub(super) const POWER_LOSS: &[&str] = &["power_loss_protection", "spare_read_bytes"];
-
 /// The table `[power_loss]`: a device with it keeps account of what is on its flash, and can lose power.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

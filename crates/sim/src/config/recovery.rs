@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::Profile;
+use super::checks::Misfits;
 use crate::flash::geometry::BlockIdx;
 use crate::flash::media::Flash;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
@@ -41,39 +42,6 @@ pub struct RecoveryPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement_blocks: Option<u32>,
 }
-
-/// The keys of the two tables.
-pub(super) const LAWS: &[&str] = &[
-    "wear_law",
-    "rated_cycles",
-    "rber_fresh",
-    "rber_rated",
-    "wear_exponent",
-    "page_spread",
-    "high_page_factor",
-    "retention_doubling_s",
-    "retention_exponent",
-    "ecc_codeword_bytes",
-    "ecc_correctable_bits",
-    "erase_step_cycles",
-    "erase_step_ns",
-    "erase_steps_max",
-];
-pub(super) const RECOVERY: &[&str] = &[
-    "cycles_before",
-    "data_age_s",
-    "read_retries",
-    "retry_gain",
-    "fail_uncorrectable",
-    "factory_bad_share",
-    "program_failures",
-    "erase_failures",
-    "retire",
-    "retire_rber",
-    "partial_blocks_max",
-    "usable_pages_min",
-    "replacement_blocks",
-];
 
 impl Profile {
     /// Both tables, where flash wears out.
@@ -234,41 +202,15 @@ impl Profile {
             }
         };
         Reliability::new(laws, self.geometry.page_bytes).map_err(|error| error.at(source))?;
-        let share = |value: f64| (0.0..1.0).contains(&value);
-        let data_pages = self.geometry().data_pages();
-        let checks = [
-            ("cycles_before", recovery.cycles_before <= 10_000_000, "0 to 10000000"),
-            ("data_age_s", (0.0..=1e9).contains(&recovery.data_age_s), "0 to 1e9 seconds"),
-            ("read_retries", recovery.read_retries <= 100, "0 to 100"),
-            (
-                "retry_gain",
-                recovery.retry_gain > 0.0 && recovery.retry_gain <= 1.0,
-                "above 0, up to 1",
-            ),
-            ("factory_bad_share", share(recovery.factory_bad_share), "0 up to, not including, 1"),
-            ("program_failures", share(recovery.program_failures), "0 up to, not including, 1"),
-            ("erase_failures", share(recovery.erase_failures), "0 up to, not including, 1"),
-            (
-                "retire_rber",
-                recovery.retire_rber > 0.0 && recovery.retire_rber < 0.5,
-                "between 0 and 0.5",
-            ),
-            (
-                "usable_pages_min",
-                (1..=data_pages).contains(&recovery.usable_pages_min),
-                "1 to the data pages of a block",
-            ),
-        ];
-        match checks.into_iter().find(|(_, fine, _)| !fine) {
-            None => self.check_replacement(source, recovery),
-            Some((key, _, allowed)) => {
-                let value = serde_json::to_value(recovery).expect("plain data");
-                Err(Error::usage(format!("Profile key '{key}' makes no device"))
-                    .at(source)
-                    .got(value[key].to_string())
-                    .allowed(allowed)
-                    .action("change it; docs/reference/profiles.md explains every key"))
-            }
-        }
+        self.check_replacement(source, recovery)
+    }
+
+    pub(super) fn misfits_of_recovery(&self, found: &mut Misfits) {
+        let Some(part) = &self.recovery else { return };
+        let shape = &self.geometry;
+        let most = shape.pages_per_block.saturating_sub(shape.metadata_pages);
+        let allowed = format!("1 to {most}, the data pages of a block");
+        let least = part.usable_pages_min;
+        found.refuse(least > most, "usable_pages_min", &least, allowed);
     }
 }

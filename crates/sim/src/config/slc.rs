@@ -6,10 +6,6 @@ use super::Profile;
 use super::checks::Misfits;
 use crate::ftl::SlcOptions;
 
-/// All keys of `[slc_cache]`.
-pub(super) const SLC_CACHE: &[&str] =
-    &["slc_blocks", "slc_blocks_max", "slc_read_ns", "slc_program_ns"];
-
 /// The table `[slc_cache]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,9 +6,6 @@ use super::Profile;
 use super::checks::Misfits;
 use crate::timeline::{DieQueue, Suspend};
 
-/// All keys of `[suspend]`.
-pub(super) const SUSPEND: &[&str] = &["program_suspend_ns", "erase_suspend_ns", "suspensions_max"];
-
 /// The table `[suspend]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +42,6 @@ impl Profile {
         let nothing = part.program_suspend_ns.is_none() && part.erase_suspend_ns.is_none();
         let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
         found.refuse(nothing, "suspensions_max", &part.suspensions_max, allowed);
-        found.refuse(part.suspensions_max == 0, "suspensions_max", &0, "1 or more");
         let queue = self.timing.die_queue;
         let allowed = "\"reads_first\" with [suspend]: whoever waits for his turn stops nobody";
         found.refuse(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);

@@ -7,18 +7,6 @@ use super::limits::PAGES_MAX;
 use super::{Flush, Profile, State};
 use crate::ftl::ZONED;
 
-/// All keys of `[zones]`.
-pub(super) const ZONES: &[&str] = &[
-    "zone_bytes",
-    "dies_per_zone",
-    "zone_blocks_per_die",
-    "zone_dies",
-    "stripe_pages",
-    "max_open_zones",
-    "max_active_zones",
-    "finish_pads",
-];
-
 impl Profile {
     /// Whether the host sees zones.
     pub(crate) fn is_zoned(&self) -> bool {

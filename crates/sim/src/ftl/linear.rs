@@ -123,7 +123,7 @@ impl MergingFtl for Linear {
     fn check(options: &MergingOptions<'_>) -> Result<()> {
         let part = part(options)?;
         let layout = layout(part, options.geometry)?;
-        if part.open_units == 0 || part.open_units > layout.logical_units() {
+        if part.open_units > layout.logical_units() {
             return Err(Error::usage("The linear FTL must have units open")
                 .got(format!("open_units = {}", part.open_units))
                 .allowed(format!("1 to {}, the units of the host's data", layout.logical_units()))

@@ -57,12 +57,6 @@ pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> 
             .allowed(format!("{least} or more, and fewer than there are blocks"))
             .action("change log_blocks"));
     }
-    if part.superblock_blocks == 0 {
-        return Err(Error::usage("A superblock has blocks")
-            .got("superblock_blocks = 0")
-            .allowed("1 or more")
-            .action("change superblock_blocks"));
-    }
     if part.compat != Compat::None && options.name != "fast" {
         return Err(Error::usage("Only FAST has faults to be compatible with")
             .got(format!("a 'compat' with ftl = \"{}\"", options.name))

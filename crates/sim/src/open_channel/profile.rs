@@ -2,9 +2,10 @@
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN, VECTOR_MAX};
+use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN};
 
 use super::clocks::Times;
+use crate::config::keys::{self, Misfit};
 use crate::config::overrides::{interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::config::{CAPACITY_MAX, PASS_MAX_NS, YEAR_NS};
@@ -95,11 +96,8 @@ pub struct StatePart {
 
 /// Blocks are a few dozen bytes each; so many fit anywhere.
 const BLOCKS_MAX: u64 = 1 << 24;
-const PAGES_PER_BLOCK_MAX: u32 = 1 << 20;
 /// What one of them takes, and some to spare [bytes].
 const BLOCK_MEMORY_BYTES: u64 = 64;
-/// A read that is disturbed for certain must end all the same.
-const RETRIES_MAX: u64 = 100;
 
 impl OpenChannelProfile {
     /// Where its keys are explained.
@@ -117,7 +115,7 @@ impl OpenChannelProfile {
                 .action("`uflip run` and `uflip pattern` are for block devices"));
         }
         let written: OpenChannelProfile = read_toml(text, source, Self::PAGE)?;
-        let profile = with_overrides(&written, &[], overrides, source)?;
+        let profile = with_overrides(&written, &keys::OPEN_CHANNEL, overrides, source)?;
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(place_of(overrides, source)),
             Err(_) => error,
@@ -160,33 +158,23 @@ impl OpenChannelProfile {
         Reliability::new(&self.reliability, self.geometry.sector_bytes)
     }
 
+    /// Keys whose value alone makes no device.
+    pub(crate) fn misfits(&self) -> Vec<Misfit> {
+        keys::OPEN_CHANNEL.misfits(self)
+    }
+
     pub(crate) fn check(&self, source: &str) -> Result<()> {
+        if let Some(misfit) = self.misfits().into_iter().next() {
+            return Err(misfit.error(source));
+        }
         let part = &self.geometry;
         let bad = |key: &str, got: String, allowed: String| {
             let what = format!("Profile key '{key}' makes no device");
             Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
         };
-        let most_sectors = VECTOR_MAX as u32;
-        let ranges = [
-            ("channels", part.channels, 256),
-            ("luns_per_channel", part.luns_per_channel, 256),
-            ("planes", part.planes, most_sectors),
-            ("blocks_per_plane", part.blocks_per_plane, u32::MAX),
-            ("pages_per_block", part.pages_per_block, PAGES_PER_BLOCK_MAX),
-            ("sectors_per_page", part.sectors_per_page, most_sectors),
-            ("vector_max", part.vector_max, most_sectors),
-        ];
-        let out = ranges.into_iter().find(|(_, got, most)| *got == 0 || got > most);
-        if let Some((key, got, most)) = out {
-            return bad(key, got.to_string(), format!("1 to {most}"));
-        }
         let sector = u64::from(part.sector_bytes);
         if !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN {
             return bad("sector_bytes", sector.to_string(), "a power of two from 512".into());
-        }
-        if self.media.retries_max > RETRIES_MAX {
-            let allowed = format!("0 to {RETRIES_MAX}");
-            return bad("retries_max", self.media.retries_max.to_string(), allowed);
         }
         let written = part.planes * part.sectors_per_page;
         if written > part.vector_max {
@@ -199,17 +187,6 @@ impl OpenChannelProfile {
         if blocks > BLOCKS_MAX {
             let allowed = format!("at most {BLOCKS_MAX} blocks in all");
             return bad("blocks_per_plane", format!("{blocks} blocks in all"), allowed);
-        }
-        if self.controller.channel_bytes_per_s == 0 {
-            return bad("channel_bytes_per_s", "0".into(), "1 or more".into());
-        }
-        for (key, value) in [
-            ("program_spread_permille", self.media.program_spread_permille),
-            ("retry_permille", self.media.retry_permille),
-        ] {
-            if value > 1000 {
-                return bad(key, value.to_string(), "0 to 1000".into());
-            }
         }
         self.check_size(source)?;
         self.check_times(source)?;

@@ -88,8 +88,8 @@ fn times_of_pages_that_there_are_not_are_refused() {
         middle.contains("'read_middle_ns'") && middle.contains("bits_per_cell = 2"),
         "{middle}"
     );
-    assert!(refused(r#"{"bits_per_cell": 5}"#).contains("1 (SLC) to 4 (QLC)"));
-    assert!(refused(r#"{"bits_per_cell": 0}"#).contains("1 (SLC) to 4 (QLC)"));
+    assert!(refused(r#"{"bits_per_cell": 5}"#).contains("1 to 4, SLC to QLC"));
+    assert!(refused(r#"{"bits_per_cell": 0}"#).contains("1 to 4, SLC to QLC"));
     let slc = refused(r#"{"bits_per_cell": 1, "program_high_ns": 1}"#);
     assert!(slc.contains("program_ns = 300000"), "{slc}");
 }

@@ -1,0 +1,185 @@
+//! The keys of profiles, read from the tables that explain them.
+//!
+//! What a key means and what it may be is said once, in `python/uflip/profiles/keys/`: the reference pages, the
+//! comments of a new profile and the forms of the explorer are made of it. Where what it may be begins with a
+//! range, that range is what is checked:
+//!
+//! ```text
+//! 1 or more     1 to 64     0 or 1     above 0     above 0, below 0.5     above 0, up to 1     0 up to, not including, 1
+//! ```
+//!
+//! An end that is no number depends on other keys. That, and whatever else stands behind the range, is checked where
+//! those are known. Types have the same keys, which is a test.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uflip_core::Error;
+
+macro_rules! keys {
+    ($file:literal) => {
+        LazyLock::new(|| {
+            Keys::of(include_str!(concat!("../../../../python/uflip/profiles/keys/", $file)))
+        })
+    };
+}
+
+/// The keys of block devices.
+pub(crate) static BLOCK: LazyLock<Keys> = keys!("block.toml");
+/// The keys of open-channel devices.
+pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");
+
+/// A key whose value makes no device.
+pub(crate) struct Misfit {
+    pub(crate) key: &'static str,
+    pub(crate) got: String,
+    pub(crate) allowed: String,
+}
+
+impl Misfit {
+    pub(crate) fn error(self, source: &str) -> Error {
+        Error::usage(format!("Profile key '{}' makes no device", self.key))
+            .at(source)
+            .got(self.got)
+            .allowed(self.allowed)
+            .action("change it")
+    }
+}
+
+/// All keys of the profiles of one interface, by table.
+pub(crate) struct Keys(BTreeMap<String, BTreeMap<String, Key>>);
+
+/// What a profile may say under one key; the rest of what is known of it is for people.
+#[derive(Deserialize)]
+struct Key {
+    allowed: String,
+}
+
+impl Keys {
+    fn of(text: &str) -> Keys {
+        Keys(toml::from_str(text).expect("a file of this program"))
+    }
+
+    /// All tables with their keys, in order.
+    #[cfg(test)]
+    pub(crate) fn by_table(&self) -> BTreeMap<&str, Vec<&str>> {
+        let tables = self.0.iter();
+        tables.map(|(table, keys)| (&**table, keys.keys().map(String::as_str).collect())).collect()
+    }
+
+    /// The table of a key; the first, where several have one of this name.
+    pub(crate) fn table_of(&self, key: &str) -> Option<&str> {
+        let mut tables = self.0.iter();
+        tables.find(|(_, keys)| keys.contains_key(key)).map(|(table, _)| table.as_str())
+    }
+
+    /// The keys whose value is outside of its range.
+    pub(crate) fn misfits(&'static self, profile: &impl Serialize) -> Vec<Misfit> {
+        let profile = serde_json::to_value(profile).expect("a profile is plain data");
+        let given = |table: &str, key: &str| profile.get(table).and_then(|table| table.get(key));
+        let all = self.0.iter().flat_map(|(table, keys)| {
+            keys.iter().filter_map(move |(name, key)| Some((name, key, given(table, name)?)))
+        });
+        all.filter(|(_, key, value)| !key.takes(value))
+            .map(|(name, key, value)| Misfit {
+                key: name,
+                got: shown(value),
+                allowed: key.allowed.replace('`', ""),
+            })
+            .collect()
+    }
+}
+
+impl Key {
+    /// Whether the range, where there is one, holds `value`. JSON has no number for what is none.
+    fn takes(&self, value: &Value) -> bool {
+        let number = value.as_f64();
+        match Range::of(&self.allowed) {
+            Some(range) => number.is_some_and(|number| range.holds(number)),
+            None => !value.is_null(),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "not a number, or none that ends".into(),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(String::new, |number| number.to_string())
+        }
+        value => value.to_string(),
+    }
+}
+
+/// What is between two numbers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Range {
+    least: f64,
+    /// Whether the least is allowed itself.
+    from: bool,
+    most: f64,
+    to: bool,
+}
+
+impl Range {
+    /// The range that a text begins with.
+    fn of(allowed: &str) -> Option<Range> {
+        let words: Vec<&str> =
+            allowed.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();
+        let number = |word: &str| word.parse::<f64>().ok();
+        let range = |least: &str, from: bool, most: Option<f64>, to: bool| {
+            Some(Range { least: number(least)?, from, most: most.unwrap_or(f64::INFINITY), to })
+        };
+        match words[..] {
+            ["above", least, "below", most, ..] => range(least, false, number(most), false),
+            ["above", least, "up", "to", most, ..] => range(least, false, number(most), true),
+            ["above", least, ..] => range(least, false, None, false),
+            [least, "up", "to", "not", "including", most, ..] => {
+                range(least, true, number(most), false)
+            }
+            [least, "to", most, ..] => range(least, true, number(most), true),
+            [least, "or", "more", ..] => range(least, true, None, false),
+            [least, "or", most, ..] => range(least, true, Some(number(most)?), true),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, number: f64) -> bool {
+        let above = number > self.least || self.from && number == self.least;
+        above && (number < self.most || self.to && number == self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_read_as_people_read_it() {
+        let range = |least, from, most, to| Some(Range { least, from, most, to });
+        let open = f64::INFINITY;
+        for (text, expected) in [
+            ("1 or more", range(1.0, true, open, false)),
+            ("1 or more, a divisor of `blocks_per_die`", range(1.0, true, open, false)),
+            ("1 to 16; 1 without the key", range(1.0, true, 16.0, true)),
+            ("0 to 1e9", range(0.0, true, 1e9, true)),
+            ("0 to all pages", range(0.0, true, open, true)),
+            ("0 or 1", range(0.0, true, 1.0, true)),
+            ("above 0", range(0.0, false, open, false)),
+            ("above 0, below 0.5", range(0.0, false, 0.5, false)),
+            ("above 0, up to 1", range(0.0, false, 1.0, true)),
+            ("0 up to, not including, 1", range(0.0, true, 1.0, false)),
+            ("0 up to, not including, the data pages", range(0.0, true, open, false)),
+            ("`true`, `false`", None),
+            ("powers of two from 512", None),
+        ] {
+            assert_eq!(Range::of(text), expected, "{text}");
+        }
+        let share = Range::of("0 up to, not including, 1").expect("a range");
+        assert_eq!([-0.1, 0.0, 0.9, 1.0].map(|it| share.holds(it)), [false, true, true, false]);
+        let factor = Range::of("above 0, up to 1").expect("a range");
+        assert_eq!([0.0, 1e-9, 1.0, 1.1].map(|it| factor.holds(it)), [false, true, true, false]);
+    }
+}
