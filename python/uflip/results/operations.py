@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 READ, PROGRAM, INSIDE, REST = range(4)
-HOST_READ, HOST_WRITE, RELOCATION, MERGE, ERASE, METADATA, MAPPING = range(7)
+HOST_READ, HOST_WRITE, RELOCATION, MERGE, ERASE, METADATA, MAPPING, RETRY, SCRUB = range(9)
 WORDS: Mapping[tuple[int, int], str] = {
     (HOST_READ, READ): "host read",
     (HOST_WRITE, PROGRAM): "host program",
@@ -41,6 +41,12 @@ WORDS: Mapping[tuple[int, int], str] = {
     (ERASE, REST): "erase resumed",
     (METADATA, REST): "metadata program resumed",
     (MAPPING, REST): "mapping program resumed",
+    (SCRUB, READ): "scrub read",
+    (SCRUB, PROGRAM): "scrub program",
+    (SCRUB, INSIDE): "scrub inside the die",
+    (SCRUB, REST): "scrub program resumed",
+    (RETRY, READ): "read in vain",
+    (RETRY, PROGRAM): "program in vain",
 }
 """What an operation is, by its purpose and what its die does."""
 UNDER_WAY = "already under way"

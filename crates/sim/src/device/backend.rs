@@ -56,6 +56,18 @@ pub(crate) trait Backend {
     #[inline]
     fn after_read(&mut self, _end: u64, _hardware: &mut Hardware<'_>) {}
 
+    /// Move what is due because of its reads or its age, if anything is.
+    #[inline]
+    fn scrub_if_due(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        if hardware.flash.has_scrubs(at) {
+            self.scrub(at, hardware);
+        }
+    }
+
+    /// Move what is due; see `scrub.rs`.
+    #[cold]
+    fn scrub(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
+
     /// What leaves the write cache is to be on flash as soon as it can.
     fn fill_up(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
 

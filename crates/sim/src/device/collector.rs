@@ -209,6 +209,9 @@ impl Collector {
                     gather.serve_moved(parts.ftl.goes_with(&job.collection));
                 }
                 let (ftl, mut media) = parts.media::<M>(die, at);
+                if !M::PLAIN {
+                    media.moves = job.collection.purpose();
+                }
                 ftl.relocate(&mut job.collection, item, &mut media);
                 media.beside = true;
                 while !M::PLAIN
@@ -225,7 +228,7 @@ impl Collector {
         match parts.ftl.next_item(&mut job.collection) {
             Some(item) => {
                 job.step = Step::Reading(item);
-                read::<M>(parts, &item, at);
+                read::<M>(parts, &job.collection, &item, at);
             }
             None => job.erase(at, parts),
         }
@@ -241,7 +244,7 @@ impl Collector {
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
         {
             ahead.push_back(item);
-            read::<Equipped>(parts, &item, at);
+            read::<Equipped>(parts, &job.collection, &item, at);
         }
         match ahead.pop_front() {
             Some(item) => job.step = Step::Reading(item),
@@ -283,6 +286,13 @@ impl Collector {
     }
 }
 
+impl Collection {
+    /// For whom it moves pages.
+    pub(super) fn purpose(&self) -> Purpose {
+        if self.scrubs { Purpose::Scrub } else { Purpose::Relocation }
+    }
+}
+
 impl Job {
     /// Nothing is left to be moved: the block is erased, when what it held is safe elsewhere.
     #[inline(never)]
@@ -305,23 +315,24 @@ impl Job {
 
 /// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
 #[inline(always)]
-fn read<M: Make>(parts: &mut Parts<'_>, item: &Item, at: u64) {
+fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, item: &Item, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
     let from = item.from;
     let (die, token) = (from.die, Told::Collect(from.die).into());
+    let purpose = if M::PLAIN { Purpose::Relocation } else { of.purpose() };
     let slc_ns = if M::PLAIN { None } else { flash.slc_ns(from.block) };
     let read_ns = match slc_ns {
         Some((read_ns, _)) => read_ns,
         None => events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from)),
     };
     let op = if events.timing.copy_back {
-        Op::inside(die, read_ns, Purpose::Relocation, token)
+        Op::inside(die, read_ns, purpose, token)
     } else {
         let transfers = match events.timing.read_transfers {
             1 if !M::PLAIN && flash.geometry.units() > 1 => ftl.valid_beside(item) as u16,
             whole => whole,
         };
-        Op { transfers, ..Op::read(die, read_ns, Purpose::Relocation, token) }
+        Op { transfers, ..Op::read(die, read_ns, purpose, token) }
     };
     let op = if M::PLAIN { op } else { op.on(from) };
     let Timing { relocate_ns, relocate_latency_ns, .. } = events.timing;

@@ -112,7 +112,7 @@ impl Merged {
         last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
         self.carry_out(Written::Kept(last), hardware);
         let target = target.map(|target| target.failed_if(self.read_only));
-        let order = Order { ready, target, read_bytes: None };
+        let order = Order { ready, target, read_bytes: None, scrubs: false };
         self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
         true
     }
@@ -128,7 +128,7 @@ impl Merged {
         self.beside += self.plan.merges();
         self.carry_out(Written::Nothing, hardware);
         if !self.plan.is_timeless() {
-            let order = Order { ready, target: None, read_bytes: None };
+            let order = Order { ready, target: None, read_bytes: None, scrubs: false };
             self.jobs.queue(&mut self.plan, order, Merged::beside(hardware), hardware);
         }
         // What only puts books in order takes no time; the clock must go on all the same.
@@ -170,7 +170,8 @@ impl Backend for Merged {
         self.carry_out(Written::Nothing, hardware);
         let failed = std::mem::take(&mut hardware.flash.read_failed);
         let target = target.failed_if(failed);
-        let order = Order { ready: at, target: Some(target), read_bytes: Some(bytes) };
+        let order =
+            Order { ready: at, target: Some(target), read_bytes: Some(bytes), scrubs: false };
         match self.plan.only() {
             Some(command) => serve(command, 0, order, hardware),
             // What a page of the map makes room for is programmed and erased in turn.
@@ -200,7 +201,7 @@ impl Backend for Merged {
         self.ftl.write(page, &extent, &mut self.plan);
         self.carry_out(Written::Page(page, target), hardware);
         let target = target.failed_if(self.read_only);
-        let order = Order { ready, target: Some(target), read_bytes: None };
+        let order = Order { ready, target: Some(target), read_bytes: None, scrubs: false };
         let record = self.plan.records().first().copied().unwrap_or(0);
         match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
             Some(command) => {
@@ -227,6 +228,11 @@ impl Backend for Merged {
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
         self.jobs.happened(told, at, hardware);
         self.go_on_beside(at, hardware);
+    }
+
+    #[cold]
+    fn scrub(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.plan_scrubs(at, hardware);
     }
 
     fn stuck(&mut self, _: u64, _: &mut Hardware<'_>) {

@@ -181,6 +181,11 @@ impl Backend for Paged {
         self.scrub_if_due(end, hardware);
     }
 
+    #[cold]
+    fn scrub(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.begin_scrubs(at, hardware);
+    }
+
     fn begin_idle(&mut self, now: u64, _until: u64, hardware: &mut Hardware<'_>) {
         self.scrub_if_due(now, hardware);
         let (collector, mut parts) = self.split(hardware);

@@ -1,5 +1,5 @@
 //! When blocks are moved because of their reads or their age: as soon as one is due and its die collects nothing
-//! else, beside the host. Whoever wants the die meanwhile waits as it does for any other collection or merge.
+//! else, beside the host. What a host waits meanwhile is told apart from other collections and merges: `scrub_ns`.
 
 use crate::device::backend::Hardware;
 use crate::device::jobs::{Line, Order};
@@ -9,15 +9,7 @@ use crate::flash::geometry::DieIdx;
 
 impl Paged {
     /// Begin with blocks that are due at `at`.
-    #[inline]
-    pub(super) fn scrub_if_due(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        if hardware.flash.has_scrubs(at) {
-            self.scrub(at, hardware);
-        }
-    }
-
-    #[cold]
-    fn scrub(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+    pub(super) fn begin_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.ftl.must_scrub(block);
         }
@@ -31,21 +23,13 @@ impl Paged {
 }
 
 impl Merged {
-    /// Move blocks that are due at `at`.
-    #[inline]
-    pub(super) fn scrub_if_due(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        if hardware.flash.has_scrubs(at) {
-            self.scrub(at, hardware);
-        }
-    }
-
-    #[cold]
-    fn scrub(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+    /// Plan to move blocks that are due at `at`.
+    pub(super) fn plan_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.plan.clear();
             hardware.flash.scrub(block, &mut self.plan);
             if !self.plan.is_timeless() {
-                let order = Order { ready: at, target: None, read_bytes: None };
+                let order = Order::of_scrub(at);
                 self.jobs.queue(&mut self.plan, order, Line::Beside, hardware);
             }
         }

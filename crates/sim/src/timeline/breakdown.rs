@@ -48,10 +48,12 @@ pub(crate) enum Cause {
     Mapping,
     /// The page is read again because of bit errors, or programmed again after a failure.
     Retry,
+    /// The die moves what a block holds because of its reads or its age.
+    Scrub,
 }
 
 impl SimBreakdown {
-    const COUNT: usize = 17;
+    const COUNT: usize = 18;
 }
 
 /// Where the time of a host page is written down.
@@ -104,6 +106,7 @@ impl Breakdown for SimBreakdown {
         "merge_ns",
         "mapping_ns",
         "retry_ns",
+        "scrub_ns",
     ];
 
     #[inline]

@@ -29,6 +29,8 @@ pub(crate) enum Purpose {
     Mapping,
     /// In vain: what is done again.
     Retry,
+    /// What a block holds is moved because of its reads or its age.
+    Scrub,
 }
 
 impl Purpose {
@@ -42,6 +44,7 @@ impl Purpose {
             Purpose::Metadata => Cause::Metadata,
             Purpose::Mapping => Cause::Mapping,
             Purpose::Retry => Cause::Retry,
+            Purpose::Scrub => Cause::Scrub,
         }
     }
 }

@@ -47,6 +47,15 @@ impl Operations {
     /// What is left of a program or an erase that was suspended.
     pub(super) const REST: u8 = 3;
     /// For what it does it.
-    pub const PURPOSES: [&'static str; 7] =
-        ["host read", "host write", "relocation", "merge", "erase", "metadata", "mapping"];
+    pub const PURPOSES: [&'static str; 9] = [
+        "host read",
+        "host write",
+        "relocation",
+        "merge",
+        "erase",
+        "metadata",
+        "mapping",
+        "retry",
+        "scrub",
+    ];
 }

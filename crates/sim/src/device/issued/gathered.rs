@@ -16,8 +16,8 @@ impl<M: Make> Issued<'_, M> {
             return;
         }
         let writes = self.events.contents.as_mut().map_or(0, |contents| contents.program(to));
+        let purpose = if relocated { self.moves_for() } else { Purpose::HostWrite };
         let gather = self.gather.as_mut().expect("units are gathered");
-        let purpose = if relocated { Purpose::Relocation } else { Purpose::HostWrite };
         let op = match gather.send_off(to, relocated) {
             None => self.program_op(to, purpose, self.target.token),
             Some((number, last)) => {
@@ -53,7 +53,7 @@ impl<M: Make> Issued<'_, M> {
         self.note(to, Some(Origin::Page(from.page)), programmed);
         // What is read with another unit is read again with it.
         if !self.beside {
-            self.read_again(from, Purpose::Relocation);
+            self.read_again(from, self.moves_for());
         }
         self.flash.retries = 0;
         for op in self.before.drain(..) {

@@ -3,6 +3,7 @@
 mod before;
 mod gathered;
 mod noted;
+mod ops;
 
 use std::marker::PhantomData;
 
@@ -25,6 +26,8 @@ pub(crate) struct Issued<'a, M: Make = Equipped> {
     pub(crate) beside: bool,
     /// A unit of the host waits until it is on flash.
     pub(crate) through: bool,
+    /// For whom pages are moved.
+    pub(crate) moves: Purpose,
     /// So many units are sent of a page that is read, one or all of them.
     units_read: u16,
     at: u64,
@@ -69,6 +72,7 @@ impl<'a, M: Make> Issued<'a, M> {
             gather: None,
             beside,
             through,
+            moves: Purpose::Relocation,
             units_read,
             at,
             target,
@@ -115,53 +119,6 @@ impl<'a, M: Make> Issued<'a, M> {
         } else {
             self.events.issue_chain(self.at + self.later, self.at, &self.before, op);
         }
-    }
-
-    /// How long the cells of `page` are programmed.
-    #[inline]
-    fn program_ns(&self, page: Place) -> u64 {
-        if !M::PLAIN
-            && let Some((_, program_ns)) = self.flash.slc_ns(page.block)
-        {
-            return program_ns;
-        }
-        let geometry = &self.flash.geometry;
-        let page = if M::PLAIN {
-            geometry.page_in_block(page)
-        } else {
-            geometry.flash_page_in_block(page)
-        };
-        self.events.timing.cells.program_page(page)
-    }
-
-    /// How long the cells of `page` are read.
-    #[inline]
-    fn read_ns(&self, page: Place) -> u64 {
-        if let Some((read_ns, _)) = self.flash.slc_ns(page.block) {
-            return read_ns;
-        }
-        self.events.timing.cells.read_page(|| self.flash.geometry.flash_page_in_block(page))
-    }
-
-    /// `op`, and which page it is about, where somebody asks.
-    #[inline(always)]
-    fn on(place: Place, op: Op<Token>) -> Op<Token> {
-        if M::PLAIN { op } else { op.on(place) }
-    }
-
-    /// A read of `from`.
-    #[inline]
-    fn read_op(&self, from: Place, purpose: Purpose, token: Token) -> Op<Token> {
-        let transfers = self.units_read;
-        Self::on(from, Op { transfers, ..Op::read(from.die, self.read_ns(from), purpose, token) })
-    }
-
-    /// A program of the whole flash page of `to`.
-    #[inline]
-    fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
-        let transfers = self.events.timing.program_transfers;
-        let op = Op::program(to.die, self.program_ns(to), purpose, token);
-        Self::on(to, Op { transfers, ..op })
     }
 
     /// Read a unit of which the host brings only a part; told when that is over.
@@ -244,6 +201,10 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         self.flash.set_slc(block);
     }
 
+    fn scrubs(&mut self) {
+        self.moves = Purpose::Scrub;
+    }
+
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
@@ -255,7 +216,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
             Some(page) => {
                 // The whole of it is metadata.
                 let transfers = self.events.timing.program_transfers;
-                let op = self.read_op(page, Purpose::Relocation, token);
+                let op = self.read_op(page, self.moves_for(), token);
                 let op = Op { transfers, ..op };
                 self.flash.retries = 0;
                 self.events.issue_when(planned, self.at, op);
@@ -277,9 +238,9 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         }
         let programmed = self.flash.relocate(from, to);
         let writes = self.note(to, Some(Origin::Page(from.page)), programmed);
-        self.read_again(from, Purpose::Relocation);
+        self.read_again(from, self.moves_for());
         let (program_ns, token) = (self.program_ns(to), self.target.token);
-        let op = Self::on(to, Op::program(to.die, program_ns, Purpose::Relocation, token));
+        let op = Self::on(to, Op::program(to.die, program_ns, self.moves_for(), token));
         let op = Op { writes, ..op };
         let inside = self.events.timing.copy_back && from.die == to.die;
         let op = if inside { op.inside_the_die() } else { op };

@@ -15,6 +15,7 @@ impl Phase {
         from: usize,
         site: Site<'_>,
         tails: &mut Tails,
+        moves: Purpose,
     ) -> usize {
         self.steps.clear();
         self.planning.clear();
@@ -37,7 +38,7 @@ impl Phase {
                 Cmd::Erase { .. } if self.programs => break,
                 _ => {
                     of_host = Some(command.is_of_host());
-                    Layout { phase: self, site, tails, records }.add(command, plan);
+                    Layout { phase: self, site, tails, records, moves }.add(command, plan);
                 }
             }
             next += 1;
@@ -53,6 +54,8 @@ struct Layout<'a, 'b> {
     site: Site<'b>,
     tails: &'a mut Tails,
     records: &'a [u32],
+    /// For whom the dies work that move pages.
+    moves: Purpose,
 }
 
 impl Layout<'_, '_> {
@@ -71,7 +74,7 @@ impl Layout<'_, '_> {
             }
             Cmd::Copy { from, to } => self.copy(from, to),
             Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
-            Cmd::CopyStream(pages) => self.stream(plan.moves(pages), Purpose::Merge),
+            Cmd::CopyStream(pages) => self.stream(plan.moves(pages), self.moves),
             Cmd::Erase { block, extra_ns } => {
                 let first = self.site.geometry.place(block, 0);
                 let erase_ns = timing.erase_ns + extra_ns;
@@ -192,11 +195,12 @@ impl Layout<'_, '_> {
         let die = self.site.geometry.clock_of(to.die);
         let (_, last) = self.tails[die.0 as usize];
         let alike = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
-        let alike = alike.filter(|step| step.next == NONE && step.purpose == Purpose::Merge);
+        let moves = self.moves;
+        let alike = alike.filter(|step| step.next == NONE && step.purpose == moves);
         match alike.filter(|step| step.what == What::Inside) {
             Some(step) if self.site.timing.die_queue == DieQueue::Fifo => step.cell_ns += ns,
             _ => {
-                let step = self.push(What::Inside, Purpose::Merge, to.die, ns, true);
+                let step = self.push(What::Inside, self.moves, to.die, ns, true);
                 self.record(step);
             }
         }
@@ -207,8 +211,8 @@ impl Layout<'_, '_> {
             let ns = self.site.read_ns(from) + self.site.program_ns(to);
             return self.move_inside(to, ns);
         }
-        let read = self.read_to_move(from, Purpose::Merge);
-        let program = self.program(to, Purpose::Merge);
+        let read = self.read_to_move(from, self.moves);
+        let program = self.program(to, self.moves);
         self.feed(read, program);
         self.plan(read);
     }

@@ -180,7 +180,7 @@ impl Jobs {
             let only_host = job.next >= job.plan.merges_until();
             let Hardware { flash, events } = &*hardware;
             let site = Site { geometry: &flash.geometry, timing: &events.timing };
-            job.next = job.phase.lay_out(&job.plan, job.next, site, tails);
+            job.next = job.phase.lay_out(&job.plan, job.next, site, tails, job.order.moves());
             let rest = &job.plan.commands()[job.next..];
             let last = rest.iter().all(|other| matches!(other, Cmd::Count(_) | Cmd::Barrier));
             if last && (job.phase.is_empty() || job.ends_with_host()) {
@@ -272,7 +272,7 @@ impl Job {
 pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hardware<'_>) {
     let Hardware { flash, events } = hardware;
     let geometry = &flash.geometry;
-    let Order { ready, target, read_bytes } = order;
+    let Order { ready, target, read_bytes, .. } = order;
     let target = target.expect("the host is told");
     let mut step = Step::of_host(command, Site { geometry, timing: &events.timing });
     step.record = record;

@@ -16,6 +16,8 @@ pub(crate) struct Collection {
     pub(crate) victim: BlockIdx,
     pub(super) next: Ppn,
     moved: u32,
+    /// It is moved because of its reads or its age.
+    pub(crate) scrubs: bool,
     /// Where its pages go.
     pub(super) stream: Stream,
     /// Pages that it may still have to move.
@@ -52,11 +54,23 @@ impl PageMap {
         for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
             huge::prefetch(&self.reverse, first + line);
         }
+        let scrubs = self.scrubs(die, victim);
+        if scrubs {
+            media.scrubs();
+        }
         media.begin_collection(victim, self.metadata_page(die, victim));
         self.since_static[die.0 as usize] += 1;
         let next = self.options.geometry.first_page(victim);
-        let mut collection =
-            Collection { die, victim, next, moved: 0, stream, promised: 0, promised_mapping: 0 };
+        let mut collection = Collection {
+            die,
+            victim,
+            next,
+            moved: 0,
+            scrubs,
+            stream,
+            promised: 0,
+            promised_mapping: 0,
+        };
         self.promise(&mut collection);
         Some(collection)
     }

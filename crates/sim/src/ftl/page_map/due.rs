@@ -18,6 +18,8 @@ pub(super) struct Scrubs {
     due: Vec<VecDeque<BlockIdx>>,
     /// Per die: the last collection was for want of room, although a block waited.
     gave_way: Vec<bool>,
+    /// Per die: the block that was taken of these last, until it is begun with.
+    moving: Vec<Option<BlockIdx>>,
     /// Blocks moved so far.
     moved: u64,
 }
@@ -25,7 +27,7 @@ pub(super) struct Scrubs {
 impl Scrubs {
     pub(super) fn new(dies: u32) -> Scrubs {
         let (due, gave_way) = (vec![VecDeque::new(); dies as usize], vec![false; dies as usize]);
-        Scrubs { due, gave_way, moved: 0 }
+        Scrubs { due, gave_way, moving: vec![None; dies as usize], moved: 0 }
     }
 }
 
@@ -87,7 +89,15 @@ impl PageMap {
         }
         *gave_way = false;
         scrubs.moved += 1;
-        scrubs.due[die.0 as usize].remove(at)
+        let block = scrubs.due[die.0 as usize].remove(at);
+        scrubs.moving[die.0 as usize] = block;
+        block
+    }
+
+    /// Whether the victim that was chosen last of `die` is moved for its own sake.
+    pub(super) fn scrubs(&mut self, die: DieIdx, victim: BlockIdx) -> bool {
+        let moving = self.scrubs.as_mut().and_then(|scrubs| scrubs.moving[die.0 as usize].take());
+        moving == Some(victim)
     }
 
     /// The block that static wear levelling wants to move now.

@@ -1,0 +1,62 @@
+//! Operations on pages: how long their cells take, where they are, and for whom.
+
+use super::Issued;
+use crate::device::token::Token;
+use crate::flash::geometry::Place;
+use crate::flash::make::Make;
+use crate::timeline::{Op, Purpose};
+
+impl<M: Make> Issued<'_, M> {
+    /// How long the cells of `page` are programmed.
+    #[inline]
+    pub(super) fn program_ns(&self, page: Place) -> u64 {
+        if !M::PLAIN
+            && let Some((_, program_ns)) = self.flash.slc_ns(page.block)
+        {
+            return program_ns;
+        }
+        let geometry = &self.flash.geometry;
+        let page = if M::PLAIN {
+            geometry.page_in_block(page)
+        } else {
+            geometry.flash_page_in_block(page)
+        };
+        self.events.timing.cells.program_page(page)
+    }
+
+    /// How long the cells of `page` are read.
+    #[inline]
+    pub(super) fn read_ns(&self, page: Place) -> u64 {
+        if let Some((read_ns, _)) = self.flash.slc_ns(page.block) {
+            return read_ns;
+        }
+        self.events.timing.cells.read_page(|| self.flash.geometry.flash_page_in_block(page))
+    }
+
+    /// For whom a page is moved.
+    #[inline(always)]
+    pub(super) fn moves_for(&self) -> Purpose {
+        if M::PLAIN { Purpose::Relocation } else { self.moves }
+    }
+
+    /// `op`, and which page it is about, where somebody asks.
+    #[inline(always)]
+    pub(super) fn on(place: Place, op: Op<Token>) -> Op<Token> {
+        if M::PLAIN { op } else { op.on(place) }
+    }
+
+    /// A read of `from`.
+    #[inline]
+    pub(super) fn read_op(&self, from: Place, purpose: Purpose, token: Token) -> Op<Token> {
+        let transfers = self.units_read;
+        Self::on(from, Op { transfers, ..Op::read(from.die, self.read_ns(from), purpose, token) })
+    }
+
+    /// A program of the whole flash page of `to`.
+    #[inline]
+    pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
+        let transfers = self.events.timing.program_transfers;
+        let op = Op::program(to.die, self.program_ns(to), purpose, token);
+        Self::on(to, Op { transfers, ..op })
+    }
+}
