@@ -8,7 +8,6 @@ use crate::flash::nand::PageOrder;
 use crate::ftl::zoned::Layout;
 use crate::ftl::{MERGING_FTLS, Merging, PageMapOptions, RelocationLoad};
 use crate::pool::alloc::Allocator;
-use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 use crate::timeline::Timing;
 
@@ -109,11 +108,7 @@ impl Profile {
             reserved_blocks: (gc.reserved_blocks + self.reserved_for_mapping()) as usize,
             same_die: gc.relocation == Relocation::SameDie,
             separate: gc.separate_streams,
-            free_order: if self.wear.dynamic_wear_levelling {
-                FreeOrder::LeastWorn
-            } else {
-                FreeOrder::Oldest
-            },
+            free_order: self.free_order(),
             static_gap: self.wear.static_wear_gap,
             load: match gc.relocate_exactly {
                 Some(number) => RelocationLoad::Exactly(number),

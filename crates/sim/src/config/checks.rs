@@ -103,6 +103,7 @@ impl Profile {
         self.timing.misfits_of_cells(&mut found);
         self.misfits_of_units(&mut found);
         self.misfits_of_planes(&mut found);
+        self.misfits_of_errors(&mut found);
         self.misfits_of_streams(&mut found);
         self.misfits_of_slc(&mut found);
         self.misfits_of_controller(&mut found);

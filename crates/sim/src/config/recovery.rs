@@ -11,6 +11,7 @@ use crate::flash::reliability::{Reliability, ReliabilityPart};
 use crate::flash::replaced::Replaced;
 use crate::flash::wear_out::{WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
+use crate::pool::free::FreeOrder;
 
 /// What the controller does about errors and failures; the laws are in [`ReliabilityPart`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct RecoveryPart {
     pub partial_blocks_max: u32,
     /// A block with fewer usable pages is retired.
     pub usable_pages_min: u32,
+    /// The next block to be filled is chosen by its bit errors and by how soon what goes there is overwritten.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error_aware_allocation: bool,
     /// Blocks of a die that an FTL which merges does not know, kept to replace those that fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement_blocks: Option<u32>,
@@ -161,6 +165,29 @@ impl Profile {
             );
         }
         Ok(())
+    }
+
+    /// Which of its free blocks a die fills next.
+    pub(super) fn free_order(&self) -> FreeOrder {
+        let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
+        match (by_errors, self.wear.dynamic_wear_levelling) {
+            (true, _) => FreeOrder::FewestErrors,
+            (false, true) => FreeOrder::LeastWorn,
+            (false, false) => FreeOrder::Oldest,
+        }
+    }
+
+    /// What stands beside an allocation by errors, and cannot.
+    pub(super) fn misfits_of_errors(&self, found: &mut Misfits) {
+        let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
+        let bound = self.merges() || self.is_zoned();
+        let allowed = "false where a page has no choice of blocks: those of an FTL that merges, and of zones, follow \
+                       from the address";
+        found.refuse(by_errors && bound, "error_aware_allocation", &true, allowed);
+        let levels = self.wear.dynamic_wear_levelling;
+        let allowed = "false with error_aware_allocation: the next free block is that with the fewest errors, or the \
+                       least worn one";
+        found.refuse(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
     }
 
     /// The blocks that are bad from the factory, in order.

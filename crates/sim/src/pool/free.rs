@@ -1,7 +1,7 @@
 //! What is erased, by where it lies: blocks of a die, units of a bank, stripes of the device.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 /// Which is filled next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -10,6 +10,8 @@ pub(crate) enum FreeOrder {
     Oldest,
     /// The one erased least often: dynamic wear levelling.
     LeastWorn,
+    /// The one with the fewest bit errors, and for cold data the one with the most.
+    FewestErrors,
 }
 
 /// Per place, what is free there.
@@ -23,6 +25,8 @@ enum Free {
     Oldest(VecDeque<u32>),
     /// With how often each was erased.
     LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
+    /// With how many errors each has; in order.
+    FewestErrors(BTreeSet<(u32, u32)>),
 }
 
 impl Free {
@@ -31,6 +35,15 @@ impl Free {
         match self {
             Free::Oldest(list) => list.pop_front(),
             Free::LeastWorn(heap) => heap.pop().map(|Reverse((_, free))| free),
+            Free::FewestErrors(set) => set.pop_first().map(|(_, free)| free),
+        }
+    }
+
+    /// The same for what is seldom overwritten.
+    fn take_for_cold(&mut self) -> Option<u32> {
+        match self {
+            Free::FewestErrors(set) => set.pop_last().map(|(_, free)| free),
+            alike => alike.take(),
         }
     }
 
@@ -38,6 +51,7 @@ impl Free {
         match self {
             Free::Oldest(list) => list.len(),
             Free::LeastWorn(heap) => heap.len(),
+            Free::FewestErrors(set) => set.len(),
         }
     }
 }
@@ -49,6 +63,9 @@ impl FreePool {
             FreeOrder::Oldest => Free::Oldest(free.into()),
             FreeOrder::LeastWorn => {
                 Free::LeastWorn(free.into_iter().map(|free| Reverse((0, free))).collect())
+            }
+            FreeOrder::FewestErrors => {
+                Free::FewestErrors(free.into_iter().map(|free| (0, free)).collect())
             }
         };
         FreePool { places: places.map(of).collect() }
@@ -71,6 +88,7 @@ impl FreePool {
             match place {
                 Free::Oldest(list) => list.clear(),
                 Free::LeastWorn(heap) => heap.clear(),
+                Free::FewestErrors(set) => set.clear(),
             }
         }
     }
@@ -81,6 +99,7 @@ impl FreePool {
             match place {
                 Free::Oldest(list) => list.retain(|free| is_free(*free)),
                 Free::LeastWorn(heap) => heap.retain(|Reverse((_, free))| is_free(*free)),
+                Free::FewestErrors(set) => set.retain(|(_, free)| is_free(*free)),
             }
         }
     }
@@ -91,7 +110,12 @@ impl FreePool {
         self.places[place as usize].take()
     }
 
-    /// The same; where there is nothing, from the last of the places that have the most.
+    /// The same for what is seldom overwritten.
+    pub(crate) fn take_for_cold(&mut self, place: u32) -> Option<u32> {
+        self.places[place as usize].take_for_cold()
+    }
+
+    /// [`FreePool::take`]; where there is nothing, from the last of the places that have the most.
     pub(crate) fn take_near(&mut self, place: u32) -> Option<u32> {
         self.take(place)
             .or_else(|| self.places.iter_mut().max_by_key(|free| free.len()).and_then(Free::take))
@@ -103,12 +127,13 @@ impl FreePool {
         self.put_worn(place, free, 0);
     }
 
-    /// The same, for the `wear`-th time.
+    /// The same, for the `wear`-th time, or with so many errors.
     #[inline]
     pub(crate) fn put_worn(&mut self, place: u32, free: u32, wear: u32) {
         match &mut self.places[place as usize] {
             Free::Oldest(list) => list.push_back(free),
             Free::LeastWorn(heap) => heap.push(Reverse((wear, free))),
+            Free::FewestErrors(set) => drop(set.insert((wear, free))),
         }
     }
 
@@ -124,6 +149,7 @@ impl FreePool {
             match free {
                 Free::Oldest(list) => list.iter().copied().collect(),
                 Free::LeastWorn(heap) => heap.iter().map(|Reverse((_, free))| *free).collect(),
+                Free::FewestErrors(set) => set.iter().map(|(_, free)| *free).collect(),
             }
         })
     }
@@ -152,5 +178,16 @@ mod tests {
         pool.put_worn(0, 3, 5);
         pool.put_worn(0, 9, 4);
         assert_eq!([0; 4].map(|place| pool.take(place)), [Some(7), Some(9), Some(3), None]);
+    }
+
+    #[test]
+    fn what_has_the_fewest_errors_is_taken_first_and_for_cold_data_what_has_the_most() {
+        let mut pool = FreePool::new(FreeOrder::FewestErrors, [vec![]].into_iter());
+        for (free, errors) in [(1, 30), (2, 10), (3, 40), (4, 20)] {
+            pool.put_worn(0, free, errors);
+        }
+        assert_eq!((pool.take(0), pool.take_for_cold(0)), (Some(2), Some(3)));
+        assert_eq!((pool.take_for_cold(0), pool.take(0)), (Some(1), Some(4)));
+        assert_eq!(pool.take(0), None);
     }
 }

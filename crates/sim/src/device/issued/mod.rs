@@ -266,6 +266,10 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         self.flash.is_worn(page)
     }
 
+    fn errors(&self, page: Place) -> u32 {
+        self.flash.errors(page)
+    }
+
     fn retire_block(&mut self, block: BlockIdx) {
         self.flash.retire_block(block);
     }

@@ -273,6 +273,11 @@ impl CollectMedia for Flash {
         self.wear_out.as_ref().is_some_and(|wear| wear.is_worn(page, erases))
     }
 
+    fn errors(&self, page: Place) -> u32 {
+        let erases = self.nand.erases(page.block);
+        self.wear_out.as_ref().map_or(0, |wear| wear.errors(page, erases))
+    }
+
     fn retire_block(&mut self, block: BlockIdx) {
         self.nand.retire_block(block);
         self.counters.blocks_retired += 1;

@@ -48,6 +48,8 @@ pub(crate) trait CollectMedia: Media {
     fn erase(&mut self, block: BlockIdx) -> bool;
     /// Whether `page`, which is erased, has too many bit errors to be used again.
     fn is_worn(&self, page: Place) -> bool;
+    /// How many bit errors `page` has when it is read: greater where there are more.
+    fn errors(&self, page: Place) -> u32;
     /// `block` will not be used any more.
     fn retire_block(&mut self, block: BlockIdx);
     /// `page`, which is erased, will not be used any more.

@@ -81,6 +81,11 @@ impl Rber {
     pub(crate) fn of(rate: f64) -> Rber {
         Rber((rate.log2() * f64::from(ONE)).round() as i32)
     }
+
+    /// A number that is greater where the rate is.
+    pub(crate) fn order(self) -> u32 {
+        self.0.cast_unsigned() ^ (1 << 31)
+    }
 }
 
 const ONE: i32 = 1 << 16;

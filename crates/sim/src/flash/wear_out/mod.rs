@@ -197,6 +197,11 @@ impl WearOut {
         self.rate(page, erases) + self.age > self.retire
     }
 
+    /// How many errors `page` has when it is read: greater where there are more.
+    pub(crate) fn errors(&self, page: Place, erases: u32) -> u32 {
+        (self.rate(page, erases) + self.age).order()
+    }
+
     /// RBER of `page` when it is read at once.
     fn rate(&self, page: Place, erases: u32) -> Rber {
         let shared = self.pages_of_a_cell;

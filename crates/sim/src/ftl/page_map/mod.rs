@@ -17,6 +17,7 @@
 mod collect;
 mod dftl;
 mod due;
+mod error_aware;
 mod gathering;
 mod hot_cold;
 mod promise;
@@ -170,10 +171,14 @@ impl PageMap {
             separate: options.separate,
             mapping: on_flash.is_some(),
         };
+        let mut blocks = Blocks::new(geometry, streams, options.free_order, bad, least);
+        if options.hot_cold.is_some() {
+            blocks.set_first_cold();
+        }
         PageMap {
             map: huge::filled(pages as usize, NOWHERE),
             reverse: huge::filled(geometry.pages() as usize, NOWHERE),
-            blocks: Blocks::new(geometry, streams, options.free_order, bad, least),
+            blocks,
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             apart: Apart::new(hosts, options.hot_cold),

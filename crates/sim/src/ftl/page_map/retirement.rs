@@ -26,6 +26,7 @@ use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
 use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
+use crate::pool::free::FreeOrder;
 
 /// What is retired of a block with worn pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -172,11 +173,22 @@ impl PageMap {
         if failed || !self.retire_worn_pages(die, block, media) {
             self.retire_block(block, media);
         } else {
-            self.blocks.set_free(block);
+            self.set_free(block, media);
         }
         let left = self.blocks.usable_pages();
         let retirement = self.retirement.as_mut().expect("it was there");
         retirement.read_only |= left < retirement.options.needed_pages;
+    }
+
+    /// `block`, which was erased, takes data again.
+    fn set_free(&mut self, block: BlockIdx, media: &impl CollectMedia) {
+        match self.options.free_order {
+            FreeOrder::FewestErrors => {
+                let errors = self.errors_of(block, media);
+                self.blocks.set_free_with(block, errors);
+            }
+            _ => self.blocks.set_free(block),
+        }
     }
 
     fn retire_block(&mut self, block: BlockIdx, media: &mut impl CollectMedia) {

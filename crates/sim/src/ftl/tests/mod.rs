@@ -3,6 +3,7 @@
 
 mod allocators;
 mod dftl;
+mod error_aware;
 mod merging;
 mod naive;
 mod retirement;

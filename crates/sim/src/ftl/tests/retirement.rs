@@ -69,7 +69,7 @@ pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx
 
 /// A device of `variant` that wears out within a few dozen erases; `None` where too much is bad from
 /// the beginning.
-fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
+pub(super) fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
     let geometry = variant.geometry;
     let (wears_out, bad) = flash_of(geometry, wear);
     let streams = 1 + u32::from(variant.separate) + u32::from(variant.mapping.is_some());

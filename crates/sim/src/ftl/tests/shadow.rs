@@ -76,6 +76,10 @@ impl CollectMedia for Shadow {
     fn is_worn(&self, page: Place) -> bool {
         self.flash.is_worn(page)
     }
+
+    fn errors(&self, page: Place) -> u32 {
+        self.flash.errors(page)
+    }
     fn retire_block(&mut self, block: BlockIdx) {
         self.flash.retire_block(block);
     }

@@ -87,6 +87,8 @@ pub(crate) struct Blocks {
     retired: Vec<u64>,
     /// Per kind: pages left in the open blocks of all dies.
     open_pages: [u32; KINDS_MAX],
+    /// Of these kinds, a bit each, is data that is seldom overwritten, where that matters.
+    cold: Option<u32>,
 }
 
 /// Added to the count of a block that is not closed: filled with data, and not chosen as a victim
@@ -140,6 +142,7 @@ impl Blocks {
             least_usable,
             retired: Vec::new(),
             open_pages: [0; KINDS_MAX],
+            cold: (order == FreeOrder::FewestErrors).then(|| u32::from(of.separate) << of.hosts),
         }
     }
 
@@ -194,6 +197,11 @@ impl Blocks {
         }
     }
 
+    /// The first stream of the host has what is seldom overwritten.
+    pub(crate) fn set_first_cold(&mut self) {
+        self.cold = self.cold.map(|cold| cold | 1);
+    }
+
     /// How often `block` was erased.
     pub(crate) fn wear(&self, block: BlockIdx) -> u32 {
         self.wear[block.0 as usize]
@@ -207,11 +215,16 @@ impl Blocks {
     /// `block` was erased: it is free again.
     pub(crate) fn set_free(&mut self, block: BlockIdx) {
         assert_eq!(self.valid_count(block), 0, "an erased block holds no valid page: {block:?}");
+        let wear = self.wear[block.0 as usize] + 1;
+        self.set_free_with(block, wear);
+    }
+
+    /// [`Blocks::set_free`] where the next of those that are free is found by `key`.
+    pub(crate) fn set_free_with(&mut self, block: BlockIdx, key: u32) {
         self.wear[block.0 as usize] += 1;
-        let wear = self.wear[block.0 as usize];
         let die = self.geometry.die_of(block).0;
         self.free_in[die as usize] += 1;
-        self.free.put_worn(die, block.0, wear);
+        self.free.put_worn(die, block.0, key);
         self.free_blocks += 1;
         self.free_pages += self.usable(block);
     }

@@ -106,7 +106,10 @@ impl Blocks {
     }
 
     fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
-        let block = BlockIdx(self.free.take(die.0).expect("a die that has a page"));
+        let free = &mut self.free;
+        let cold = self.cold.is_some_and(|cold| cold & 1 << (index % self.streams) != 0);
+        let block = if cold { free.take_for_cold(die.0) } else { free.take(die.0) };
+        let block = BlockIdx(block.expect("a die that has a page"));
         let usable = self.usable(block);
         self.free_blocks -= 1;
         self.free_in[die.0 as usize] -= 1;

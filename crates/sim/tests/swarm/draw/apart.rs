@@ -76,8 +76,12 @@ pub fn chips(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     planes(draw, overrides);
 }
 
-/// What becomes of blocks between two erases, and what is moved because of it.
+/// What becomes of blocks between two erases, and what is moved because of it; which is filled next.
 pub fn history(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if draw.yes(30) {
+        set(overrides, "error_aware_allocation", true);
+        set(overrides, "dynamic_wear_levelling", draw.yes(3));
+    }
     if !draw.yes(50) {
         return;
     }
