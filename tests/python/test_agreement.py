@@ -43,7 +43,7 @@ def test_a_claim_rests_on_a_wider_interval_than_is_shown() -> None:
         found = together(repetitions(means))
         assert found["half_width_ns"] < 4.9
         assert found["converged"] is converged
-        assert claimed(means, 4.0) == pytest.approx(margin * scale, rel=2e-3)
+        assert claimed(means, 4.0, 5.0) == pytest.approx(margin * scale, rel=2e-3)
 
 
 def test_rounds_are_laid_out_for_the_confidence_of_a_claim() -> None:

@@ -15,6 +15,7 @@ from scipy import stats
 from uflip.proof import families as make
 from uflip.proof.economy import CASES, economy
 from uflip.proof.repeated import CASES as REPEATED
+from uflip.proof.repeated import MIXED
 from uflip.proof.trials import DETECTION, LENGTH, UNSEEN, Case, detect, measure
 
 REPEATS = 30
@@ -24,7 +25,8 @@ TABLES = {
     "lengths": {case.name for case in LENGTH},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
-    "repetitions --repeats 100": {case.name for case in REPEATED},
+    "repetitions --repeats 200": {case.name for case in REPEATED} | {MIXED},
+    "alone --repeats 200": {case.name for case in REPEATED if case.hides},
     "ten --repeats 100": {case.name for case in REPEATED if case.hides},
 }
 

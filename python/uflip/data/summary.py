@@ -76,6 +76,8 @@ class Certainty(Together):
 
     allowed_ns: float | None
     expected_ns: float | None
+    supported_ns: float | None
+    degrees: float | None
     surely: bool
     hopeless: bool
 

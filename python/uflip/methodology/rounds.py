@@ -73,11 +73,14 @@ Key = tuple[str, str, str, int]
 class Told(Protocol):
     """What is known of finished runs; `uflip.results.ResultsWriter` is one."""
 
-    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
-        """What the repetitions of an experiment say together.
+    def together(
+        self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
+    ) -> Sequence[Certainty]:
+        """What the repetitions of each experiment, with its sort, say together.
 
-        `mean_ns`, the half width that is `expected_ns` to become narrower and that which is
-        `allowed_ns`, whether it is `surely` known, and whether it is `hopeless`.
+        `mean_ns`, the half widths that are `expected_ns` to become narrower (by its own scatter,
+        and as `supported_ns` by that of all of its sort, with so many `degrees` of freedom) and
+        that which is `allowed_ns`, whether it is `surely` known, and whether it is `hopeless`.
         """
 
     def ios_of(self, run_id: str) -> int:
@@ -178,8 +181,8 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
 
 
 def _slowest_ns(runs: Sequence[PlannedRun], told: Told) -> float | None:
-    ids = [run.id for run in runs if run.micro_benchmark == BASELINE]
-    means = (told.together([run_id], None)["mean_ns"] for run_id in ids)
+    each = [(run.id, [run.id]) for run in runs if run.micro_benchmark == BASELINE]
+    means = (said["mean_ns"] for said in told.together(each, None))
     return max((mean for mean in means if mean is not None), default=None)
 
 
@@ -225,14 +228,11 @@ def _wishes(
     slowest_ns: float | None,
 ) -> list[_Wish]:
     wishes = []
-    for runs in experiments.values():
-        said = told.together([run.id for run in runs], slowest_ns)
-        expected, allowed = said["expected_ns"], said["allowed_ns"]
+    asked = [(" ".join(key[:2]), [run.id for run in runs]) for key, runs in experiments.items()]
+    every = told.together(asked, slowest_ns)
+    for runs, said in zip(experiments.values(), every, strict=True):
         made = len(runs)
-        needed: int | None = made
-        if not (said["surely"] or said["hopeless"] or not expected or not allowed):
-            needed = needed_repetitions(made, expected / allowed)
-        more = max((needed or 0) - made, 0)
+        more = max((needed_by(said, made) or 0) - made, 0)
         spec = once_more(runs[0])
         each = _totals(plan, spec).total_ios
         now = min(more, (GROWTH - 1) * made)
@@ -240,7 +240,25 @@ def _wishes(
     return wishes
 
 
-def needed_repetitions(made: int, excess: float) -> int | None:
+def needed_by(said: Certainty, made: int) -> int | None:
+    """How many repetitions make an experiment known, by its own scatter and that of its peers.
+
+    Returns
+    -------
+    int or None
+        So many as there are if no more are asked for; None if more than `MOST_REPETITIONS`.
+    """
+    expected, allowed = said["expected_ns"], said["allowed_ns"]
+    if said["surely"] or said["hopeless"] or not expected or not allowed:
+        return made
+    own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
+    if own is None or supported is None:
+        return own
+    theirs = needed_repetitions(made, supported / allowed, (said["degrees"] or 0.0) - (made - 1))
+    return None if theirs is None else max(own, theirs)
+
+
+def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | None:
     """How many repetitions narrow an interval enough, by the scatter of those that were made.
 
     Parameters
@@ -250,6 +268,8 @@ def needed_repetitions(made: int, excess: float) -> int | None:
     excess : float
         How many times the half width is what is allowed. If it is not wide, what is doubted is
         something else, which is told from `FEWEST` on.
+    lent : float
+        Degrees of freedom of the scatter that come from others.
 
     Returns
     -------
@@ -263,7 +283,7 @@ def needed_repetitions(made: int, excess: float) -> int | None:
     """
     needed = float(made)
     for _ in range(4):
-        narrower = _student(max(needed, made)) / _student(made)
+        narrower = _student(max(needed, made) + lent) / _student(made + lent)
         needed = made * (excess * min(narrower, 1.0)) ** 2
     if needed > MOST_REPETITIONS:
         return None

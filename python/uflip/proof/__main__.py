@@ -1,6 +1,6 @@
 """`python -m uflip.proof`: all trials, as the tables of docs/reference/method-proof.md.
 
-With 400 repeats, which the page has, it takes some ten minutes on two processors.
+With 400 repeats, which the page has, it takes some twenty minutes on two processors.
 """
 
 import argparse
@@ -10,7 +10,15 @@ from collections.abc import Sequence
 
 from uflip.executors import Processes, using
 from uflip.proof.economy import economy
-from uflip.proof.repeated import CASES, FIRST, MANY_FIRST, Case, Repeated, measure_repeated
+from uflip.proof.repeated import (
+    CASES,
+    FIRST,
+    MANY_FIRST,
+    TOGETHER,
+    Repeated,
+    measure_mixed,
+    measure_repeated,
+)
 from uflip.proof.rivals import RULES
 from uflip.proof.trials import (
     DETECTION,
@@ -69,19 +77,25 @@ def _print_unseen(repeats: int) -> None:
 
 
 def _print_repetitions(repeats: int) -> None:
-    print(f"## Rounds of repetitions, {repeats} experiments a family\n")
-    _print_repeated(CASES, repeats, FIRST)
+    print(f"## Rounds of repetitions, {TOGETHER} experiments a plan, {repeats} a family\n")
+    rows = [measure_repeated(case, repeats) for case in CASES]
+    _print_repeated([*rows, measure_mixed(repeats)])
+
+
+def _print_alone(repeats: int) -> None:
+    print(f"## The same, each experiment alone, {repeats} a family\n")
+    _print_repeated([measure_repeated(case, repeats, FIRST, 1) for case in CASES if case.hides])
 
 
 def _print_ten(repeats: int) -> None:
-    print(f"## Rounds after {MANY_FIRST} repetitions, {repeats} experiments a family\n")
-    _print_repeated([case for case in CASES if case.hides], repeats, MANY_FIRST)
+    print(f"## Alone, after {MANY_FIRST} repetitions, {repeats} experiments a family\n")
+    hiding = [case for case in CASES if case.hides]
+    _print_repeated([measure_repeated(case, repeats, MANY_FIRST, 1) for case in hiding])
 
 
-def _print_repeated(cases: Sequence[Case], repeats: int, first: int) -> None:
+def _print_repeated(rows: Sequence[Repeated]) -> None:
     _head("family", "known", "interval holds the mean", "claims that are false", "runs", "I/Os")
-    for case in cases:
-        row: Repeated = measure_repeated(case, repeats, first)
+    for row in rows:
         shares = (row.known, row.covered, row.false)
         _row(row.case, *map(_percent, shares), f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
 
@@ -119,6 +133,7 @@ TABLES = {
     "unseen": _print_unseen,
     "economy": _print_economy,
     "repetitions": _print_repetitions,
+    "alone": _print_alone,
     "ten": _print_ten,
 }
 

@@ -2,7 +2,8 @@
 
 An experiment is what a plan makes of it: three runs that end by the rule, a quarter beyond their
 shortest length at the latest, then rounds of runs of the shortest length, as many as the interval
-that is known asks for, until it is narrow, or would need more than a plan may have. A run is a
+that is known asks for, until it is narrow, or would need more than a plan may have. A plan has
+twenty of a family, peers of each other (`uflip.results.peers`), or one of each family. A run is a
 stretch of a family, at a level of its own: what the device does at that time and place. Looking
 several times may make an interval look narrow by chance; how often it does is what is counted here.
 
@@ -11,7 +12,7 @@ several times may make an interval look narrow by chance; how often it does is w
 **Simplified** all of a run is at one level.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,19 +20,24 @@ from typing import Any
 import numpy as np
 
 from uflip.analysis import analyse, run_length
-from uflip.data.summary import Said
+from uflip.data.summary import Said, Together
 from uflip.executors import on_all
 from uflip.methodology.lengths import longest
-from uflip.methodology.rounds import GROWTH, needed_repetitions
+from uflip.methodology.rounds import GROWTH, needed_by
 from uflip.proof import families as make
 from uflip.proof.families import Family, Random, Times
 from uflip.results.agreement import AGREEMENT
 from uflip.results.ended import opening_ns
-from uflip.results.said import with_certainty
+from uflip.results.said import each_with_certainty
 
 SHORTEST, FIRST, MOST = 1024, 3, 100
 MANY_FIRST = 10
 """What a user may ask for (`--repetitions`) where three runs hide something."""
+TOGETHER = 20
+"""Experiments of a plan, each a peer of the others."""
+SEED = 26
+"""None of the series that the rules were thought out with has it."""
+MIXED = "one of each, side by side"
 
 Levels = Callable[[Random], Times]
 """Makes the levels of all repetitions (MOST,), with mean 1."""
@@ -130,44 +136,76 @@ class Repeated:
     ios: float
 
 
-def measure_repeated(case: Case, repeats: int, first: int = FIRST) -> Repeated:
-    """Make so many experiments of a family, each of so many runs to begin with."""
-    trials = np.array(on_all(partial(_experiment, CASES.index(case), first), range(repeats)))
+def measure_repeated(
+    case: Case, repeats: int, first: int = FIRST, together: int = TOGETHER
+) -> Repeated:
+    """Make so many experiments of a family, so many a plan, each of so many runs at first."""
+    plans = -(-repeats // together)
+    return _measured(case.name, (CASES.index(case),) * together, plans, first)
+
+
+def measure_mixed(repeats: int) -> Repeated:
+    """Make plans that have an experiment of each family."""
+    return _measured(MIXED, tuple(range(len(CASES))), -(-repeats // len(CASES)), FIRST)
+
+
+def _measured(name: str, places: tuple[int, ...], plans: int, first: int) -> Repeated:
+    every = on_all(partial(_plan, places, first), range(plans))
+    trials = np.array([trial for plan in every for trial in plan])
     known = trials[trials[:, 0] > 0]
+    has_mean = any(CASES[place].has_mean for place in places)
     return Repeated(
-        case.name,
-        len(known) / repeats,
-        float(known[:, 1].mean()) if len(known) and case.has_mean else None,
-        float(known[:, 2].sum()) / repeats,
+        name,
+        len(known) / len(trials),
+        float(known[:, 1].mean()) if len(known) and has_mean else None,
+        float(known[:, 2].sum()) / len(trials),
         float(np.median(trials[:, 3])),
         float(np.median(trials[:, 4])),
     )
 
 
-def _experiment(place: int, first: int, seed: int) -> tuple[float, ...]:
-    """Say of one experiment: known, covered, falsely claimed, repetitions, I/Os."""
-    case, random = CASES[place], np.random.default_rng([place, seed])
-    levels, ios, wanted = case.levels(random), 0, first
-    runs: list[Said] = []
+class _Experiment:
+    """One of a plan: a family, the levels of all its runs, and those that were made."""
+
+    def __init__(self, case: Case, seed: Sequence[int]) -> None:
+        self.case, self.random = case, np.random.default_rng(seed)
+        self.levels, self.runs, self.ios, self.truth = case.levels(self.random), [], 0, 0.0
+
+    levels: Times
+    runs: list[Said]
+
+    def make(self, wanted: int, first: int) -> None:
+        """Make runs until there are so many; the first ones may end by the rule."""
+        while len(self.runs) < wanted:
+            series = self.case.family(self.random, longest(SHORTEST))
+            times, self.truth = series.times * self.levels[len(self.runs)], series.mean
+            run, length = _run(times, is_first=len(self.runs) < first)
+            self.runs.append(run)
+            self.ios += length
+
+    def trial(self, said: Together) -> tuple[float, ...]:
+        """Known, covered, falsely claimed, repetitions, I/Os."""
+        off = abs((said["mean_ns"] or 0.0) - self.truth)
+        covered = off <= (said["half_width_ns"] or 0.0)
+        is_off = not self.case.has_mean or off > AGREEMENT * self.truth
+        known = bool(said["converged"])
+        return (float(known), covered, float(known and is_off), len(self.runs), self.ios)
+
+
+def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...]]:
+    """Say of each experiment of a plan: known, covered, falsely claimed, repetitions, I/Os."""
+    numbered = enumerate(places)
+    every = [_Experiment(CASES[place], [SEED, place, seed, number]) for number, place in numbered]
+    wanted = [first] * len(every)
     while True:
-        while len(runs) < wanted:
-            series = case.family(random, longest(SHORTEST))
-            times, truth = series.times * levels[len(runs)], series.mean
-            run, length = _run(times, is_first=len(runs) < first)
-            runs.append(run)
-            ios += length
-        said = with_certainty(runs, None)
-        expected, allowed = said["expected_ns"], said["allowed_ns"]
-        if said["surely"] or said["hopeless"] or not expected or not allowed:
-            break
-        needed = needed_repetitions(len(runs), expected / allowed)
-        if needed is None or needed <= len(runs):
-            break
-        wanted = min(needed, GROWTH * len(runs))
-    off = abs((said["mean_ns"] or 0.0) - truth)
-    covered = off <= (said["half_width_ns"] or 0.0)
-    false = bool(said["converged"]) and (not case.has_mean or off > AGREEMENT * truth)
-    return (float(said["converged"] or 0), covered, false, len(runs), ios)
+        for one, count in zip(every, wanted, strict=True):
+            one.make(count, first)
+        said = each_with_certainty([""] * len(every), [one.runs for one in every], None)
+        for number, (one, known) in enumerate(zip(every, said, strict=True)):
+            made = len(one.runs)
+            wanted[number] = min(max(needed_by(known, made) or 0, made), GROWTH * made)
+        if all(len(one.runs) == count for one, count in zip(every, wanted, strict=True)):
+            return [one.trial(known) for one, known in zip(every, said, strict=True)]
 
 
 def _run(times: Times, *, is_first: bool) -> tuple[Said, int]:

@@ -15,7 +15,7 @@ enough, of fewer than `MANY` the wider of two, that which follows from those of 
 which follows from how the repetitions scatter, and nothing speaks against it. A single one is what
 it says itself. An interval of 95 % is shown, and a claim rests on one of 98 % (`claimed`): it is
 asked for again and again while rounds go on, and whoever looks five times at a chance of one in
-twenty is wrong more often than that. What three repetitions happen to agree on counts for little.
+twenty is wrong more often than that. It is by the scatter of all experiments of a sort (`peers`).
 What speaks against it: of fewer than `MANY`, whatever speaks against one of them but that it is
 wide. Of more, (1) that their beginnings differ from their ends beyond chance (Welch's way to find a
 start-up, across replications), and (2) that slow I/Os were seen in fewer than ten episodes, in all.
@@ -29,6 +29,7 @@ from math import sqrt
 
 from uflip import _native
 from uflip.data.summary import Said, Together
+from uflip.results.peers import Peers, Scatter, peers_of, supported
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
@@ -62,7 +63,9 @@ def disagreement(means: Sequence[float | None]) -> float | None:
     return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
-def together(repetitions: Sequence[Said], slowest_ns: float | None = None) -> Together:
+def together(
+    repetitions: Sequence[Said], slowest_ns: float | None = None, peers: Peers | None = None
+) -> Together:
     """What the repetitions of an experiment say together.
 
     Parameters
@@ -72,6 +75,9 @@ def together(repetitions: Sequence[Said], slowest_ns: float | None = None) -> To
         `opening_ns` where they are known.
     slowest_ns
         Mean of the slowest baseline of the device, where it is known [ns].
+    peers
+        What other experiments of the same sort say about the scatter of repetitions
+        (`peers_among`).
 
     Returns
     -------
@@ -109,19 +115,37 @@ def together(repetitions: Sequence[Said], slowest_ns: float | None = None) -> To
     return {
         "mean_ns": mean,
         "half_width_ns": round(half_width, 3),
-        "converged": believable and claimed(means, half_width) <= allowed,
+        "converged": believable and claimed(means, half_width, allowed, peers) <= allowed,
     }
 
 
-def claimed(means: Sequence[float], half_width: float) -> float:
+def peers_among(
+    experiments: Sequence[Sequence[Said]], slowest_ns: float | None = None
+) -> Peers | None:
+    """What the experiments of a sort say together about how their repetitions scatter."""
+    every = [[ns for run in runs if (ns := run["mean_ns"]) is not None] for runs in experiments]
+    return peers_of(
+        [
+            Scatter(means, allowed_ns(sum(means) / len(means), slowest_ns))
+            for means in every
+            if means
+        ]
+    )
+
+
+def claimed(
+    means: Sequence[float], half_width: float, allowed: float, peers: Peers | None = None
+) -> float:
     """Half the width that a claim rests on [ns], of repetitions with an interval of 95 %.
 
-    Of few, that which many have of so few, several times Student's: three that lie together by
-    chance are no evidence. Of many, Student's of 98 %, where it is wider. Repetitions of a plan lie
-    too far apart to have anything in common (`uflip.methodology.rounds`).
+    With peers that of 98 % by their scatter and its own, where it is wider. Without, of few, that
+    which many have of so few, several times Student's: three that lie together by chance are no
+    evidence; of many Student's.
     """
     if len(means) < 2:
         return half_width
+    if peers is not None and allowed > 0:
+        return max(half_width, supported(peers, Scatter(means, allowed), CLAIM)[0])
     if len(means) < MANY:
         return max(half_width, stretched(means, CLAIM))
     return max(half_width, student(means, CLAIM))

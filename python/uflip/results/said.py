@@ -9,24 +9,41 @@ from typing import cast
 from uflip import _native
 from uflip.data import summary
 from uflip.data.summary import Certainty, Repetition
-from uflip.results.agreement import CLAIM, MANY, allowed_ns, begin_otherwise, student, together
+from uflip.results.agreement import (
+    CLAIM,
+    MANY,
+    allowed_ns,
+    begin_otherwise,
+    peers_among,
+    student,
+    together,
+)
 from uflip.results.columns import measured
 from uflip.results.ended import repetition
+from uflip.results.peers import Peers, Scatter, supported
+
+Experiments = Sequence[tuple[str, Sequence[str]]]
+"""The sort of each, which its peers have too, and the runs that are its repetitions."""
 
 
-def with_certainty(repetitions: Sequence[summary.Said], slowest_ns: float | None) -> Certainty:
+def with_certainty(
+    repetitions: Sequence[summary.Said], slowest_ns: float | None, peers: Peers | None = None
+) -> Certainty:
     """What repetitions say together, and what the next round is decided by.
 
     Returns
     -------
     dict
         As `together`; `allowed_ns`, the half width that is narrow enough; `expected_ns`, that which
-        more repetitions narrow: with the confidence of a claim, as they scatter so far; `surely`,
+        more repetitions narrow: with the confidence of a claim, as they scatter so far, or where
+        there are peers as it is shown, and `supported_ns` by the scatter of these, with its
+        `degrees` of freedom; `surely`,
         whether it has converged, and few repetitions begin alike; `hopeless`, whether something
         speaks against it that more repetitions do not change.
     """
-    said = together(repetitions, slowest_ns)
-    nothing = {"allowed_ns": None, "expected_ns": None, "surely": False, "hopeless": False}
+    said = together(repetitions, slowest_ns, peers)
+    nothing = dict.fromkeys(("allowed_ns", "expected_ns", "supported_ns", "degrees"))
+    nothing |= {"surely": False, "hopeless": False}
     if said["mean_ns"] is None:
         return cast(Certainty, said | nothing)
     allowed, half_width = allowed_ns(said["mean_ns"], slowest_ns), said["half_width_ns"]
@@ -34,15 +51,37 @@ def with_certainty(repetitions: Sequence[summary.Said], slowest_ns: float | None
     is_doubtful = 1 < len(means) < MANY and not _begin_alike(repetitions)
     is_narrow = half_width is not None and half_width <= allowed
     expected = half_width
+    supported_ns = degrees = None
     if half_width is not None and len(means) > 1:
         expected = max(half_width, student(means, CLAIM))
+        if peers is not None:
+            expected = half_width
+            supported_ns, degrees = supported(peers, Scatter(means, allowed), CLAIM)
     return {
         **said,
         "allowed_ns": allowed,
         "expected_ns": expected,
+        "supported_ns": supported_ns,
+        "degrees": degrees,
         "surely": bool(said["converged"]) and not is_doubtful,
         "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
     }
+
+
+def each_with_certainty(
+    sorts: Sequence[str],
+    experiments: Sequence[Sequence[summary.Said]],
+    slowest_ns: float | None,
+) -> Sequence[Certainty]:
+    """The same of all experiments of a plan; those of one sort are peers."""
+    groups: dict[str, list[Sequence[summary.Said]]] = {}
+    for sort, runs in zip(sorts, experiments, strict=True):
+        groups.setdefault(sort, []).append(runs)
+    peers = {sort: peers_among(group, slowest_ns) for sort, group in groups.items()}
+    return [
+        with_certainty(runs, slowest_ns, peers[sort])
+        for sort, runs in zip(sorts, experiments, strict=True)
+    ]
 
 
 def _begin_alike(repetitions: Sequence[summary.Said]) -> bool:
@@ -67,9 +106,10 @@ class Said:
         self._trace_of = trace_of
         self._runs: dict[str, Repetition] = {}
 
-    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
-        """What repetitions say together, with what decides about the next round."""
-        return with_certainty([self._of(run_id) for run_id in run_ids], slowest_ns)
+    def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
+        """What the repetitions of each experiment say together; those of one sort are peers."""
+        every = [[self._of(run_id) for run_id in run_ids] for _, run_ids in experiments]
+        return each_with_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
         """How many I/Os a run made; 0 where it is not there."""

@@ -22,7 +22,7 @@ from uflip.data.summary import (
     Together,
 )
 from uflip.durability import CACHED
-from uflip.results.agreement import together
+from uflip.results.agreement import peers_among, together
 from uflip.results.characteristics import characteristics
 from uflip.results.consistency import (
     Answer,
@@ -77,8 +77,17 @@ def summary(results: Results) -> Summary:
             benchmarks.setdefault(name, []).append(document)
     means = _baseline_means(baselines)
     slowest_ns = max((ms * 1e6 for ms in means.values() if ms), default=None)
-    for _, document in runs:
-        document["together"] = together(document["repetitions"], slowest_ns)
+    scattered: dict[tuple[str, str], list[Experiment]] = {}
+    for name, document in runs:
+        if name not in (BASELINE, INTERFERENCE):
+            scattered.setdefault((name, document["pattern"]), []).append(document)
+    peers = {
+        sort: peers_among([each["repetitions"] for each in group], slowest_ns)
+        for sort, group in scattered.items()
+    }
+    for name, document in runs:
+        others = None if name in (BASELINE, INTERFERENCE) else peers[name, document["pattern"]]
+        document["together"] = together(document["repetitions"], slowest_ns, others)
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
     told = only_what_repeats(characteristics(means, benchmarks).as_dict(), repeated_to)
     return around(

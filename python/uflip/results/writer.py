@@ -34,7 +34,7 @@ from uflip.results.flash_file import read_log
 from uflip.results.place import made_beside, refuse_existing
 from uflip.results.proof import FolderProof, examine
 from uflip.results.run_files import run_file
-from uflip.results.said import Said
+from uflip.results.said import Experiments, Said
 from uflip.results.store import examiner_of
 from uflip.results.summaries import Keeper, Log
 from uflip.results.warnings import StoredWarning
@@ -186,9 +186,9 @@ class ResultsWriter:
         )
         self._keep()
 
-    def together(self, run_ids: Sequence[str], slowest_ns: float | None) -> Certainty:
-        """What finished repetitions say together, and the half width that is `allowed_ns`."""
-        return self._said.together(run_ids, slowest_ns)
+    def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
+        """What the finished repetitions of each experiment, with its sort, say together."""
+        return self._said.together(experiments, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
         """How many I/Os a finished run made."""
