@@ -138,7 +138,7 @@ ROOMS: dict[str, set[str]] = {
     "ftl": {"collections", "flash", "pool"},
     "config": {"flash", "ftl", "pool", "timeline"},
     "device": {"collections", "config", "flash", "ftl", "timeline"},
-    "open_channel": {"config", "flash"},
+    "open_channel": {"config", "flash", "timeline"},
     "examine": {"config", "open_channel"},
 }
 # Crates whose modules know each other in a circle; none may join them.

@@ -231,11 +231,13 @@ pub enum AddressStatus {
     EraseFailed,
     /// The block was retired before.
     Retired,
+    /// A write that failed: the page is used up, and holds nothing that could be read.
+    ProgramFailed,
 }
 
 impl AddressStatus {
     /// Names, in the order of their numbers.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 9] = [
         "done",
         "out_of_range",
         "partial_page",
@@ -244,6 +246,7 @@ impl AddressStatus {
         "uncorrectable",
         "erase_failed",
         "retired",
+        "program_failed",
     ];
 
     /// Its name.

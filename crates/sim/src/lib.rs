@@ -7,7 +7,8 @@
 //!
 //! The FTL and its policies decide *what* happens to which page; they see no clock and touch no
 //! cell. The NAND checks the rules of flash; the timeline charges dies, channels and the host link.
-//! So the same FTL runs in two gears: timed, and untimed for filling a device at memory speed.
+//! So the same FTL runs in two gears: timed, and untimed for filling a device at memory speed. An open-channel
+//! device has no FTL: its host decides, by the same rules, and is told where it broke one.
 //!
 //! Rooms, each of which knows only those before it:
 //!
@@ -19,7 +20,7 @@
 //! ftl           where every page lives; one file an FTL
 //! config        a device as plain data, checked
 //! device        the block device: host interface, write cache, collection, snapshot
-//! open_channel  the device without an FTL
+//! open_channel  the device without an FTL: vectors of physical addresses, on the same flash and timeline
 //! ```
 
 mod collections;
@@ -43,9 +44,9 @@ pub use examine::profile_faults;
 pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use ftl::{FTLS, ZoneDies, ZonesPart};
-pub use open_channel::{BlockState, FlashBreakdown, OpenChannelDevice, OpenChannelProfile};
+pub use open_channel::{BlockState, OpenChannelDevice, OpenChannelProfile};
 pub use pool::alloc::ALLOCATORS;
 pub use pool::victim::VICTIM_POLICIES;
-pub use timeline::breakdown::SimBreakdown;
+pub use timeline::breakdown::{FlashBreakdown, SimBreakdown};
 pub use timeline::log::{Operation, Operations};
 pub use timeline::{DieQueue, MultiPlane};

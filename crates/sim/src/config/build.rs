@@ -132,6 +132,7 @@ impl Profile {
             cells: part.cells(),
             erase_ns: part.erase_ns,
             transfer_ns: at_rate(part.channel_bytes_per_s),
+            transfer_share: (0, 1),
             program_transfers: units as u16,
             read_transfers: if part.partial_transfer { 1 } else { units as u16 },
             bus_ns: at_rate(part.bus_bytes_per_s),

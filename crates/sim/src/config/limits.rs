@@ -15,7 +15,7 @@ use super::Profile;
 use crate::ftl::segment_bytes;
 
 /// Pages are numbered in 32 bits, and one number means "nowhere".
-pub(super) const PAGES_MAX: u64 = u32::MAX as u64 - 1;
+pub(crate) const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 /// See above.
 pub(crate) const CAPACITY_MAX: u64 = 1 << 53;
 /// What may take so long that the clock still holds many of it [ns]: 18 years.

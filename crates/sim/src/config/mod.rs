@@ -26,7 +26,9 @@ mod zones;
 
 pub use geometry::GeometryPart;
 pub(crate) use host::InterruptsPart;
-pub(crate) use limits::{CAPACITY_MAX, CLOCK_END_NS, PASS_MAX_NS, YEAR_NS, clock_ran_out};
+pub(crate) use limits::{
+    CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_ran_out,
+};
 pub use power_loss::PowerLossPart;
 pub use recovery::RecoveryPart;
 

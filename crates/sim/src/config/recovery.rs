@@ -9,7 +9,7 @@ use crate::flash::geometry::BlockIdx;
 use crate::flash::media::Flash;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
 use crate::flash::replaced::Replaced;
-use crate::flash::wear_out::{WearOut, WearOutOptions, chance};
+use crate::flash::wear_out::{Grain, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 use crate::pool::free::FreeOrder;
 
@@ -78,6 +78,7 @@ impl Profile {
             cycles_before: recovery.cycles_before,
             rated_cycles: laws.rated_cycles,
             pages_of_a_cell: if laws.high_page_factor == 1.0 { 1 } else { self.timing.bits() },
+            grain: Grain::flash_pages(&geometry),
             data_age_ns: (recovery.data_age_s * 1e9) as u64,
             read_retries: recovery.read_retries,
             retry_gain: recovery.retry_gain,

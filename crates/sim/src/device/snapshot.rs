@@ -16,8 +16,8 @@
 //! device gets what the saved one would have given where the code is the same; [`VERSION`] has a fingerprint
 //! of that. Everything is checked before anything is built.
 //!
-//! Schemas: 1, the first that has a number; 2, what FTLs that merge keep for a loss of power; 3, planes
-//! that work together.
+//! Schemas: 1, the first that has a number; 2, what FTLs that merge keep for a loss of power; 3, planes that work
+//! together, and flash and timeline that open-channel devices share.
 //! `tests/data/schema-N.txt` has the types of each.
 
 use std::fs::{File, OpenOptions};

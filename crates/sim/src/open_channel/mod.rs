@@ -1,8 +1,8 @@
 //! A simulated open-channel SSD: NAND, channels and a controller without a translation layer.
 //!
 //! ```text
-//! FlashIo → pages → NAND checks and applies → clocks charge time → Completion with a status an address
-//!           (device)       (media)               (clocks)              (breakdown)
+//! FlashIo → pages → NAND checks and applies → threads, and timeline charges time → Completion with a status an address
+//!           (commands)     (flash)               (threads)  (timeline)              (under_way)
 //! ```
 //!
 //! **Source**: uFLIP-OC (2017) §4–5 (DragonFire Card with the OX controller), and the public sources of
@@ -16,12 +16,13 @@
 //! **Ambiguous**: what the time between two LUNs of a channel is spent on. The paper says "overhead on
 //! the DFC and OX controller"; here it is [`profile::ControllerPart::lun_switch_ns`], fitted.
 
-mod breakdown;
-mod clocks;
+mod commands;
 mod device;
-mod media;
+mod failures;
 mod profile;
+mod threads;
+mod under_way;
+mod wear;
 
-pub use breakdown::FlashBreakdown;
 pub use device::{BlockState, OpenChannelDevice};
 pub use profile::OpenChannelProfile;

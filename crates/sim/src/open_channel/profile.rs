@@ -4,12 +4,14 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN};
 
-use super::clocks::Times;
+use super::failures::FailuresPart;
+use super::threads::ThreadTimes;
 use crate::config::keys::{self, Misfit};
 use crate::config::overrides::{interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
-use crate::config::{CAPACITY_MAX, PASS_MAX_NS, YEAR_NS};
-use crate::flash::reliability::{Reliability, ReliabilityPart};
+use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS};
+use crate::flash::reliability::ReliabilityPart;
+use crate::timeline::Timing;
 
 /// Everything that a simulated open-channel device is made of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -23,6 +25,9 @@ pub struct OpenChannelProfile {
     pub media: MediaPart,
     pub controller: ControllerPart,
     pub reliability: ReliabilityPart,
+    /// What else fails; none: nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailuresPart>,
     pub state: StatePart,
     /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
     #[serde(default, skip_serializing)]
@@ -137,25 +142,28 @@ impl OpenChannelProfile {
         }
     }
 
-    pub(crate) fn times(&self) -> Times {
+    /// How long threads of the controller take.
+    pub(crate) fn threads(&self) -> ThreadTimes {
         let part = &self.controller;
-        Times {
-            read_ns: self.media.read_ns,
+        ThreadTimes {
             submission_ns: part.queue_thread_ns,
             dispatch_ns: part.submission_thread_ns,
             completion_ns: part.media_completion_thread_ns + part.host_completion_thread_ns,
             lun_switch_ns: part.lun_switch_ns,
-            channel_bytes_per_s: part.channel_bytes_per_s,
-            write_back: part.write_back,
         }
     }
 
-    /// The laws of wear for sectors of this device.
-    ///
-    /// # Errors
-    /// Numbers that make no law.
-    pub(crate) fn laws(&self) -> Result<Reliability> {
-        Reliability::new(&self.reliability, self.geometry.sector_bytes)
+    /// How long the channel takes for a sector; a page is rounded down as a whole.
+    pub(crate) fn timing(&self) -> Timing {
+        let rate = self.controller.channel_bytes_per_s;
+        let sector = u64::from(self.geometry.sector_bytes) * 1_000_000_000;
+        Timing {
+            transfer_ns: sector / rate,
+            transfer_share: (sector % rate, rate),
+            // Nothing goes over it.
+            link_bytes_per_s: u64::MAX,
+            ..Timing::default()
+        }
     }
 
     /// Keys whose value alone makes no device.
@@ -202,6 +210,11 @@ impl OpenChannelProfile {
                 .allowed(allowed)
                 .action("simulate fewer or smaller blocks")
         };
+        let written = u128::from(self.geometry.planes * self.geometry.sectors_per_page);
+        let sectors = self.pages() * written;
+        if sectors > u128::from(PAGES_MAX) {
+            return Err(too_large(format!("{sectors} sectors"), format!("at most {PAGES_MAX}")));
+        }
         let bytes = self.pages() * u128::from(self.page_bytes());
         if bytes > u128::from(CAPACITY_MAX) {
             let allowed = format!("at most {CAPACITY_MAX}, which are 8 PiB");

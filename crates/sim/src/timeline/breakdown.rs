@@ -1,16 +1,13 @@
-//! What the response time of one host I/O was spent on, along the path of its last page.
+//! What the response time of one request was spent on, along the path of its last page.
+//!
+//! There is one list of causes. What a device tells its user is a column for each, or for several that are the
+//! same to him: a list of columns makes the type that has them.
 
 use std::num::NonZeroU32;
 
 use uflip_core::Breakdown;
 
-/// One part per cause [ns]; they sum to the response time.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub struct SimBreakdown {
-    parts: [u64; SimBreakdown::COUNT],
-}
-
-/// The causes, in the order of [`SimBreakdown::CAUSES`].
+/// Why time passes, as finely as anybody asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Cause {
     /// The controller's processor takes in the command, and waiting for it; for the interface, where that lets
@@ -20,8 +17,10 @@ pub(crate) enum Cause {
     Link,
     /// Data on the controller's internal bus and in its memory, and waiting for them.
     Bus,
-    /// Another host I/O, or another page of this one, has the die.
+    /// Another host I/O, or another page of this one, has the die: it waits there, reads, or programs.
     DieWait,
+    ReadWait,
+    ProgramWait,
     /// The channel is taken.
     ChannelWait,
     /// This page's data on the channel.
@@ -34,8 +33,9 @@ pub(crate) enum Cause {
     ReadToModify,
     /// The die is reading or programming pages for garbage collection.
     Relocation,
-    /// The die is erasing a block.
+    /// The die is erasing a block: for this very request, or for somebody else.
     Erase,
+    EraseWait,
     /// The die programs the metadata page of a full block.
     Metadata,
     /// No free page: the write waits for the collection of a block to end.
@@ -50,10 +50,16 @@ pub(crate) enum Cause {
     Retry,
     /// The die moves what a block holds because of its reads or its age.
     Scrub,
+    /// The thread of a channel takes the page in, and waiting for it.
+    Dispatch,
+    /// The channel turns from one die to another.
+    DieSwitch,
+    /// The completion finds its way back to the host.
+    Completion,
 }
 
-impl SimBreakdown {
-    const COUNT: usize = 18;
+impl Cause {
+    const COUNT: usize = Cause::Completion as usize + 1;
 }
 
 /// Where the time of a host page is written down.
@@ -75,42 +81,125 @@ impl AccountIdx {
     }
 }
 
-/// Somebody who keeps account of where time goes, or does not care (`()`).
-pub(crate) trait Account {
+/// Somebody who keeps account of where time goes.
+pub(crate) trait Account: Copy + Default {
     fn add(&mut self, cause: Cause, ns: u64);
 }
 
-impl Account for SimBreakdown {
-    #[inline]
-    fn add(&mut self, cause: Cause, ns: u64) {
-        self.parts[cause as usize] += ns;
+/// No column tells it.
+const UNTOLD: u8 = u8::MAX;
+
+/// In which of `columns` each cause is.
+const fn places(columns: &[&[Cause]]) -> [u8; Cause::COUNT] {
+    let mut places = [UNTOLD; Cause::COUNT];
+    let mut column = 0;
+    while column < columns.len() {
+        let mut next = 0;
+        while next < columns[column].len() {
+            places[columns[column][next] as usize] = column as u8;
+            next += 1;
+        }
+        column += 1;
+    }
+    places
+}
+
+/// The breakdown of a kind of device: its columns, and what each of them counts.
+macro_rules! breakdown {
+    ($(#[$doc:meta])* $name:ident { $($column:literal: $($cause:ident)|+,)+ }) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize,
+        )]
+        pub struct $name {
+            parts: [u64; $name::COLUMNS],
+        }
+
+        impl $name {
+            const COLUMNS: usize = [$($column),+].len();
+            const PLACES: [u8; Cause::COUNT] = places(&[$(&[$(Cause::$cause),+]),+]);
+        }
+
+        impl Account for $name {
+            #[inline(always)]
+            fn add(&mut self, cause: Cause, ns: u64) {
+                self.parts[usize::from($name::PLACES[cause as usize])] += ns;
+            }
+        }
+
+        impl Breakdown for $name {
+            const CAUSES: &'static [&'static str] = &[$($column),+];
+
+            #[inline]
+            fn parts(&self) -> &[u64] {
+                &self.parts
+            }
+        }
+    };
+}
+
+breakdown! {
+    /// What the response time of one I/O of a block device was spent on, one part per cause [ns]; they sum to the
+    /// response time.
+    SimBreakdown {
+        "controller_ns": Controller,
+        "link_ns": Link,
+        "bus_ns": Bus,
+        "die_wait_ns": DieWait | ReadWait | ProgramWait,
+        "channel_wait_ns": ChannelWait,
+        "transfer_ns": Transfer,
+        "cell_read_ns": CellRead,
+        "cell_program_ns": CellProgram,
+        "read_to_modify_ns": ReadToModify,
+        "relocation_ns": Relocation,
+        "erase_ns": Erase | EraseWait,
+        "metadata_ns": Metadata,
+        "free_page_wait_ns": FreePage,
+        "cache_wait_ns": CacheWait,
+        "merge_ns": Merge,
+        "mapping_ns": Mapping,
+        "retry_ns": Retry,
+        "scrub_ns": Scrub,
     }
 }
 
-impl Breakdown for SimBreakdown {
-    const CAUSES: &'static [&'static str] = &[
-        "controller_ns",
-        "link_ns",
-        "bus_ns",
-        "die_wait_ns",
-        "channel_wait_ns",
-        "transfer_ns",
-        "cell_read_ns",
-        "cell_program_ns",
-        "read_to_modify_ns",
-        "relocation_ns",
-        "erase_ns",
-        "metadata_ns",
-        "free_page_wait_ns",
-        "cache_wait_ns",
-        "merge_ns",
-        "mapping_ns",
-        "retry_ns",
-        "scrub_ns",
-    ];
+breakdown! {
+    /// What the response time of one command of an open-channel device was spent on, one part per cause [ns]; they
+    /// sum to the response time.
+    FlashBreakdown {
+        "submission_ns": Controller,
+        "dispatch_ns": Dispatch,
+        "channel_wait_ns": ChannelWait,
+        "program_wait_ns": ProgramWait,
+        "erase_wait_ns": EraseWait,
+        "read_wait_ns": ReadWait,
+        "lun_switch_ns": DieSwitch,
+        "cell_read_ns": CellRead,
+        "transfer_ns": Transfer,
+        "retry_ns": Retry,
+        "cell_program_ns": CellProgram,
+        "cell_erase_ns": Erase,
+        "completion_ns": Completion,
+    }
+}
 
-    #[inline]
-    fn parts(&self) -> &[u64] {
-        &self.parts
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever dies and channels do to a request has a column, or is a mistake.
+    #[test]
+    fn a_cause_adds_to_the_column_that_tells_it() {
+        let mut block = SimBreakdown::default();
+        [Cause::DieWait, Cause::ReadWait, Cause::ProgramWait]
+            .into_iter()
+            .for_each(|cause| block.add(cause, 7));
+        let column = |name| SimBreakdown::CAUSES.iter().position(|cause| *cause == name);
+        assert_eq!(block.parts()[column("die_wait_ns").unwrap()], 21);
+        let mut vector = FlashBreakdown::default();
+        [Cause::ReadWait, Cause::ProgramWait, Cause::Erase]
+            .into_iter()
+            .for_each(|cause| vector.add(cause, 5));
+        assert_eq!(vector.parts().iter().filter(|ns| **ns == 5).count(), 3, "each has its own");
     }
 }

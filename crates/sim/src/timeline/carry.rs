@@ -1,18 +1,18 @@
 //! Over a channel: who is there, who goes first, and when it is over.
 
 use super::op::Kind;
-use super::{Lane, MultiPlane, Op, Stage, Timeline, Timing, UNKNOWN};
-use crate::flash::make::Make;
-use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
+use super::{Account, Lane, MultiPlane, Op, Stage, Timeline, Timing, UNKNOWN};
+use crate::flash::make::{Equipped, Make};
+use crate::timeline::breakdown::Cause;
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
     /// `after` longer than the channel.
     #[inline(always)]
-    pub(super) fn announce(&mut self, at: u64, after: u64, mut op: Op<T>) {
+    pub(super) fn announce<M: Make>(&mut self, at: u64, after: u64, mut op: Op<T>) {
         op.stage = Stage::Channel;
         (op.arrived, op.ends) = (at, UNKNOWN);
-        let length = self.timing.transfer_ns * u64::from(op.transfers);
+        let length = self.timing.over_channel::<M, T>(&op);
         let die = &mut self.dies[op.die.0 as usize];
         die.free_at = UNKNOWN;
         let channel = die.channel as usize;
@@ -27,7 +27,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     /// [`Timeline::announce`] of an operation that has arrived, and may not be the next.
     #[inline(never)]
     pub(super) fn take_turn(&mut self, at: u64, op: Op<T>) {
-        self.announce(at, self.after(&op), op);
+        self.announce::<Equipped>(at, self.after(&op), op);
     }
 
     /// Everybody who has arrived at `channel` by `now` is served, in order.
@@ -42,26 +42,31 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline(never)]
     fn serve_due<M: Make>(&mut self, channel: usize, now: u64) {
         while let Some((at, index)) = self.next_served::<M>(channel, now) {
-            let Timeline { ops, channels, accounts, timing, dies, .. } = self;
-            let op = &mut ops[index as usize];
-            op.ends = transfer::<M, T>(&mut channels[channel].lane, at, op, timing, accounts);
-            let (die, mut end) = (op.die, op.ends);
-            if !M::PLAIN && self.planes.is_some() {
-                self.has_channel(index, at, now);
-                continue;
-            }
-            if !M::PLAIN && timing.cache_program && op.is_host_program() {
-                end = dies[die.0 as usize].program(end, op.cell_ns);
-            }
-            if !M::PLAIN && self.watched {
-                let op = &self.ops[index as usize];
-                let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
-                self.write_down(op.die, op.what(), begin, end);
-            }
-            self.hold::<M>(die, end, now);
-            if !M::PLAIN && self.timing.suspend.is_some() {
-                self.programs(index, now);
-            }
+            self.serve_one::<M>(channel, at, index, now);
+        }
+    }
+
+    /// The operation, which has arrived at `channel` at `at`, is served.
+    #[inline(always)]
+    pub(super) fn serve_one<M: Make>(&mut self, channel: usize, at: u64, index: u32, now: u64) {
+        let Timeline { ops, channels, accounts, timing, dies, .. } = self;
+        let op = &mut ops[index as usize];
+        op.ends = transfer::<M, T, A>(&mut channels[channel].lane, at, op, timing, accounts);
+        let (die, mut end) = (op.die, op.ends);
+        if !M::PLAIN && self.planes.is_some() {
+            return self.has_channel(index, at, now);
+        }
+        if !M::PLAIN && timing.cache_program && op.is_host_program() {
+            end = dies[die.0 as usize].program(end, op.cell_ns);
+        }
+        if !M::PLAIN && self.watched {
+            let op = &self.ops[index as usize];
+            let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
+            self.write_down(op.die, op.what(), begin, end);
+        }
+        self.hold::<M>(die, end, now);
+        if !M::PLAIN && self.timing.suspend.is_some() {
+            self.programs(index, now);
         }
     }
 
@@ -123,7 +128,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
     #[inline(never)]
     fn look_again(&mut self, index: u32) {
         let op = &self.ops[index as usize];
-        let length = self.timing.transfer_ns * u64::from(op.transfers);
+        let length = self.timing.over_channel::<Equipped, T>(op);
         let after = self.after(op);
         let lane = self.channels[self.dies[op.die.0 as usize].channel as usize].lane;
         self.calendar.arrive(lane.free_at + length + after, index);
@@ -133,15 +138,16 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 /// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
 /// it, or where the register takes the page for it, when that has.
 #[inline(always)]
-pub(super) fn transfer<M: Make, T>(
+pub(super) fn transfer<M: Make, T, A: Account>(
     channel: &mut Lane,
     at: u64,
     op: &Op<T>,
     timing: &Timing,
-    accounts: &mut [SimBreakdown],
+    accounts: &mut [A],
 ) -> u64 {
-    let length = timing.transfer_ns * u64::from(op.transfers);
-    let sent = channel.take(at, length);
+    let once = timing.transfer::<M>(op.transfers);
+    let again = if M::PLAIN { 0 } else { timing.again(op, once) };
+    let sent = channel.take(at, once + again);
     // The cells of a read came before; those of a page in the register come after.
     let cached = !M::PLAIN && timing.cache_program && op.is_host_program();
     let together = !M::PLAIN && timing.multi_plane != MultiPlane::None;
@@ -149,15 +155,46 @@ pub(super) fn transfer<M: Make, T>(
     let cell_ns = if later { 0 } else { op.cell_ns };
     if op.account.is_some() {
         charge(accounts, op, Cause::ChannelWait, sent - at);
-        charge(accounts, op, Cause::Transfer, length);
+        charge(accounts, op, Cause::Transfer, once);
         charge(accounts, op, Cause::CellProgram, cell_ns);
+        if !M::PLAIN && again > 0 {
+            charge(accounts, op, Cause::Retry, again);
+        }
     }
-    sent + length + cell_ns
+    sent + once + again + cell_ns
 }
 
 #[inline(always)]
-pub(super) fn charge<T>(accounts: &mut [SimBreakdown], op: &Op<T>, cause: Cause, ns: u64) {
+pub(super) fn charge<T, A: Account>(accounts: &mut [A], op: &Op<T>, cause: Cause, ns: u64) {
     if let Some(account) = op.account {
         accounts[account.index()].add(op.lump.unwrap_or(cause), ns);
+    }
+}
+
+impl Timing {
+    /// So many pages over a channel.
+    #[inline(always)]
+    pub(super) fn transfer<M: Make>(&self, pages: u16) -> u64 {
+        let whole = self.transfer_ns * u64::from(pages);
+        if M::PLAIN || self.transfer_share.0 == 0 { whole } else { whole + self.share(pages) }
+    }
+
+    /// What that takes beyond whole nanoseconds a page.
+    fn share(&self, pages: u16) -> u64 {
+        let (numerator, denominator) = self.transfer_share;
+        (u128::from(numerator) * u128::from(pages) / u128::from(denominator)) as u64
+    }
+
+    /// How much longer the channel has the operation, whose page takes it so long once, since that is read again.
+    #[inline(always)]
+    fn again<T>(&self, op: &Op<T>, once: u64) -> u64 {
+        if op.again == 0 { 0 } else { u64::from(op.again) * (op.cell_ns + once) }
+    }
+
+    /// How long the channel has the operation.
+    #[inline(always)]
+    fn over_channel<M: Make, T>(&self, op: &Op<T>) -> u64 {
+        let once = self.transfer::<M>(op.transfers);
+        if M::PLAIN { once } else { once + self.again(op, once) }
     }
 }

@@ -47,6 +47,12 @@ impl Channel {
         Some(first)
     }
 
+    /// The operation that will arrive and is `it`, taken out, and when it will.
+    pub(super) fn take_out(&mut self, it: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
+        let place = self.announced.iter().position(|(_, index)| it(*index))?;
+        Some(self.announced.remove(place))
+    }
+
     /// [`Channel::take`] where operations of a plan have turns, told by `turn`: which plan, and the place
     /// in it. Certain is only what began before `now`: at that moment others may still arrive.
     #[inline]

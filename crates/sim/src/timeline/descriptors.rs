@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::op::Kind;
-use super::{Op, Stage, Timeline};
+use super::{Account, Op, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
@@ -124,7 +124,7 @@ impl<T> Descriptors<T> {
     }
 }
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn descriptors(&mut self) -> &mut Descriptors<T> {
         self.descriptors.as_deref_mut().expect("there are rings")
     }

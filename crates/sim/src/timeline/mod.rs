@@ -37,6 +37,7 @@ mod carry;
 pub(crate) mod cells;
 mod channel;
 mod descriptors;
+mod holding;
 pub(crate) mod log;
 mod op;
 mod operation;
@@ -58,7 +59,7 @@ use crate::flash::contents::Contents;
 use crate::flash::geometry::{DieIdx, Geometry};
 use crate::flash::make::{Equipped, Make};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
-use crate::timeline::breakdown::SimBreakdown;
+use crate::timeline::breakdown::{Account, SimBreakdown};
 use calendar::{Calendar, What};
 use cells::Cells;
 use channel::Channel;
@@ -79,8 +80,10 @@ pub(crate) use suspend::Suspend;
 pub(crate) struct Timing {
     pub(crate) cells: Cells,
     pub(crate) erase_ns: u64,
-    /// One page, as the map counts them, over a channel.
+    /// One page, as the map counts them, over a channel; and, where several of them are to take what they take
+    /// to the nanosecond, which share of one is missing there: so many of so many.
     pub(crate) transfer_ns: u64,
+    pub(crate) transfer_share: (u64, u64),
     /// So many of them make a flash page, and so many are sent of one that is read.
     pub(crate) program_transfers: u16,
     pub(crate) read_transfers: u16,
@@ -123,9 +126,9 @@ pub(crate) struct Timing {
 }
 
 /// All clocks of a device, and what is going to happen. `T` is what its user wants to be
-/// told, which fits in 62 bits.
+/// told, which fits in 62 bits; `A` is what it tells of where time went.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Timeline<T> {
+pub(crate) struct Timeline<T, A = SimBreakdown> {
     geometry: Geometry,
     pub(crate) timing: Timing,
     /// One page, and how long it is on the host link: worked out once.
@@ -155,11 +158,11 @@ pub(crate) struct Timeline<T> {
     /// Whether there is either of these.
     watched: bool,
     /// What the time of every host page under way was spent on.
-    pub(crate) accounts: Vec<SimBreakdown>,
+    pub(crate) accounts: Vec<A>,
 }
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
-    pub(crate) fn new(geometry: Geometry, timing: Timing) -> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
+    pub(crate) fn new(geometry: Geometry, timing: Timing) -> Timeline<T, A> {
         let shape = geometry.shape();
         let page_bytes = u64::from(shape.page_bytes);
         Timeline {

@@ -35,6 +35,16 @@ pub(crate) enum Purpose {
 
 impl Purpose {
     /// What somebody else's wait for it is charged to.
+    pub(crate) fn wait(self) -> Cause {
+        match self {
+            Purpose::HostRead => Cause::ReadWait,
+            Purpose::HostWrite => Cause::ProgramWait,
+            Purpose::Erase => Cause::EraseWait,
+            _ => self.cause(),
+        }
+    }
+
+    /// What its own time is charged to, where cells or a channel do not tell.
     pub(crate) fn cause(self) -> Cause {
         match self {
             Purpose::HostRead | Purpose::HostWrite => Cause::DieWait,
@@ -91,6 +101,8 @@ pub(crate) struct Op<T> {
     pub(crate) cell_ns: u64,
     /// Pages that go over the channel.
     pub(crate) transfers: u16,
+    /// So often it is read and sent again, while it has its die and its channel.
+    pub(crate) again: u16,
     pub(crate) account: Option<AccountIdx>,
     /// It is of a plan, which its token names in the upper half, and its place in that in the lower: at a
     /// channel the first of a plan goes first.
@@ -163,6 +175,7 @@ impl<T: Copy> Op<T> {
             die,
             cell_ns,
             transfers: 1,
+            again: 0,
             account: None,
             in_turn: false,
             lump: None,

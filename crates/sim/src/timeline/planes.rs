@@ -26,7 +26,7 @@
 use std::num::NonZeroU32;
 
 use super::op::Kind;
-use super::{DieQueue, Op, Timeline};
+use super::{Account, DieQueue, Op, Timeline};
 use crate::flash::geometry::{DieIdx, Place, Ppn};
 use crate::flash::make::Equipped;
 use crate::timeline::breakdown::Cause;
@@ -92,7 +92,7 @@ impl<T> Op<T> {
     }
 }
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn together(&mut self, die: DieIdx) -> &mut Together<T> {
         let planes = self.planes.as_mut().expect("planes work together");
         &mut planes.dies[die.0 as usize]
@@ -148,7 +148,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                 let together = self.together(die);
                 together.all.push(op);
                 together.to_send += 1;
-                return self.announce(at, 0, op);
+                return self.announce::<Equipped>(at, 0, op);
             }
         }
         self.wait::<Equipped>(at, op);
@@ -188,7 +188,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                     if reads {
                         self.charge(op, Cause::CellRead, op.cell_ns);
                     }
-                    self.announce(if reads { at + op.cell_ns } else { at }, 0, *op);
+                    self.announce::<Equipped>(if reads { at + op.cell_ns } else { at }, 0, *op);
                 }
             }
         }

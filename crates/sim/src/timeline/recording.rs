@@ -3,11 +3,11 @@
 use super::log::{Log, Operations, Times, Work};
 use super::op::{Kind, Noted};
 use super::rings::UNKNOWN;
-use super::{AccountIdx, Timeline};
+use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
 use crate::flash::geometry::DieIdx;
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Write down every operation from now on. `work_of` tells of a token for whom it is.
     pub(crate) fn begin_log(&mut self, work_of: fn(u64) -> Work) {
         let waiting =

@@ -51,6 +51,9 @@ impl DieQueue {
 /// The time of an end that is not known yet.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
+/// So many are kept before those that are over are looked for.
+const MANY: usize = 16;
+
 /// A die: what it does, and who waits for it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Die<T> {
@@ -97,6 +100,8 @@ impl<T> Die<T> {
     pub(super) fn passes_on(&mut self, now: u64) {
         if self.before.last().is_none_or(|(until, _)| *until <= now) {
             self.before.clear();
+        } else if self.before.len() >= MANY {
+            self.before.retain(|(until, _)| *until > now);
         }
         self.before.push((self.free_at, self.purpose));
     }

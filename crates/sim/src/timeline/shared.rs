@@ -1,7 +1,7 @@
 //! What all dies share, and what carries one thing at a time: the processor, the link, and the like.
 
-use super::{AccountIdx, Op, Timeline, Timing};
-use crate::timeline::breakdown::{Account as _, Cause};
+use super::{Account, AccountIdx, Op, Timeline, Timing};
+use crate::timeline::breakdown::Cause;
 
 /// Something that carries one thing at a time, first come, first served.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -19,7 +19,7 @@ impl Lane {
     }
 }
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// The processor is asked at `at` for `length`, and what it did takes effect `latency` later; returns when.
     #[inline]
     pub(crate) fn process(&mut self, at: u64, length: u64, latency: u64) -> u64 {

@@ -19,7 +19,7 @@
 //! as soon as its cells begin.
 
 use super::op::Kind;
-use super::{Op, Purpose, Stage, Timeline};
+use super::{Account, Op, Purpose, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
 use crate::flash::make::Equipped;
 
@@ -53,7 +53,7 @@ pub(super) struct Running {
     suspended: u32,
 }
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// `op`, which needs the channel no more, has its die from `begin` to `end`, if nobody suspends it.
     #[inline(never)]
     pub(super) fn occupy(&mut self, begin: u64, end: u64, now: u64, op: Op<T>) {

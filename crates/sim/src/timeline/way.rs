@@ -5,12 +5,12 @@ use std::num::NonZeroU32;
 use super::carry::{charge, transfer};
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
-use super::{DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
+use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
 use crate::flash::geometry::DieIdx;
 use crate::flash::make::{Equipped, Make};
 use crate::timeline::breakdown::Cause;
 
-impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
+impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// The operation arrives at `at` where its stage says.
     #[inline]
     pub(super) fn begin_when(&mut self, at: u64, now: u64, op: Op<T>) {
@@ -145,12 +145,12 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
 
     /// The operation waits from `at` on for those before it: charge it for what is known of that;
     /// returns from when on it is not.
-    fn charge_known(&mut self, at: u64, op: &Op<T>) -> u64 {
+    pub(super) fn charge_known(&mut self, at: u64, op: &Op<T>) -> u64 {
         let Timeline { dies, accounts, .. } = self;
         let mut since = at;
         for (until, holder) in dies[op.die.0 as usize].known() {
             if until > since {
-                charge(accounts, op, holder.cause(), until - since);
+                charge(accounts, op, holder.wait(), until - since);
                 since = until;
             }
         }
@@ -189,7 +189,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         if state.accounted > 0 {
             for op in &state.ring {
                 let waited = at - op.arrived.max(state.held_since);
-                charge(accounts, op, state.purpose.cause(), waited);
+                charge(accounts, op, state.purpose.wait(), waited);
             }
         }
         state.passes_on(now);
@@ -225,10 +225,10 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
         let end = match op.kind {
             Kind::Read => {
                 self.charge(&op, Cause::CellRead, op.cell_ns);
-                return self.announce(at + op.cell_ns, 0, op);
+                return self.announce::<M>(at + op.cell_ns, 0, op);
             }
-            Kind::Program if at > now && cached => return self.announce(at, 0, op),
-            Kind::Program if at > now => return self.announce(at, op.cell_ns, op),
+            Kind::Program if at > now && cached => return self.announce::<M>(at, 0, op),
+            Kind::Program if at > now => return self.announce::<M>(at, op.cell_ns, op),
             Kind::Program => {
                 let channel = state.channel as usize;
                 self.serve::<M>(channel, at);
@@ -240,7 +240,7 @@ impl<T: Copy + From<u64> + Into<u64>> Timeline<T> {
                     return self.take_turn(at, op);
                 }
                 let Timeline { channels, accounts, timing, .. } = self;
-                transfer::<M, T>(&mut channels[channel].lane, at, &op, timing, accounts)
+                transfer::<M, T, A>(&mut channels[channel].lane, at, &op, timing, accounts)
             }
             Kind::Inside => {
                 self.charge(&op, op.purpose.cause(), op.cell_ns);

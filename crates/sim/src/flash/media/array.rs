@@ -162,7 +162,7 @@ impl Flash {
     }
 
     #[inline(never)]
-    fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
+    pub(super) fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
         let to = self.geometry.place_in(block, page);
         let erases = self.nand.erases(to.block);
         let Some(wear_out) = &mut self.wear_out else { return true };

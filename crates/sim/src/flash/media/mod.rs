@@ -5,6 +5,7 @@
 mod array;
 mod planned;
 mod scrub;
+mod vector;
 mod worn;
 
 pub(crate) use array::Flash;

@@ -1,7 +1,10 @@
 //! The rules of NAND flash, checked at every operation: erase before program, pages of a block in
-//! order, no read of a page that was not programmed, and no use of what is bad or retired. A broken
-//! rule is a fault of the FTL, so it is a panic with the state printed, never an error that could be
-//! overlooked.
+//! order, no read of a page that was not programmed, and no use of what is bad or retired.
+//!
+//! A broken rule is a value ([`Violation`]) for whoever lets a host place data itself (`try_program`,
+//! `check_read`, `check_erase`): it is the host's mistake, and nothing has happened. Under an FTL it is a fault of
+//! the FTL, so there (`program`, `read`, `erase`) it is a panic with the state printed, never an error that could
+//! be overlooked.
 //!
 //! Where pages go in order and none is retired, one number a block says it all: the page that may be
 //! programmed next. One comparison checks a program, one a read; everything else is out of the way.
@@ -19,6 +22,17 @@ pub enum PageOrder {
     Any,
 }
 
+/// A rule that was broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Violation {
+    /// A program that is not of the next page of its block, or of a page that is not erased.
+    OutOfOrder,
+    /// A read of a page that was not programmed.
+    Unwritten,
+    /// Use of what is bad or retired.
+    Retired,
+}
+
 /// The state of all blocks.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Nand {
@@ -33,7 +47,7 @@ pub(crate) struct Nand {
     programmed: Vec<u64>,
     /// Per block: how often it was erased.
     erase_count: Vec<u32>,
-    /// Bad or retired: pages, one bit each, and whole blocks. Empty while there is none.
+    /// Bad or retired: pages, one bit each, and whole blocks. Each empty while there is none.
     retired: Vec<u64>,
     bad: Vec<bool>,
 }
@@ -68,6 +82,9 @@ impl Nand {
     /// `page`, which is erased, is not to be used any more.
     pub(crate) fn retire_page(&mut self, page: Place) {
         self.begin_retiring();
+        if self.retired.is_empty() {
+            self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
+        }
         let (word, bit) = Nand::bit(page);
         self.retired[word] |= bit;
     }
@@ -75,21 +92,21 @@ impl Nand {
     fn begin_retiring(&mut self) {
         self.irregular = true;
         if self.bad.is_empty() {
-            self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
             self.bad = vec![false; self.geometry.blocks() as usize];
         }
     }
 
     fn is_retired(&self, page: Place) -> bool {
         let (word, bit) = Nand::bit(page);
-        self.bad[page.block.0 as usize] || self.retired[word] & bit != 0
+        self.bad[page.block.0 as usize]
+            || self.retired.get(word).is_some_and(|word| word & bit != 0)
     }
 
     /// What is bad or retired stays out.
-    fn check_usable(&self, page: Place) {
-        if !self.bad.is_empty() && self.is_retired(page) {
-            broken_retirement(page);
-        }
+    #[inline]
+    fn check_usable(&self, page: Place) -> Result<(), Violation> {
+        let retired = !self.bad.is_empty() && self.is_retired(page);
+        if retired { Err(Violation::Retired) } else { Ok(()) }
     }
 
     /// The word and the bit of `place`, where pages are programmed in any order.
@@ -112,23 +129,43 @@ impl Nand {
     #[inline(never)]
     fn program_irregular(&mut self, page: Ppn, block: BlockIdx) {
         let to = self.geometry.place_in(block, page);
-        self.check_usable(to);
+        if let Err(violation) = self.try_program(to, 1) {
+            self.broken(violation, to);
+        }
+    }
+
+    /// Program `to` and the pages that follow, `pages` in all, where that is within the rules. It is one
+    /// page where they may be programmed in any order.
+    #[inline]
+    pub(crate) fn try_program(&mut self, to: Place, pages: u32) -> Result<(), Violation> {
+        let next = self.next[to.block.0 as usize];
+        if self.irregular || to.page.0 != next {
+            return self.try_irregular(to, pages);
+        }
+        self.next[to.block.0 as usize] = next + pages;
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn try_irregular(&mut self, to: Place, pages: u32) -> Result<(), Violation> {
+        self.check_usable(to)?;
         if !self.programmed.is_empty() {
             let (word, bit) = Nand::bit(to);
             if self.programmed[word] & bit != 0 {
-                self.broken_program(to);
+                return Err(Violation::OutOfOrder);
             }
             self.programmed[word] |= bit;
-            return;
+            return Ok(());
         }
         // Retired pages may be left out, and no others.
         let next = self.next[to.block.0 as usize];
         let left_out =
             |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(page), ..to });
         if to.page.0 < next || !(next..to.page.0).all(left_out) {
-            self.broken_program(to);
+            return Err(Violation::OutOfOrder);
         }
-        self.next[to.block.0 as usize] = to.page.0 + 1;
+        self.next[to.block.0 as usize] = to.page.0 + pages;
+        Ok(())
     }
 
     #[inline]
@@ -141,16 +178,22 @@ impl Nand {
     #[inline(never)]
     fn read_irregular(&self, page: Ppn, block: BlockIdx) {
         let from = self.geometry.place_in(block, page);
-        self.check_usable(from);
+        if let Err(violation) = self.check_read(from) {
+            self.broken(violation, from);
+        }
+    }
+
+    /// Whether `from` may be read.
+    #[inline]
+    pub(crate) fn check_read(&self, from: Place) -> Result<(), Violation> {
+        self.check_usable(from)?;
         let programmed = if self.programmed.is_empty() {
             from.page.0 < self.next[from.block.0 as usize]
         } else {
             let (word, bit) = Nand::bit(from);
             self.programmed[word] & bit != 0
         };
-        if !programmed {
-            self.broken_read(from);
-        }
+        if programmed { Ok(()) } else { Err(Violation::Unwritten) }
     }
 
     /// Whether pages go in order and none is retired: then what holds for the last page of a block that
@@ -172,24 +215,25 @@ impl Nand {
         let missing = pages & !bits::word(&self.programmed, source, length);
         if missing != 0 {
             let page = Ppn(from.page.0 + missing.trailing_zeros());
-            self.broken_read(Place { page, ..from });
+            self.broken(Violation::Unwritten, Place { page, ..from });
         }
         let taken = pages & bits::word(&self.programmed, target, length);
         if taken != 0 {
             let page = Ppn(to.page.0 + taken.trailing_zeros());
-            self.broken_program(Place { page, ..to });
+            self.broken(Violation::OutOfOrder, Place { page, ..to });
         }
         bits::insert_word(&mut self.programmed, target, pages);
     }
 
+    /// An FTL broke a rule.
     #[cold]
-    fn broken_program(&self, to: Place) -> ! {
-        panic!("program out of order or on an unerased page: {to:?} is {}", self.state(to))
-    }
-
-    #[cold]
-    fn broken_read(&self, from: Place) -> ! {
-        panic!("read of an unwritten page: {from:?} is {}", self.state(from))
+    fn broken(&self, violation: Violation, place: Place) -> ! {
+        let what = match violation {
+            Violation::OutOfOrder => "program out of order or on an unerased page",
+            Violation::Unwritten => "read of an unwritten page",
+            Violation::Retired => "use of a bad or retired page",
+        };
+        panic!("{what}: {place:?} is {}", self.state(place))
     }
 
     /// `place` and its block, for whoever must find out what went wrong.
@@ -203,9 +247,16 @@ impl Nand {
         format!("page {} of its block, {next}, erased {erases} times", place.page.0 - first)
     }
 
+    /// Whether `block` may be erased.
+    #[inline]
+    pub(crate) fn check_erase(&self, block: BlockIdx) -> Result<(), Violation> {
+        let bad = !self.bad.is_empty() && self.bad[block.0 as usize];
+        if bad { Err(Violation::Retired) } else { Ok(()) }
+    }
+
     #[inline]
     pub(crate) fn erase(&mut self, block: BlockIdx) {
-        if !self.bad.is_empty() && self.bad[block.0 as usize] {
+        if self.check_erase(block).is_err() {
             broken_erase(block);
         }
         self.next[block.0 as usize] = self.geometry.first_page(block).0;
@@ -243,6 +294,11 @@ impl Nand {
         self.erase_count[block.0 as usize]
     }
 
+    /// The page of `block` that may be programmed next, where they are programmed in order.
+    pub(crate) fn next_page(&self, block: BlockIdx) -> u32 {
+        self.next[block.0 as usize] - self.geometry.first_page(block).0
+    }
+
     /// Whether nothing is programmed in `block`, which may be used.
     pub(crate) fn is_erased(&self, block: BlockIdx) -> bool {
         let first = self.geometry.first_page(block).0;
@@ -272,12 +328,6 @@ impl Nand {
         let sum: u64 = self.erase_count.iter().map(|count| u64::from(*count)).sum();
         (least, sum as f64 / self.erase_count.len().max(1) as f64, most)
     }
-}
-
-#[cold]
-#[inline(never)]
-fn broken_retirement(page: Place) -> ! {
-    panic!("use of a bad or retired page: {page:?}")
 }
 
 #[cold]

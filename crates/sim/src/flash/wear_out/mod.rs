@@ -22,14 +22,16 @@
 
 mod history;
 mod scrub;
+mod vector;
 
 use serde::{Deserialize, Serialize};
 use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::reliability::{Rber, Reliability};
 pub(crate) use history::{BEFORE, History};
 pub(crate) use scrub::ScrubLimits;
+pub(crate) use vector::Reading;
 
 /// What a device is made of, as far as it wears out.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,7 @@ pub(crate) struct WearOutOptions {
     pub(crate) rated_cycles: u32,
     /// Where so many pages share cells, the last of them is the worst; 1: all pages are alike.
     pub(crate) pages_of_a_cell: u32,
+    pub(crate) grain: Grain,
     pub(crate) data_age_ns: u64,
     pub(crate) read_retries: u32,
     pub(crate) retry_gain: f64,
@@ -48,6 +51,28 @@ pub(crate) struct WearOutOptions {
     pub(crate) erase_failures: f64,
     /// A page with more errors is worn.
     pub(crate) retire_rber: f64,
+}
+
+/// How many neighbours, counted as a geometry counts pages, have something in common.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Grain {
+    /// So many are as good as each other: a page of a plane.
+    pub(crate) quality: u32,
+    /// So many are read and decoded together: either all of them fail, or none.
+    pub(crate) read: u32,
+}
+
+impl Grain {
+    /// Flash pages, each of which is read as a whole.
+    pub(crate) fn flash_pages(geometry: &Geometry) -> Grain {
+        Grain { quality: geometry.units(), read: geometry.units() }
+    }
+}
+
+/// Which one of those that `many` pages make `page` is in.
+#[inline]
+fn group(page: Ppn, many: u32) -> u32 {
+    if many == 1 { page.0 } else { page.0 / many }
 }
 
 /// The laws of wear, applied to the places of one device.
@@ -59,6 +84,7 @@ pub(crate) struct WearOut {
     cycles_before: u32,
     rated_cycles: u32,
     pages_of_a_cell: u32,
+    grain: Grain,
     data_age_ns: u64,
     age: Rber,
     /// Of every block, where that matters.
@@ -101,6 +127,7 @@ impl WearOut {
             cycles_before: options.cycles_before,
             rated_cycles: options.rated_cycles,
             pages_of_a_cell: options.pages_of_a_cell,
+            grain: options.grain,
             read_retries: options.read_retries,
             gain: Rber::of(options.retry_gain),
             program_failures: chance(options.program_failures),
@@ -129,8 +156,13 @@ impl WearOut {
     }
 
     fn judge(&self, from: Place, erases: u32, clock: u64) -> ReadOutcome {
-        let mut rate = self.rate(from, erases) + self.since_erased(from.block, clock);
-        let drawn = lot(self.seed, Lot::Read, self.geometry.flash_page(from.page), erases);
+        let rate = self.rate(from, erases) + self.since_erased(from.block, clock);
+        self.outcome(from.page, erases, rate)
+    }
+
+    /// How a read of `page` goes whose errors are so many at first.
+    fn outcome(&self, page: Ppn, erases: u32, mut rate: Rber) -> ReadOutcome {
+        let drawn = lot(self.seed, Lot::Read, group(page, self.grain.read), erases);
         for retries in 0..=self.read_retries {
             if drawn >= self.laws.failing_below(rate) {
                 return ReadOutcome { retries, corrected: true };
@@ -204,12 +236,15 @@ impl WearOut {
 
     /// RBER of `page` when it is read at once.
     fn rate(&self, page: Place, erases: u32) -> Rber {
+        self.laws.wear(self.cycles_before.saturating_add(erases)) + self.quality(page)
+    }
+
+    /// What makes `page` better or worse than others.
+    fn quality(&self, page: Place) -> Rber {
         let shared = self.pages_of_a_cell;
         let high = shared > 1 && self.geometry.flash_page_in_block(page) % shared == shared - 1;
-        let quality = self
-            .laws
-            .page(lot(self.seed, Lot::Quality, self.geometry.flash_page(page.page), 0), high);
-        self.laws.wear(self.cycles_before.saturating_add(erases)) + quality
+        let number = group(page.page, self.grain.quality);
+        self.laws.page(lot(self.seed, Lot::Quality, number, 0), high)
     }
 
     /// A chance that is what it is at the rated erases, and grows in proportion to them.

@@ -43,6 +43,7 @@ fn options() -> WearOutOptions {
         cycles_before: 1000,
         rated_cycles: 1000,
         pages_of_a_cell: 1,
+        grain: Grain::flash_pages(&geometry()),
         data_age_ns: 0,
         read_retries: 0,
         retry_gain: 1.0,

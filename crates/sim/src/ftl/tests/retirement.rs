@@ -4,7 +4,7 @@
 use super::*;
 use crate::flash::geometry::BlockIdx;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
-use crate::flash::wear_out::{WearOut, WearOutOptions, chance};
+use crate::flash::wear_out::{Grain, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 
 /// How quickly it ends.
@@ -52,6 +52,7 @@ pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx
         cycles_before: 0,
         rated_cycles: 20,
         pages_of_a_cell: 2,
+        grain: Grain::flash_pages(&geometry),
         data_age_ns: 0,
         read_retries: 3,
         retry_gain: 0.7,

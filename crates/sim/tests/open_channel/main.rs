@@ -1,6 +1,10 @@
 //! The simulated open-channel SSD against the rules of NAND flash written down a second time, and
 //! against the contract of the `Device` trait: random geometries, random vectors, one printed seed.
 
+mod failing;
+mod one_at_a_time;
+mod queues;
+
 use proptest::prelude::*;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{
@@ -8,7 +12,7 @@ use uflip_core::{
 };
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
 
-const DFC: &str = include_str!("../../../python/uflip/profiles/dfc.toml");
+const DFC: &str = include_str!("../../../../python/uflip/profiles/dfc.toml");
 
 fn device(overrides: &str) -> OpenChannelDevice {
     let profile = OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap();
@@ -297,7 +301,7 @@ fn a_profile_says_what_is_wrong_with_it() {
     assert!(wrong(r#"{"channels": 0}"#).contains("1 to 256"));
     assert!(wrong(r#"{"wear_law": "linear"}"#).contains("power, exponential"));
     assert!(wrong(r#"{"spare_factor": 0.1}"#).contains("Unknown key of a profile"));
-    let block = include_str!("../../../python/uflip/profiles/demo.toml");
+    let block = include_str!("../../../../python/uflip/profiles/demo.toml");
     let error = OpenChannelProfile::parse(block, "demo.toml", "{}").unwrap_err().to_string();
     assert!(error.contains("block device"), "{error}");
     let error = uflip_sim::Profile::parse(DFC, "dfc.toml", "{}").unwrap_err().to_string();

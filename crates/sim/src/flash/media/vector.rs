@@ -1,0 +1,64 @@
+//! What a host asks for that places data itself: a broken rule is its mistake, and a value.
+//!
+//! It programs and erases flash pages as a whole, and reads sectors of them; a sector is what a [`Geometry`]
+//! counts as a page.
+//!
+//! [`Geometry`]: crate::flash::geometry::Geometry
+
+use super::{CollectMedia as _, Flash};
+use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::nand::Violation;
+use crate::flash::wear_out::{ReadOutcome, Reading};
+
+impl Flash {
+    /// Program the flash page that begins at `to`; false where that fails: it then holds nothing.
+    #[inline]
+    pub(crate) fn try_program(&mut self, to: Place) -> Result<bool, Violation> {
+        self.nand.try_program(to, self.geometry.units())?;
+        Ok(self.wear_out.is_none() || self.judge_program(to.page, to.block))
+    }
+
+    /// Erase `block`; false where that fails: it is retired then.
+    pub(crate) fn try_erase(&mut self, block: BlockIdx) -> Result<bool, Violation> {
+        self.nand.check_erase(block)?;
+        self.counters.blocks_erased += 1;
+        let erases = self.nand.erases(block);
+        if let Some(wear_out) = &mut self.wear_out {
+            if wear_out.erase_fails(block, erases) {
+                self.counters.erase_failures += 1;
+                self.retire_block(block);
+                return Ok(false);
+            }
+            wear_out.erased(block);
+        }
+        self.nand.erase(block);
+        Ok(true)
+    }
+
+    /// Begin to read a flash page, of which `from` is a sector; `None` where nothing of it can fail.
+    #[inline]
+    pub(crate) fn try_read(&self, from: Place) -> Result<Option<Reading>, Violation> {
+        self.nand.check_read(from)?;
+        let erases = self.nand.erases(from.block);
+        let wear_out = self.wear_out.as_ref();
+        Ok(wear_out.and_then(|wear_out| wear_out.reading(from.block, erases, self.clock)))
+    }
+
+    /// How the read of the sector at `from` goes.
+    pub(crate) fn read_sector(&mut self, from: Place, reading: Reading) -> ReadOutcome {
+        let Some(wear_out) = &self.wear_out else {
+            return ReadOutcome { retries: 0, corrected: true };
+        };
+        let outcome = wear_out.read_sector(from, reading);
+        self.counters.uncorrectable_reads += u64::from(!outcome.corrected);
+        outcome
+    }
+
+    /// So many pages of `block` were read.
+    #[inline]
+    pub(crate) fn was_read(&mut self, block: BlockIdx, pages: u32) {
+        if let Some(wear_out) = &mut self.wear_out {
+            wear_out.was_read(block, pages);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What becomes of a command: its vector cut into pages, each checked and applied by the flash, and timed.
+//!
+//! ```text
+//! write:  submission │ dispatch │ channel │ LUN │ switch │ transfer ┬ completion     (write-back)
+//!                               └────── the channel is held ───────┘└ program cells … LUN busy
+//! read:   submission │ dispatch │ LUN │ cells │ channel │ transfer │ (cells │ transfer)* │ completion
+//! erase:  submission │ dispatch │ LUN │ erase │ completion
+//! ```
+//!
+//! The path of submission and the threads of the channels serve who comes first, and commands come in the order of
+//! time: when a page has passed them is known when it is submitted. From there on the [timeline] has it.
+//!
+//! [timeline]: crate::timeline
+
+use uflip_core::random::{mix, uniform};
+use uflip_core::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, Ticket};
+
+use super::device::OpenChannelDevice;
+use super::profile::MediaPart;
+use super::under_way::PageIdx;
+use crate::flash::nand::Violation;
+use crate::timeline::breakdown::Cause;
+use crate::timeline::{Op, Purpose, Report};
+
+impl OpenChannelDevice {
+    /// Serve `io`, submitted now.
+    pub(super) fn serve(&mut self, io: &FlashIo) -> Ticket {
+        let ppas = io.ppas();
+        let mut status = FlashStatus::default();
+        let command = self.under_way.begin(self.now);
+        let (mut from, mut number) = (0, 0);
+        // One more, so that it is not over before all of it has come.
+        let whole = self.under_way.page(command, 0, &mut self.timeline.accounts);
+        while from < ppas.len() {
+            let to = from + group_length(io.op(), &ppas[from..]);
+            let page = self.under_way.page(command, number, &mut self.timeline.accounts);
+            let ended = match io.op() {
+                FlashOp::Write => self.write(ppas, from..to, &mut status, page),
+                FlashOp::Read => self.read(ppas, from..to, &mut status, page),
+                FlashOp::Erase => self.erase(ppas[from], from, &mut status, page),
+            };
+            if let Some(end) = ended {
+                self.page_ended(page, end);
+            }
+            (from, number) = (to, number + 1);
+        }
+        self.under_way.set_status(command, status);
+        let ticket = self.under_way.ticket(command);
+        self.page_ended(whole, 0);
+        ticket
+    }
+
+    /// `page` has ended at `end`.
+    #[inline]
+    pub(super) fn page_ended(&mut self, page: PageIdx, end: u64) {
+        let accounts = &mut self.timeline.accounts;
+        self.under_way.page_ended(page, end, self.threads.completion_ns, accounts);
+    }
+
+    /// The shared submission path alone: what a page costs that is refused. When that is over.
+    #[inline]
+    fn submit(&mut self, page: PageIdx) -> u64 {
+        // What was looked ahead at is settled.
+        let now = self.now.max(self.timeline.now());
+        let taken = self.timeline.process(now, self.threads.submission_ns, 0);
+        self.timeline.spent(Some(page.account()), Cause::Controller, taken - self.now);
+        taken
+    }
+
+    /// A page comes in; returns when its channel's thread has it, and all before it has arrived there.
+    #[inline]
+    fn take_in(&mut self, at: Ppa, page: PageIdx) -> u64 {
+        let taken = self.submit(page);
+        let thread = &mut self.channels[usize::from(at.channel)];
+        let ready = thread.take_in(taken, self.threads.dispatch_ns);
+        self.timeline.spent(Some(page.account()), Cause::Dispatch, ready - taken);
+        self.timeline.catch_up(self.die(at), ready);
+        ready
+    }
+
+    /// When the write of the page `range` may be answered, as that is known at once.
+    fn write(
+        &mut self,
+        ppas: &[Ppa],
+        range: std::ops::Range<usize>,
+        status: &mut FlashStatus,
+        page: PageIdx,
+    ) -> Option<u64> {
+        let group = &ppas[range.clone()];
+        let at = group[0];
+        let geometry = self.geometry;
+        let found = if !group.iter().all(|ppa| geometry.contains(*ppa)) {
+            Err(AddressStatus::OutOfRange)
+        } else if !is_whole_page(&geometry, group) {
+            Err(AddressStatus::PartialPage)
+        } else {
+            self.flash.clock = self.now;
+            self.flash.try_program(self.place(at)).map_err(status_of)
+        };
+        match found {
+            Ok(true) => {}
+            Ok(false) => range.for_each(|index| status.set(index, AddressStatus::ProgramFailed)),
+            Err(found) => {
+                for (index, ppa) in range.zip(group) {
+                    // In a page with an address outside, the others are not to blame: they are partial.
+                    let inside = found == AddressStatus::OutOfRange && geometry.contains(*ppa);
+                    status.set(index, if inside { AddressStatus::PartialPage } else { found });
+                }
+                return Some(self.submit(page));
+            }
+        }
+        self.flash.counters.host_pages_written += u64::from(geometry.planes);
+        self.flash.counters.pages_programmed += u64::from(geometry.planes);
+        let program_ns = program_ns(&self.part, at);
+        let (die, account) = (self.die(at), Some(page.account()));
+        let ready = self.take_in(at, page);
+        let turns = self.channels[usize::from(at.channel)].turns_to(die);
+        let turn_ns = if turns { self.threads.lun_switch_ns } else { 0 };
+        let op = Op::program(die, program_ns, Purpose::HostWrite, page);
+        let op = Op { transfers: geometry.write_sectors() as u16, account, ..op };
+        let sent = self.timeline.program_holding(ready, turn_ns, op);
+        if self.write_back {
+            return Some(sent);
+        }
+        self.timeline.spent(account, Cause::CellProgram, program_ns);
+        Some(sent + program_ns)
+    }
+
+    /// When the read of the page `range` ends, where that is known.
+    fn read(
+        &mut self,
+        ppas: &[Ppa],
+        range: std::ops::Range<usize>,
+        status: &mut FlashStatus,
+        page: PageIdx,
+    ) -> Option<u64> {
+        let geometry = self.geometry;
+        let at = ppas[range.start];
+        let (mut sectors, mut planes, mut plane) = (0, 0, None);
+        let (mut reading, mut worn) = (None, 0);
+        self.flash.clock = self.now;
+        for index in range {
+            let ppa = ppas[index];
+            if !geometry.contains(ppa) {
+                status.set(index, AddressStatus::OutOfRange);
+                continue;
+            }
+            // All are of one page: what the first may do, all may.
+            if sectors == 0 {
+                reading = match self.flash.try_read(self.place(ppa)) {
+                    Ok(reading) => reading,
+                    Err(violation) => {
+                        status.set(index, status_of(violation));
+                        continue;
+                    }
+                };
+            }
+            sectors += 1;
+            if plane != Some(ppa.plane) {
+                (plane, planes) = (Some(ppa.plane), planes + 1);
+            }
+            if let Some(reading) = reading {
+                let outcome = self.flash.read_sector(self.place(ppa), reading);
+                worn = worn.max(outcome.retries);
+                if !outcome.corrected {
+                    status.set(index, AddressStatus::Uncorrectable);
+                }
+            }
+        }
+        if sectors == 0 {
+            return Some(self.submit(page));
+        }
+        let die = self.die(at);
+        let ready = self.take_in(at, page);
+        let disturbed = self.timeline.is_programming(die, ready);
+        // What worn cells lost is given up only when every retry was in vain: reads slow down with wear.
+        let retries = match (worn, disturbed) {
+            (0, true) => self.retries(),
+            (worn, _) => worn,
+        };
+        self.flash.was_read(self.block(at), planes * (1 + retries));
+        let counters = &mut self.flash.counters;
+        counters.host_pages_read += u64::from(planes);
+        counters.pages_read += u64::from(planes);
+        counters.read_retries += u64::from(retries);
+        let op = Op::read(die, self.part.read_ns, Purpose::HostRead, page);
+        let (again, account) = (retries as u16, Some(page.account()));
+        let report = Report::WhenKnown;
+        self.timeline.arrive_at_die(ready, Op { transfers: sectors, again, account, report, ..op });
+        None
+    }
+
+    /// How often a disturbed read is read again.
+    fn retries(&mut self) -> u32 {
+        let MediaPart { retry_permille, retries_max, .. } = self.part;
+        let mut again = || uniform(&mut self.rng, 1000) < retry_permille;
+        (0..retries_max).take_while(|_| again()).count() as u32
+    }
+
+    /// When the erase of the block at `at` ends, where that is known.
+    fn erase(
+        &mut self,
+        at: Ppa,
+        index: usize,
+        status: &mut FlashStatus,
+        page: PageIdx,
+    ) -> Option<u64> {
+        let names_a_block = (at.plane, at.page, at.sector) == (0, 0, 0);
+        if !names_a_block || !self.geometry.contains(at) {
+            status.set(index, AddressStatus::OutOfRange);
+            return Some(self.submit(page));
+        }
+        let block = self.block(at);
+        let erase_ns = self.part.erase_ns + self.flash.erase_extra_ns(block);
+        match self.flash.try_erase(block) {
+            Ok(true) => {}
+            Ok(false) => status.set(index, AddressStatus::EraseFailed),
+            Err(violation) => {
+                status.set(index, status_of(violation));
+                return Some(self.submit(page));
+            }
+        }
+        let ready = self.take_in(at, page);
+        let op = Op::inside(self.die(at), erase_ns, Purpose::Erase, page);
+        let account = Some(page.account());
+        self.timeline.arrive_at_die(ready, Op { account, report: Report::WhenKnown, ..op });
+        None
+    }
+}
+
+/// What a broken rule of the flash is to its host.
+fn status_of(violation: Violation) -> AddressStatus {
+    match violation {
+        Violation::OutOfOrder => AddressStatus::OutOfOrder,
+        Violation::Unwritten => AddressStatus::Unwritten,
+        Violation::Retired => AddressStatus::Retired,
+    }
+}
+
+/// How many of the first addresses are served together: those of one page, for a write no more than a
+/// page has.
+#[inline]
+fn group_length(op: FlashOp, ppas: &[Ppa]) -> usize {
+    if op == FlashOp::Erase {
+        return 1;
+    }
+    let page = |ppa: &Ppa| (ppa.channel, ppa.lun, ppa.block, ppa.page);
+    let first = page(&ppas[0]);
+    let mut length = 1;
+    while length < ppas.len() && page(&ppas[length]) == first {
+        // A second copy of the first address begins a new group: the same page once more.
+        if op == FlashOp::Write && ppas[length] == ppas[0] {
+            break;
+        }
+        length += 1;
+    }
+    length
+}
+
+/// Whether `group` has every sector of every plane of a page, in their order.
+#[inline]
+fn is_whole_page(geometry: &FlashGeometry, group: &[Ppa]) -> bool {
+    group.len() == geometry.write_sectors() as usize
+        && group.iter().enumerate().all(|(index, ppa)| {
+            let number = u32::from(ppa.plane) * geometry.sectors_per_page + u32::from(ppa.sector);
+            number as usize == index
+        })
+}
+
+/// How long the page of `at` takes to program: the same in every block, as wordlines are.
+#[inline]
+fn program_ns(part: &MediaPart, at: Ppa) -> u64 {
+    let lot = mix(u64::from(at.page));
+    let low = at.page.is_multiple_of(2);
+    if low && part.quick_low_pages > 0 && (lot >> 32).is_multiple_of(part.quick_low_pages.into()) {
+        return part.program_quick_ns;
+    }
+    let middle = if low { part.program_low_ns } else { part.program_high_ns };
+    let most = middle * part.program_spread_permille / 1000;
+    middle - most + ((u128::from(lot) * u128::from(2 * most + 1)) >> 64) as u64
+}

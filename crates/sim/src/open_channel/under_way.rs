@@ -1,0 +1,154 @@
+//! Commands under way: how many of their pages have not ended, and which one ended last.
+//!
+//! A command is over with its last page, whose account is that of the command.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use uflip_core::{Completion, FlashStatus, Nanos, Ticket, VECTOR_MAX};
+
+use crate::timeline::AccountIdx;
+use crate::timeline::breakdown::{Account as _, Cause, FlashBreakdown};
+
+pub(super) type FlashCompletion = Completion<FlashBreakdown, FlashStatus>;
+
+/// A page, or a block, of a command under way; its account has the same number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageIdx(u32);
+
+impl PageIdx {
+    pub(super) fn account(self) -> AccountIdx {
+        AccountIdx::new(self.0)
+    }
+}
+
+impl From<PageIdx> for u64 {
+    fn from(page: PageIdx) -> u64 {
+        page.0.into()
+    }
+}
+
+impl From<u64> for PageIdx {
+    fn from(word: u64) -> PageIdx {
+        PageIdx(word as u32)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    completion: FlashCompletion,
+    /// Pages that have not ended.
+    left: u32,
+    /// The page that ended last: when, and which one.
+    last: (u64, u32),
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnderWay {
+    commands: Vec<Command>,
+    unused: Vec<u32>,
+    /// Of how many the end is not known.
+    open: u32,
+    /// Of which it is: by time of completion, then by ticket.
+    ended: BinaryHeap<Reverse<(u64, Ticket, u32)>>,
+    tickets: u64,
+}
+
+impl UnderWay {
+    /// A command comes at `now`; its place.
+    pub(super) fn begin(&mut self, now: u64) -> u32 {
+        let completion = Completion {
+            ticket: Ticket(self.tickets),
+            submitted: Nanos(now),
+            completed: Nanos(now),
+            breakdown: FlashBreakdown::default(),
+            status: FlashStatus::default(),
+        };
+        self.tickets += 1;
+        self.open += 1;
+        let command = Command { completion, left: 0, last: (0, 0) };
+        match self.unused.pop() {
+            Some(place) => {
+                self.commands[place as usize] = command;
+                place
+            }
+            None => {
+                self.commands.push(command);
+                self.commands.len() as u32 - 1
+            }
+        }
+    }
+
+    /// One more page of the command at `place`, the one with this number in it, whose account begins.
+    #[inline]
+    pub(super) fn page(
+        &mut self,
+        place: u32,
+        number: usize,
+        accounts: &mut Vec<FlashBreakdown>,
+    ) -> PageIdx {
+        self.commands[place as usize].left += 1;
+        let index = place as usize * VECTOR_MAX + number;
+        if accounts.len() <= index {
+            accounts.resize(index + 1, FlashBreakdown::default());
+        }
+        accounts[index] = FlashBreakdown::default();
+        PageIdx(index as u32)
+    }
+
+    /// What the addresses of the command at `place` say.
+    pub(super) fn set_status(&mut self, place: u32, status: FlashStatus) {
+        self.commands[place as usize].completion.status = status;
+    }
+
+    /// The ticket of the command at `place`.
+    pub(super) fn ticket(&self, place: u32) -> Ticket {
+        self.commands[place as usize].completion.ticket
+    }
+
+    /// `page` ended at `end`; with the last page of its command that is over, and answered so much later.
+    #[inline]
+    pub(super) fn page_ended(
+        &mut self,
+        page: PageIdx,
+        end: u64,
+        answer_ns: u64,
+        accounts: &mut [FlashBreakdown],
+    ) {
+        let (place, number) = (page.0 / VECTOR_MAX as u32, page.0 % VECTOR_MAX as u32);
+        let command = &mut self.commands[place as usize];
+        command.last = command.last.max((end, number));
+        command.left -= 1;
+        if command.left > 0 {
+            return;
+        }
+        let (end, number) = command.last;
+        let account = &mut accounts[place as usize * VECTOR_MAX + number as usize];
+        account.add(Cause::Completion, answer_ns);
+        let completion = &mut command.completion;
+        completion.breakdown = *account;
+        completion.completed = Nanos(end + answer_ns);
+        self.ended.push(Reverse((end + answer_ns, completion.ticket, place)));
+        self.open -= 1;
+    }
+
+    /// Whether the end of some command is not known.
+    #[inline]
+    pub(super) fn has_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// When the first is answered, of those whose end is known.
+    #[inline]
+    pub(super) fn first(&self) -> Option<u64> {
+        self.ended.peek().map(|Reverse((completed, ..))| *completed)
+    }
+
+    /// Take it.
+    pub(super) fn take(&mut self) -> Option<FlashCompletion> {
+        let Reverse((_, _, place)) = self.ended.pop()?;
+        self.unused.push(place);
+        Some(self.commands[place as usize].completion)
+    }
+}

@@ -1,0 +1,66 @@
+//! The flash of a profile, and how it wears out.
+
+use uflip_core::Result;
+
+use super::profile::OpenChannelProfile;
+use crate::flash::geometry::{BlockIdx, Geometry, Shape};
+use crate::flash::media::Flash;
+use crate::flash::nand::PageOrder;
+use crate::flash::reliability::Reliability;
+use crate::flash::wear_out::{Grain, History, WearOut, WearOutOptions, chance};
+
+/// Cells of MLC: two pages share them, and the second is the worse.
+const PAGES_OF_A_CELL: u32 = 2;
+
+impl OpenChannelProfile {
+    /// The laws of wear for sectors of this device.
+    pub(super) fn laws(&self) -> Result<Reliability> {
+        Reliability::new(&self.reliability, self.geometry.sector_bytes)
+    }
+
+    /// The flash, every block erased. Planes of a LUN work together, so that it has one block for all of them; a
+    /// page to its books is a sector, since that is what can be read.
+    ///
+    /// # Errors
+    /// Numbers that make no law of wear.
+    pub(super) fn flash(&self) -> Result<Flash> {
+        let part = self.geometry();
+        let blocks = part.luns() * part.blocks_per_plane;
+        let shape = Shape {
+            channels: part.channels,
+            dies: part.luns(),
+            blocks_per_die: part.blocks_per_plane,
+            pages_per_block: part.pages_per_block * part.write_sectors(),
+            metadata_pages: 0,
+            page_bytes: part.sector_bytes,
+            logical_pages: blocks * part.pages_per_block * part.write_sectors(),
+        };
+        let geometry = Geometry::from(shape).with_units(part.write_sectors());
+        let failures = self.failures.as_ref();
+        let seed = self.state.seed;
+        let options = WearOutOptions {
+            seed,
+            cycles_before: self.state.erases,
+            rated_cycles: self.reliability.rated_cycles,
+            pages_of_a_cell: PAGES_OF_A_CELL,
+            grain: Grain { quality: part.sectors_per_page, read: 1 },
+            data_age_ns: 0,
+            read_retries: self.media.retries_max as u32,
+            retry_gain: failures.map_or(1.0, |part| part.retry_gain),
+            program_failures: failures.map_or(0.0, |part| part.program_failures),
+            erase_failures: failures.map_or(0.0, |part| part.erase_failures),
+            // Nothing is retired but what fails.
+            retire_rber: 0.5,
+        };
+        let ages = self.reliability.retention_doubling_s > 0.0;
+        let doubling = failures.and_then(|part| part.read_disturb_doubling);
+        let mut wear_out = WearOut::new(self.laws()?, geometry, options);
+        if ages || doubling.is_some() {
+            wear_out = wear_out.with_history(History::new(blocks, ages, doubling));
+        }
+        let share = chance(failures.map_or(0.0, |part| part.factory_bad_share));
+        let is_bad = |block: &BlockIdx| WearOut::is_factory_bad(seed, share, *block);
+        let bad: Vec<BlockIdx> = (0..blocks).map(BlockIdx).filter(is_bad).collect();
+        Ok(Flash::new(geometry, PageOrder::Ascending).wearing_out(wear_out, &bad, false))
+    }
+}
