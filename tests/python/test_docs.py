@@ -27,7 +27,8 @@ from uflip.device.resolving import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import Context
 from uflip.microbench import MICRO_BENCHMARKS, suited, varied
-from uflip.profiles import profile_names, read_profile
+from uflip.profiles import profile_names
+from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS
 from uflip.report.words import CAUSES, COUNTERS, cause_name
 from uflip.results import Results, ResultsWriter, host_provenance, summary
@@ -276,38 +277,8 @@ def test_causes_and_counters_are_shown_by_names_that_are_documented() -> None:
 
 
 def profile_keys(interface: str) -> dict[str, set[str]]:
-    """Table -> its keys; a profile has all of them."""
-    # What no built-in profile has: streams, an artificial load, planes, preferences, types of
-    # pages, merges on flash that wears out.
-    without: dict[str, set[str]] = {
-        "ftl": {"write_streams"},
-        "gc": {"relocate_exactly"},
-        "slc_cache": {"slc_blocks", "slc_blocks_max", "slc_read_ns", "slc_program_ns"},
-        "hot_cold": {
-            *("bloom_filters", "bloom_filter_bits", "bloom_hashes", "bloom_window", "hot_weight"),
-        },
-        "geometry": {"planes_per_die", "independent_planes"},
-        "recovery": {"replacement_blocks"},
-        "block_history": {
-            *("retention_by_block", "read_disturb_doubling", "scrub_reads", "scrub_age_s"),
-        },
-        "host_queues": {"read_weight", "write_weight"},
-        "interrupts": {
-            *("host_completion", "host_completion_ns", "coalesced_completions", "coalescing_ns"),
-        },
-        "suspend": {"program_suspend_ns", "erase_suspend_ns", "suspensions_max"},
-        "power_loss": {"power_loss_protection", "spare_read_bytes"},
-        "timing": {
-            *("die_queue", "commands_at_once"),
-            *("bits_per_cell", "read_middle_ns", "read_high_ns", "program_middle_ns"),
-        },
-    }
-    tables = without if interface == "block" else {}
-    for name in profile_names(interface):
-        for table, content in tomllib.loads(read_profile(name)[1]).items():
-            if isinstance(content, dict) and table != "sources":
-                tables.setdefault(table, set()).update(content)
-    return tables
+    """Table -> its keys, as the table says that types are held against."""
+    return {table: {*keys} for table, keys in known_keys(interface).items()}
 
 
 @pytest.mark.parametrize(
