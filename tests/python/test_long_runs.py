@@ -172,7 +172,7 @@ def run(ios):
     trace = device.run(spec, spool=Path(sys.argv[2]) if len(sys.argv) > 2 else None)
     if len(sys.argv) > 2:
         trace.write_parquet(f"{sys.argv[2]}/{ios}.parquet", "{}")
-    assert len(trace.causes) == 17
+    assert len(trace.causes) == 18
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 print(run(200_000), run(1_200_000))
 """
@@ -182,7 +182,7 @@ print(run(200_000), run(1_200_000))
 def test_memory_hardly_grows_with_the_length_of_a_run(
     tmp_path: Path, in_a_file: bool, most: int
 ) -> None:
-    """A million I/Os more, with all their causes, would be 152 MB in plain columns."""
+    """A million I/Os more, with all their causes, would be 160 MB in plain columns."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, DEVICE, *([str(tmp_path)] if in_a_file else [])],
         capture_output=True,

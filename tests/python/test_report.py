@@ -101,7 +101,7 @@ def document(demo: Path) -> dict[str, Any]:
 
 
 def test_no_two_causes_look_alike() -> None:
-    """Some 17 causes: farther apart than two greys that an eye still tells from each other."""
+    """Some 18 causes: farther apart than two greys that an eye still tells from each other."""
     with open_device("sim:demo?blocks_per_die=64") as device:
         causes = device.run(baseline("RW", io_count=1)).causes
     colors = palette.CAUSES[: len(causes)]

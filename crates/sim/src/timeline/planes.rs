@@ -178,21 +178,26 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let state = &mut self.dies[die.0 as usize];
         (state.held_since, state.purpose, state.cached) = (at, op.purpose, false);
-        match op.kind {
-            Kind::Inside => self.work_inside(at, &all),
-            kind => {
-                let reads = kind == Kind::Read;
-                let together = self.together(die);
-                (together.to_send, together.loads) = (all.len() as u32, !reads);
-                for op in &all {
-                    if reads {
-                        self.charge(op, Cause::CellRead, op.cell_ns);
-                    }
-                    self.announce::<Equipped>(if reads { at + op.cell_ns } else { at }, 0, *op);
-                }
+        if op.kind == Kind::Inside {
+            self.work_inside(at, &all);
+            // What takes no time is over, and the next may have begun.
+            let together = self.together(die);
+            if together.all.is_empty() {
+                all.clear();
+                together.all = all;
             }
+            return;
         }
-        self.together(die).all = all;
+        let (reads, count) = (op.kind == Kind::Read, all.len());
+        let together = self.together(die);
+        (together.to_send, together.loads, together.all) = (count as u32, !reads, all);
+        for place in 0..count {
+            let op = self.together(die).all[place];
+            if reads {
+                self.charge(&op, Cause::CellRead, op.cell_ns);
+            }
+            self.announce::<Equipped>(if reads { at + op.cell_ns } else { at }, 0, op);
+        }
     }
 
     /// All planes do what needs no channel.
@@ -240,6 +245,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return;
         }
         together.loads = false;
+        together.all.clear();
         let mut loaded = std::mem::take(&mut together.loaded);
         for (op, since) in &loaded {
             self.charge(op, Cause::DieWait, at - since);

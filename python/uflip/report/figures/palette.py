@@ -55,6 +55,7 @@ CAUSES = (
     "#ff4fa0",
     "#3a3f00",
     "#00d0c8",
+    "#6b00b3",
 )
 
 _NEUTRALS = {
