@@ -125,3 +125,30 @@ fn nobody_goes_before_another_of_his_plane() {
     let alone = TRANSFER + PROGRAM;
     assert_eq!(ends, [(alone, 5), (2 * alone, 4), (3 * alone, 5)]);
 }
+
+/// A copy inside the die that takes no time is over as soon as it begins, and the program behind it is on its way to
+/// the die when a copy comes for the other plane: that waits, for it is no page of this program.
+#[test]
+fn what_takes_no_time_leaves_its_die_to_the_program_behind_it() {
+    for rule in RULES {
+        let mut timeline = die(2, rule);
+        let copy = |plane, token| {
+            let op = Op::inside(DieIdx(plane), 0, Purpose::Relocation, token);
+            Op { report: Report::AtEnd, ..op.on(at(plane, 0, 0)) }
+        };
+        let program = |page, token| {
+            let op = Op::program(DieIdx(0), PROGRAM, Purpose::HostWrite, token);
+            Op { report: Report::AtEnd, ..op.on(at(0, 1, page)) }
+        };
+        for op in [program(0, 0), copy(0, 1), program(1, 2)] {
+            timeline.issue(0, op);
+        }
+        let once = TRANSFER + PROGRAM;
+        timeline.issue_when(once + TRANSFER / 2, 0, copy(1, 3));
+        // A die that stands still tells nothing more; one that goes round in circles is at the end of its events.
+        timeline.allow(100);
+        let mut ends: Vec<_> = std::iter::from_fn(|| timeline.next(u64::MAX)).collect();
+        ends.sort_unstable();
+        assert_eq!(ends, [(once, 0), (once, 1), (2 * once, 2), (2 * once, 3)], "{rule:?}");
+    }
+}
