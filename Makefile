@@ -41,6 +41,9 @@ format: .venv/dev.stamp  ## let the formatters have their way
 test-rust:
 	cargo test --workspace --locked -q
 
+# Byte code is kept, whatever the environment says: tests start hundreds of processes, and each that
+# compiles the package and its libraries again takes a second for what is read in a tenth.
+test-python: export PYTHONDONTWRITEBYTECODE =
 test-python: .venv/dev.stamp
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 

@@ -3,6 +3,8 @@
 import ast
 import re
 import tomllib
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -174,10 +176,44 @@ def sources(*patterns: str) -> list[Path]:
 
 PYTHON = sources("python/**/*.py", "tests/**/*.py", "tools/*.py", "benches/*.py")
 RUST = sources("crates/**/*.rs")
+PACKAGED = sorted(PACKAGE.rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def of_each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """A test that names every file of which a rule does not hold.
+
+    A test for each of thousands of pairs would take longer than all that they look at.
+    """
+
+    def tested(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            broken = []
+            for path in paths:
+                try:
+                    rule(path)
+                except Exception as error:  # a file that cannot be read or parsed is named as well
+                    broken.append(f"{name_of(path)}: {error!r}")
+            assert paths
+            assert not broken, "\n".join(broken)
+
+        test.__name__, test.__doc__ = rule.__name__, rule.__doc__
+        return test
+
+    return tested
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
 
 
 # Who imports whom
@@ -201,15 +237,13 @@ def imported_modules(tree: ast.AST) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+@of_each(PACKAGED)
 def test_nothing_points_back(path: Path) -> None:
     part = part_of(path)
     if part in EVERYTHING:
         return
     assert part in MAY_IMPORT, f"{part} is new: say in {Path(__file__).name} what it may import"
-    ours = {
-        name for name in imported_modules(ast.parse(path.read_text())) if name.startswith("uflip")
-    }
+    ours = {name for name in imported_modules(tree_of(path)) if name.startswith("uflip")}
     used = {name.split(".")[1] for name in ours if "." in name} - {part}
     assert used <= MAY_IMPORT[part], f"{part} must not import {used - MAY_IMPORT[part]}"
 
@@ -223,13 +257,9 @@ def test_the_direction_has_no_circle() -> None:
             del left[part]
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+@of_each(PACKAGED)
 def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
-    top = [
-        node
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
+    top = [node for node in tree_of(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {name.split(".")[0] for node in top for name in imported_modules(node)}
     assert names & HEAVY == set()
 
@@ -283,15 +313,15 @@ def test_core_engine_and_sim_know_no_clock_and_no_hash_order() -> None:
 # How files look
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=name_of)
+@of_each([*PYTHON, *RUST])
 def test_files_are_short_and_open_with_prose(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     short = any(path.is_relative_to(part) for part in (ROOT / "crates" / "sim", PACKAGE))
     assert text.count("\n") <= (LONGEST_OF_SHORT if short else LONGEST_FILE)
     if path.suffix == ".rs":
         assert text.startswith("//! "), "the first lines say what the file is"
     else:
-        assert ast.get_docstring(ast.parse(text)), "the first lines say what the file is"
+        assert ast.get_docstring(tree_of(path)), "the first lines say what the file is"
 
 
 # A tag of HTML or SVG. Text that holds one was made by hand, and nobody escapes what is in it.
@@ -301,9 +331,9 @@ TAG = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
+@of_each(PACKAGED)
 def test_html_is_made_by_templates_only(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     in_prose = {
         ast.get_docstring(node, clean=False)
         for node in ast.walk(tree)
@@ -421,9 +451,9 @@ def labelled() -> list[Path]:
     return sorted({*found, *(ROOT / name for name in others)})
 
 
-@pytest.mark.parametrize("path", labelled(), ids=name_of)
+@of_each(labelled())
 def test_what_comes_from_a_paper_says_how_it_was_read(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     places = []
     for label in LABELS:
         match = re.search(rf"^(?://! )?(?:\*\*{label}\*\*|:{label}:)", text, re.M)
@@ -432,22 +462,20 @@ def test_what_comes_from_a_paper_says_how_it_was_read(path: Path) -> None:
     assert places == sorted(places), f"in the order {', '.join(LABELS)}"
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=name_of)
+@of_each([*PYTHON, *RUST])
 def test_one_word_has_one_meaning(path: Path) -> None:
     if path == Path(__file__):
         return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
         for banned, instead in BANNED.items():
             # A conversion names both.
             if re.search(banned, line) and instead not in line:
                 raise AssertionError(f"line {number}: say {instead}: {line.strip()}")
 
 
-@pytest.mark.parametrize(
-    "path", sources("python/**/*.py", "docs/**/*.md", "README.md", "ARCHITECTURE.md"), ids=name_of
-)
+@of_each(sources("python/**/*.py", "docs/**/*.md", "README.md", "ARCHITECTURE.md"))
 def test_words_are_those_that_people_look_for(path: Path) -> None:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
         for unusual, instead in UNUSUAL.items():
             assert not re.search(unusual, line), f"line {number}: say {instead}: {line.strip()}"
 
