@@ -97,6 +97,47 @@ def test_claims_are_seldom_false_however_often_one_looks(degrees: float) -> None
     assert false <= stats.binom.ppf(0.999, claims, 0.02)
 
 
+@pytest.mark.parametrize("lent", [4.0, 1e6])
+@pytest.mark.parametrize("theirs", [0.01, 4.0])
+def test_of_many_the_wider_of_its_own_interval_and_that_of_its_sort(
+    theirs: float, lent: float
+) -> None:
+    """Both Student's, by scipy; one value far off stretches neither."""
+    means = [100.0, 99.0, 101.0, 100.5, 99.5, 100.0, 99.8, 104.0]
+    peers = Peers(variance=theirs, degrees=lent, together=60, correlation=0.0)
+    runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
+    both = (lent * theirs * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (lent + 7)
+
+    def wider(confidence: float) -> float:
+        own = stats.t.ppf((1 + confidence) / 2, 7) * stats.sem(means)
+        sort = stats.t.ppf((1 + confidence) / 2, min(lent + 7, 60)) * np.sqrt(both / 8)
+        assert (own > sort) == (theirs < 1)
+        return float(max(own, sort))
+
+    found = together(runs, None, peers)
+    allowed = 0.05 * np.mean(means)
+    assert found["half_width_ns"] == pytest.approx(wider(0.95), rel=0.02)
+    assert claimed(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
+    assert found["converged"] is bool(wider(0.98) <= allowed)
+    alone = together(runs)["half_width_ns"]
+    assert alone > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
+
+
+def test_one_that_scatters_more_than_its_peers_is_not_believed_for_their_sake() -> None:
+    """Eight that scatter by 8 %: as often as Student's interval of 98 % is narrow, by scipy."""
+    random, believed, by_peers = np.random.default_rng(9), 0, 0
+    quiet = Peers(variance=0.25, degrees=256.0, together=500, correlation=0.0)
+    for _ in range(1000):
+        means = random.normal(100, 8, 8).tolist()
+        runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
+        believed += bool(together(runs, None, quiet)["converged"])
+        by_peers += supported(quiet, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
+    assert by_peers == 1000
+    narrow = 5 * np.sqrt(8) / stats.t.ppf(0.99, 7)
+    share = stats.chi2.cdf(7 * (narrow / 8) ** 2, 7)
+    assert believed == pytest.approx(1000 * share, rel=0.25)
+
+
 def test_three_that_agree_where_others_do_not_are_not_believed() -> None:
     def runs(means: list[float]) -> list[dict[str, object]]:
         return [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]

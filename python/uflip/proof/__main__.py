@@ -12,11 +12,14 @@ from uflip.executors import Processes, using
 from uflip.proof.economy import economy
 from uflip.proof.repeated import (
     CASES,
+    FEW,
     FIRST,
     MANY_FIRST,
+    ODD,
     TOGETHER,
     Repeated,
     measure_mixed,
+    measure_odd,
     measure_repeated,
 )
 from uflip.proof.rivals import RULES
@@ -82,6 +85,12 @@ def _print_repetitions(repeats: int) -> None:
     _print_repeated([*rows, measure_mixed(repeats)])
 
 
+def _print_odd(repeats: int) -> None:
+    others = TOGETHER - FEW
+    print(f"## {FEW} that differ from {others} peers, {repeats} a family\n")
+    _print_repeated([measure_odd(few, rest, repeats) for few, rest in ODD])
+
+
 def _print_alone(repeats: int) -> None:
     print(f"## The same, each experiment alone, {repeats} a family\n")
     _print_repeated([measure_repeated(case, repeats, FIRST, 1) for case in CASES if case.hides])
@@ -133,6 +142,7 @@ TABLES = {
     "unseen": _print_unseen,
     "economy": _print_economy,
     "repetitions": _print_repetitions,
+    "odd": _print_odd,
     "alone": _print_alone,
     "ten": _print_ten,
 }

@@ -38,6 +38,8 @@ TOGETHER = 20
 SEED = 26
 """None of the series that the rules were thought out with has it."""
 MIXED = "one of each, side by side"
+FEW = 4
+"""So many of a plan differ from their peers, where some do."""
 
 Levels = Callable[[Random], Times]
 """Makes the levels of all repetitions (MOST,), with mean 1."""
@@ -122,6 +124,17 @@ CASES = (
 )
 
 
+ODD = (
+    ("levels ± 10 %", "levels ± 3 %"),
+    ("levels ± 10 %", "levels ± 5 %"),
+    ("levels ± 10 %, neighbours alike, 0.5", "levels ± 5 %"),
+    ("levels ± 10 %, seldom high", "levels ± 3 %"),
+    ("two states, a third of runs 1.3 times", "levels ± 3 %"),
+    ("two states, a third of runs 1.3 times", "flat, scatter 30 %"),
+)
+"""What `FEW` of a plan are, and what the others."""
+
+
 @dataclass(frozen=True)
 class Repeated:
     """Shares of experiments: `known`; of these, `covered` by their interval, and `false`: further
@@ -149,9 +162,18 @@ def measure_mixed(repeats: int) -> Repeated:
     return _measured(MIXED, tuple(range(len(CASES))), -(-repeats // len(CASES)), FIRST)
 
 
-def _measured(name: str, places: tuple[int, ...], plans: int, first: int) -> Repeated:
+def measure_odd(few: str, others: str, repeats: int) -> Repeated:
+    """Make plans of which few scatter otherwise than their peers; say what is said of these."""
+    number = {case.name: place for place, case in enumerate(CASES)}
+    places = (number[few],) * FEW + (number[others],) * (TOGETHER - FEW)
+    return _measured(f"{few}, among {others}", places, -(-repeats // FEW), FIRST, of=FEW)
+
+
+def _measured(
+    name: str, places: tuple[int, ...], plans: int, first: int, of: int | None = None
+) -> Repeated:
     every = on_all(partial(_plan, places, first), range(plans))
-    trials = np.array([trial for plan in every for trial in plan])
+    trials = np.array([trial for plan in every for trial in plan[:of]])
     known = trials[trials[:, 0] > 0]
     has_mean = any(CASES[place].has_mean for place in places)
     return Repeated(

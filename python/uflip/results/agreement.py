@@ -6,8 +6,10 @@ How much that differs from another time and another place, only repetitions tell
 **Source** uFLIP (CIDR 2009) §5.1: "differences ... were typically within 5%". Student's interval
 for the mean of a few independent repetitions.
 With many of them, what one knows of itself does not matter any more, as the scatter of their means
-holds all of it: they are batches that lie far apart, and have the interval of batch means (Skart:
-Tafazzoli et al. 2011; Willink 2005), stretched for skewness and for what neighbours have in common.
+holds all of it: they are batches that lie far apart. Of these the interval is the wider of
+Student's and that by the scatter of all experiments of a sort (`peers`); where there are no others
+of its sort it is that of batch means (Skart: Tafazzoli et al. 2011; Willink 2005), stretched for
+skewness and for what neighbours have in common.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** A repetition counts as much as any other, however long it was.
 **Ambiguous** When an experiment has converged. Here: the interval for the mean of all is narrow
@@ -15,7 +17,7 @@ enough, of fewer than `MANY` the wider of two, that which follows from those of 
 which follows from how the repetitions scatter, and nothing speaks against it. A single one is what
 it says itself. An interval of 95 % is shown, and a claim rests on one of 98 % (`claimed`): it is
 asked for again and again while rounds go on, and whoever looks five times at a chance of one in
-twenty is wrong more often than that. It is by the scatter of all experiments of a sort (`peers`).
+twenty is wrong more often than that.
 What speaks against it: of fewer than `MANY`, whatever speaks against one of them but that it is
 wide. Of more, (1) that their beginnings differ from their ends beyond chance (Welch's way to find a
 start-up, across replications), and (2) that slow I/Os were seen in fewer than ten episodes, in all.
@@ -106,11 +108,11 @@ def together(
             "half_width_ns": None,
             "converged": False if False in known else None,
         }
-    half_width = _scatter(means)
+    allowed = allowed_ns(mean, slowest_ns)
+    half_width = _scatter(means, allowed, peers)
     if not many and None not in said:
         known_ns = [each for each in said if each is not None]
         half_width = max(sqrt(sum(each * each for each in known_ns)) / len(known_ns), half_width)
-    allowed = allowed_ns(mean, slowest_ns)
     believable = _are_believable(repetitions, allowed) if many else all(map(_is_one, repetitions))
     return {
         "mean_ns": mean,
@@ -140,15 +142,19 @@ def claimed(
 
     With peers that of 98 % by their scatter and its own, where it is wider. Without, of few, that
     which many have of so few, several times Student's: three that lie together by chance are no
-    evidence; of many Student's.
+    evidence. Of many it is at least Student's, so that what scatters more than its peers is not
+    believed for their sake.
     """
     if len(means) < 2:
         return half_width
+    wide = [half_width]
+    if len(means) >= MANY:
+        wide.append(student(means, CLAIM))
     if peers is not None and allowed > 0:
-        return max(half_width, supported(peers, Scatter(means, allowed), CLAIM)[0])
-    if len(means) < MANY:
-        return max(half_width, stretched(means, CLAIM))
-    return max(half_width, student(means, CLAIM))
+        wide.append(supported(peers, Scatter(means, allowed), CLAIM)[0])
+    elif len(means) < MANY:
+        wide.append(stretched(means, CLAIM))
+    return max(wide)
 
 
 def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
@@ -190,12 +196,20 @@ def begin_otherwise(runs: Sequence[Said], allowed: float) -> bool:
     return opening > max(NARROW * allowed, by_chance)
 
 
-def _scatter(means: Sequence[float]) -> float:
-    """Half the width of the interval by how repetitions scatter [ns]; 0 of one."""
-    n = len(means)
-    if n < 2:
+def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> float:
+    """Half the width of the interval by how repetitions scatter [ns]; 0 of one.
+
+    What eight values say of their skewness and of what neighbours have in common is mostly chance,
+    which stretches an interval several times. Peers show it better, where there are any.
+    """
+    if len(means) < 2:
         return 0.0
-    return stretched(means, CONFIDENCE) if n >= MANY else student(means, CONFIDENCE)
+    if len(means) >= MANY and (peers is None or allowed <= 0):
+        return stretched(means, CONFIDENCE)
+    own = student(means, CONFIDENCE)
+    if len(means) < MANY or peers is None:
+        return own
+    return max(own, supported(peers, Scatter(means, allowed), CONFIDENCE)[0])
 
 
 def student(means: Sequence[float], confidence: float) -> float:

@@ -35,8 +35,8 @@ def with_certainty(
     -------
     dict
         As `together`; `allowed_ns`, the half width that is narrow enough; `expected_ns`, that which
-        more repetitions narrow: with the confidence of a claim, as they scatter so far, or where
-        there are peers as it is shown, and `supported_ns` by the scatter of these, with its
+        more repetitions narrow: with the confidence of a claim, as they scatter so far, or of few
+        with peers as it is shown, and `supported_ns` by the scatter of these, with its
         `degrees` of freedom; `surely`,
         whether it has converged, and few repetitions begin alike; `hopeless`, whether something
         speaks against it that more repetitions do not change.
@@ -53,9 +53,9 @@ def with_certainty(
     expected = half_width
     supported_ns = degrees = None
     if half_width is not None and len(means) > 1:
-        expected = max(half_width, student(means, CLAIM))
+        if peers is None or len(means) >= MANY:
+            expected = max(half_width, student(means, CLAIM))
         if peers is not None:
-            expected = half_width
             supported_ns, degrees = supported(peers, Scatter(means, allowed), CLAIM)
     return {
         **said,
