@@ -11,17 +11,50 @@ const ROUNDS: usize = 3;
 /// uFLIP-OC stopped µOC1 here; every cycle writes and reads 512 pages.
 const CYCLES: u64 = 17_000;
 
+/// Jobs by name, and how many pages one repetition writes and reads.
+const JOBS: [(&str, &str, u64); 3] = [
+    (
+        "vectors-of-1",
+        r#"{"channels": 8, "luns": 4, "blocks": 8, "pages": 512, "mix": "W", "threads": 32}"#,
+        131_072,
+    ),
+    (
+        "vectors-of-8",
+        r#"{"channels": 8, "blocks": 64, "pages": 512, "mix": "W", "vector": 8,
+            "iteration": "round_robin"}"#,
+        262_144,
+    ),
+    ("worn", r#"{"kind": "wear"}"#, 1024),
+];
+
 /// All figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
-    let one = json!({"channels": 8, "luns": 4, "blocks": 8, "pages": 512, "mix": "W",
-        "threads": 32});
-    let eight = json!({"channels": 8, "blocks": 64, "pages": 512, "mix": "W", "vector": 8,
-        "iteration": "round_robin"});
+    let [one, eight, worn] = JOBS.map(|(_, job, _)| job);
     vec![
-        rate("open channel: vectors of 1 page (8 addresses), 32 threads", &one, ">= 1"),
-        rate("open channel: vectors of 8 pages (64 addresses)", &eight, ">= 1"),
-        wear(),
+        rate(
+            "open channel: vectors of 1 page (8 addresses), 32 threads",
+            &repeated(one, 1),
+            ">= 1",
+        ),
+        rate("open channel: vectors of 8 pages (64 addresses)", &repeated(eight, 1), ">= 1"),
+        wear(&repeated(worn, CYCLES)),
     ]
+}
+
+/// So many pages under the job of this name and nothing else, for whoever counts instructions. False where there
+/// is none of this name.
+pub(crate) fn one(name: &str, count: u64) -> bool {
+    let Some((_, job, pages)) = JOBS.iter().find(|(other, ..)| *other == name) else {
+        return false;
+    };
+    seconds(&repeated(job, count.div_ceil(*pages)));
+    true
+}
+
+fn repeated(job: &str, times: u64) -> Value {
+    let mut job: Value = serde_json::from_str(job).expect("a job");
+    job["repeat"] = times.into();
+    job
 }
 
 fn device() -> OpenChannelDevice {
@@ -54,9 +87,8 @@ fn rate(name: &str, job: &Value, target: &str) -> Value {
         "target": target})
 }
 
-fn wear() -> Value {
-    let job = json!({"kind": "wear", "repeat": CYCLES});
-    let (taken, _) = seconds(&job);
+fn wear(job: &Value) -> Value {
+    let (taken, _) = seconds(job);
     json!({"name": "uOC1: 17,000 cycles of 512 pages", "value": taken, "unit": "s",
         "reference": null, "ratio": null, "target": "< 20"})
 }

@@ -91,10 +91,23 @@ impl FlashGeometry {
     pub fn contains(&self, ppa: Ppa) -> bool {
         u32::from(ppa.channel) < self.channels
             && u32::from(ppa.lun) < self.luns_per_channel
-            && u32::from(ppa.plane) < self.planes
-            && u32::from(ppa.sector) < self.sectors_per_page
+            && self.has_sector(ppa.plane, ppa.sector)
             && ppa.block < self.blocks_per_plane
             && ppa.page < self.pages_per_block
+    }
+
+    /// Whether a page of all planes has this sector.
+    #[must_use]
+    #[inline]
+    pub fn has_sector(&self, plane: u8, sector: u8) -> bool {
+        u32::from(plane) < self.planes && u32::from(sector) < self.sectors_per_page
+    }
+
+    /// The number of a sector in a page of all planes, in the order in which a write has them.
+    #[must_use]
+    #[inline]
+    pub fn sector_of_page(&self, plane: u8, sector: u8) -> u32 {
+        u32::from(plane) * self.sectors_per_page + u32::from(sector)
     }
 
     /// Check every field of `ppa`.
@@ -169,6 +182,12 @@ impl FlashIo {
         Ok(io)
     }
 
+    /// It becomes a command without an address yet, in the place of one that is over.
+    #[inline]
+    pub fn begin(&mut self, op: FlashOp) {
+        (self.op, self.length) = (op, 0);
+    }
+
     /// One more address.
     ///
     /// # Panics
@@ -182,11 +201,15 @@ impl FlashIo {
     /// Every sector of page `page` of all planes, in the order in which a write has them.
     #[inline]
     pub fn push_page(&mut self, geometry: &FlashGeometry, page: Ppa) {
-        for plane in 0..geometry.planes as u8 {
-            for sector in 0..geometry.sectors_per_page as u8 {
-                self.push(Ppa { plane, sector, ..page });
+        let (first, count) = (self.length as usize, geometry.write_sectors() as usize);
+        let planes =
+            self.ppas[first..first + count].chunks_exact_mut(geometry.sectors_per_page as usize);
+        for (plane, sectors) in (0..).zip(planes) {
+            for (sector, ppa) in (0..).zip(sectors) {
+                *ppa = Ppa { plane, sector, ..page };
             }
         }
+        self.length += count as u8;
     }
 
     /// What it does.

@@ -25,6 +25,12 @@ pub trait Requests: Send {
     /// The next request, and the pause before it. Asked for up to [`AHEAD`] times more than there are
     /// requests.
     fn next_request(&mut self) -> Next<Self::Request>;
+
+    /// The same in place of a request that was submitted: large ones are made where they are needed.
+    #[inline(always)]
+    fn replace(&mut self, submitted: &mut Next<Self::Request>) {
+        *submitted = self.next_request();
+    }
 }
 
 /// What keeps the completions of one process.
@@ -352,7 +358,7 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     submitter: &mut Submitter<P, T>,
     due: Nanos,
 ) -> Result<Outstanding<P::Request>> {
-    let Next { io: request, when } = *submitter.next();
+    let when = submitter.next().when;
     let intended = match when {
         When::After(Nanos(0)) => None,
         When::After(_) => {
@@ -365,15 +371,17 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
             Some(submitter.start + instant)
         }
     };
-    let ticket = device.submit(&request)?;
+    let Submitter { requests, upcoming, turn, .. } = submitter;
+    let next = &mut upcoming[*turn % AHEAD];
+    let ticket = device.submit(&next.io)?;
     let index = submitter.issued;
     submitter.issued = index + 1;
     submitter.left -= 1;
-    let drawn = submitter.requests.next_request();
-    submitter.upcoming[submitter.turn % AHEAD] = drawn;
-    submitter.turn += 1;
-    device.prefetch(&drawn.io);
-    Ok(Outstanding { ticket, request, index, intended })
+    let io = Outstanding { ticket, request: next.io, index, intended };
+    requests.replace(next);
+    *turn += 1;
+    device.prefetch(&next.io);
+    Ok(io)
 }
 
 #[inline(always)]

@@ -43,6 +43,15 @@ impl Places {
         Ppa { channel, lun, block, page: self.first_page + page as u32, ..Ppa::default() }
     }
 
+    /// The block with number `number`: one of every unit, then the next of every unit.
+    #[inline]
+    pub(crate) fn block(&self, number: u64) -> Ppa {
+        let units = self.units.len() as u64;
+        let (channel, lun) = self.units[(number % units) as usize];
+        let block = self.first_block + (number / units) as u32;
+        Ppa { channel, lun, block, ..Ppa::default() }
+    }
+
     /// Every block.
     pub(crate) fn all_blocks(&self) -> impl Iterator<Item = Ppa> + '_ {
         let blocks = self.first_block..self.first_block + self.blocks;

@@ -1,6 +1,6 @@
 //! The commands of one thread of a job, one after the other.
 
-use uflip_core::{FlashGeometry, FlashIo, FlashOp, Nanos, Ppa};
+use uflip_core::{FlashGeometry, FlashIo, FlashOp, Nanos};
 
 use super::places::Places;
 use super::spec::FlashTotals;
@@ -107,56 +107,36 @@ impl FlashRequests {
         }
     }
 
-    /// The command that goes to pages number `from` and after.
-    fn pages(&self, op: FlashOp, from: u64) -> FlashIo {
-        let mut io = FlashIo::empty(op);
-        for number in from..from + self.vector {
-            io.push_page(&self.geometry, self.places.page(number));
-        }
-        io
-    }
-
-    fn erase(&mut self) -> FlashIo {
-        let (units, number) = (self.places.units.len() as u64, self.erased);
+    /// The block or the first page, by its number, of the next erase, write, or read.
+    fn erase(&mut self) -> (FlashOp, u64) {
         self.erased += 1;
-        let (channel, lun) = self.places.units[(number % units) as usize];
-        let block = self.places.first_block + (number / units) as u32;
-        let mut io = FlashIo::empty(FlashOp::Erase);
-        io.push(Ppa { channel, lun, block, ..Ppa::default() });
-        io
+        (FlashOp::Erase, self.erased - 1)
     }
 
-    fn write(&mut self) -> FlashIo {
-        let from = self.written;
+    fn write(&mut self) -> (FlashOp, u64) {
         self.written += self.vector;
-        self.pages(FlashOp::Write, from)
+        (FlashOp::Write, self.written - self.vector)
     }
 
     /// Reads follow the writes (or go over everything, where nothing is written), and begin again
     /// where they have caught up.
-    fn reading(&mut self, everything: bool) -> FlashIo {
+    fn reading(&mut self, everything: bool) -> (FlashOp, u64) {
         let end = if everything { self.places.len() } else { self.written };
         if self.read >= end {
             self.read = 0;
         }
-        let from = self.read;
         self.read += self.vector;
-        self.pages(FlashOp::Read, from)
+        (FlashOp::Read, self.read - self.vector)
     }
 
     fn restart(&mut self) {
         (self.step, self.erased, self.written, self.read) = (0, 0, 0, 0);
     }
-}
 
-impl Requests for FlashRequests {
-    type Request = FlashIo;
-
+    /// What comes next: which operation, and the block or the first page by its number.
     #[inline]
-    fn next_request(&mut self) -> Next<FlashIo> {
-        let first = self.issued == 0;
-        self.issued += 1;
-        let io = match &self.script {
+    fn next_command(&mut self) -> (FlashOp, u64) {
+        match &self.script {
             Script::Erase => self.erase(),
             Script::Wear { .. } => {
                 let (blocks, round) = (self.blocks(), self.round);
@@ -196,7 +176,37 @@ impl Requests for FlashRequests {
                     self.reading(true)
                 }
             }
-        };
-        Next { io, when: When::After(if first { Nanos(0) } else { self.sleep }) }
+        }
+    }
+
+    /// `io` becomes the command for the block, or the first page, of this number.
+    #[inline]
+    fn make(&self, op: FlashOp, number: u64, io: &mut FlashIo) {
+        io.begin(op);
+        if op == FlashOp::Erase {
+            return io.push(self.places.block(number));
+        }
+        for number in number..number + self.vector {
+            io.push_page(&self.geometry, self.places.page(number));
+        }
+    }
+}
+
+impl Requests for FlashRequests {
+    type Request = FlashIo;
+
+    fn next_request(&mut self) -> Next<FlashIo> {
+        let mut next = Next { io: FlashIo::empty(FlashOp::Erase), when: When::After(Nanos(0)) };
+        self.replace(&mut next);
+        next
+    }
+
+    #[inline]
+    fn replace(&mut self, submitted: &mut Next<FlashIo>) {
+        let first = self.issued == 0;
+        self.issued += 1;
+        let (op, number) = self.next_command();
+        self.make(op, number, &mut submitted.io);
+        submitted.when = When::After(if first { Nanos(0) } else { self.sleep });
     }
 }

@@ -29,8 +29,6 @@ impl OpenChannelDevice {
         let mut status = FlashStatus::default();
         let command = self.under_way.begin(self.now);
         let (mut from, mut number) = (0, 0);
-        // One more, so that it is not over before all of it has come.
-        let whole = self.under_way.page(command, 0, &mut self.timeline.accounts);
         while from < ppas.len() {
             let to = from + group_length(io.op(), &ppas[from..]);
             let page = self.under_way.page(command, number, &mut self.timeline.accounts);
@@ -44,10 +42,8 @@ impl OpenChannelDevice {
             }
             (from, number) = (to, number + 1);
         }
-        self.under_way.set_status(command, status);
-        let ticket = self.under_way.ticket(command);
-        self.page_ended(whole, 0);
-        ticket
+        let (answer_ns, accounts) = (self.threads.completion_ns, &mut self.timeline.accounts);
+        self.under_way.has_come(command, status, answer_ns, accounts)
     }
 
     /// `page` has ended at `end`.
@@ -89,13 +85,13 @@ impl OpenChannelDevice {
         let group = &ppas[range.clone()];
         let at = group[0];
         let geometry = self.geometry;
-        let found = if !group.iter().all(|ppa| geometry.contains(*ppa)) {
-            Err(AddressStatus::OutOfRange)
-        } else if !is_whole_page(&geometry, group) {
-            Err(AddressStatus::PartialPage)
-        } else {
+        let found = if is_whole_page(&geometry, group) {
             self.flash.clock = self.now;
             self.flash.try_program(self.place(at)).map_err(status_of)
+        } else if group.iter().all(|ppa| geometry.contains(*ppa)) {
+            Err(AddressStatus::PartialPage)
+        } else {
+            Err(AddressStatus::OutOfRange)
         };
         match found {
             Ok(true) => {}
@@ -135,32 +131,38 @@ impl OpenChannelDevice {
         page: PageIdx,
     ) -> Option<u64> {
         let geometry = self.geometry;
-        let at = ppas[range.start];
-        let (mut sectors, mut planes, mut plane) = (0, 0, None);
-        let (mut reading, mut worn) = (None, 0);
+        // All are of one page: what its first sector may do, all may.
+        let at = Ppa { plane: 0, sector: 0, ..ppas[range.start] };
         self.flash.clock = self.now;
+        let found = if geometry.contains(at) {
+            let first = self.place(at);
+            self.flash.try_read(first).map(|reading| (first, reading)).map_err(status_of)
+        } else {
+            Err(AddressStatus::OutOfRange)
+        };
+        let (mut sectors, mut planes, mut last) = (0, 0, None);
+        let (mut failing, mut worn) = (None, 0);
         for index in range {
-            let ppa = ppas[index];
-            if !geometry.contains(ppa) {
-                status.set(index, AddressStatus::OutOfRange);
-                continue;
-            }
-            // All are of one page: what the first may do, all may.
-            if sectors == 0 {
-                reading = match self.flash.try_read(self.place(ppa)) {
-                    Ok(reading) => reading,
-                    Err(violation) => {
-                        status.set(index, status_of(violation));
-                        continue;
-                    }
-                };
-            }
+            let Ppa { plane, sector, .. } = ppas[index];
+            let (first, reading) = match found {
+                _ if !geometry.has_sector(plane, sector) => {
+                    status.set(index, AddressStatus::OutOfRange);
+                    continue;
+                }
+                Ok(found) => found,
+                Err(found) => {
+                    status.set(index, found);
+                    continue;
+                }
+            };
             sectors += 1;
-            if plane != Some(ppa.plane) {
-                (plane, planes) = (Some(ppa.plane), planes + 1);
+            let from = first.behind(geometry.sector_of_page(plane, sector));
+            if last != Some(plane) {
+                (last, planes) = (Some(plane), planes + 1);
+                failing = reading.and_then(|reading| self.flash.failing_sectors(from, reading));
             }
-            if let Some(reading) = reading {
-                let outcome = self.flash.read_sector(self.place(ppa), reading);
+            if let Some(failing) = failing {
+                let outcome = self.flash.read_sector(from, failing);
                 worn = worn.max(outcome.retries);
                 if !outcome.corrected {
                     status.set(index, AddressStatus::Uncorrectable);
@@ -257,14 +259,15 @@ fn group_length(op: FlashOp, ppas: &[Ppa]) -> usize {
     length
 }
 
-/// Whether `group` has every sector of every plane of a page, in their order.
+/// Whether `group`, which is of one page, has every sector of every plane of it, in their order.
 #[inline]
 fn is_whole_page(geometry: &FlashGeometry, group: &[Ppa]) -> bool {
+    let of_plane = |(plane, sectors): (u8, &[Ppa])| {
+        (0..).zip(sectors).all(|(sector, ppa)| (ppa.plane, ppa.sector) == (plane, sector))
+    };
     group.len() == geometry.write_sectors() as usize
-        && group.iter().enumerate().all(|(index, ppa)| {
-            let number = u32::from(ppa.plane) * geometry.sectors_per_page + u32::from(ppa.sector);
-            number as usize == index
-        })
+        && geometry.contains(group[0])
+        && (0..).zip(group.chunks_exact(geometry.sectors_per_page as usize)).all(of_plane)
 }
 
 /// How long the page of `at` takes to program: the same in every block, as wordlines are.

@@ -133,7 +133,7 @@ impl OpenChannelDevice {
     #[inline]
     pub(super) fn place(&self, at: Ppa) -> Place {
         let geometry = &self.geometry;
-        let sector = u32::from(at.plane) * geometry.sectors_per_page + u32::from(at.sector);
+        let sector = geometry.sector_of_page(at.plane, at.sector);
         self.flash.geometry.place(self.block(at), at.page * geometry.write_sectors() + sector)
     }
 

@@ -37,7 +37,7 @@ impl From<u64> for PageIdx {
 #[derive(Clone, Copy, Debug)]
 struct Command {
     completion: FlashCompletion,
-    /// Pages that have not ended.
+    /// Pages that have not ended, and one more until all have come.
     left: u32,
     /// The page that ended last: when, and which one.
     last: (u64, u32),
@@ -67,7 +67,7 @@ impl UnderWay {
         };
         self.tickets += 1;
         self.open += 1;
-        let command = Command { completion, left: 0, last: (0, 0) };
+        let command = Command { completion, left: 1, last: (0, 0) };
         match self.unused.pop() {
             Some(place) => {
                 self.commands[place as usize] = command;
@@ -97,14 +97,23 @@ impl UnderWay {
         PageIdx(index as u32)
     }
 
-    /// What the addresses of the command at `place` say.
-    pub(super) fn set_status(&mut self, place: u32, status: FlashStatus) {
-        self.commands[place as usize].completion.status = status;
-    }
-
-    /// The ticket of the command at `place`.
-    pub(super) fn ticket(&self, place: u32) -> Ticket {
-        self.commands[place as usize].completion.ticket
+    /// All pages of the command at `place` have come, and `status` is what its addresses say; its ticket.
+    #[inline]
+    pub(super) fn has_come(
+        &mut self,
+        place: u32,
+        status: FlashStatus,
+        answer_ns: u64,
+        accounts: &mut [FlashBreakdown],
+    ) -> Ticket {
+        let command = &mut self.commands[place as usize];
+        command.completion.status = status;
+        command.left -= 1;
+        let (ticket, is_over) = (command.completion.ticket, command.left == 0);
+        if is_over {
+            self.is_over(place, answer_ns, accounts);
+        }
+        ticket
     }
 
     /// `page` ended at `end`; with the last page of its command that is over, and answered so much later.
@@ -120,9 +129,15 @@ impl UnderWay {
         let command = &mut self.commands[place as usize];
         command.last = command.last.max((end, number));
         command.left -= 1;
-        if command.left > 0 {
-            return;
+        if command.left == 0 {
+            self.is_over(place, answer_ns, accounts);
         }
+    }
+
+    /// The command at `place` is over, and answered so much later.
+    #[inline]
+    fn is_over(&mut self, place: u32, answer_ns: u64, accounts: &mut [FlashBreakdown]) {
+        let command = &mut self.commands[place as usize];
         let (end, number) = command.last;
         let account = &mut accounts[place as usize * VECTOR_MAX + number as usize];
         account.add(Cause::Completion, answer_ns);

@@ -182,7 +182,11 @@ impl Timing {
     /// What that takes beyond whole nanoseconds a page.
     fn share(&self, pages: u16) -> u64 {
         let (numerator, denominator) = self.transfer_share;
-        (u128::from(numerator) * u128::from(pages) / u128::from(denominator)) as u64
+        match numerator.checked_mul(pages.into()) {
+            Some(shares) => shares / denominator,
+            // Of a channel that no chip has.
+            None => (u128::from(numerator) * u128::from(pages) / u128::from(denominator)) as u64,
+        }
     }
 
     /// How much longer the channel has the operation, whose page takes it so long once, since that is read again.

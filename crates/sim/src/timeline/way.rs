@@ -148,12 +148,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn charge_known(&mut self, at: u64, op: &Op<T>) -> u64 {
         let Timeline { dies, accounts, .. } = self;
         let mut since = at;
-        for (until, holder) in dies[op.die.0 as usize].known() {
+        dies[op.die.0 as usize].known().for_each(|(until, holder)| {
             if until > since {
                 charge(accounts, op, holder.wait(), until - since);
                 since = until;
             }
-        }
+        });
         since
     }
 

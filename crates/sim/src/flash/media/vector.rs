@@ -8,7 +8,7 @@
 use super::{CollectMedia as _, Flash};
 use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::nand::Violation;
-use crate::flash::wear_out::{ReadOutcome, Reading};
+use crate::flash::wear_out::{Failing, ReadOutcome, Reading};
 
 impl Flash {
     /// Program the flash page that begins at `to`; false where that fails: it then holds nothing.
@@ -41,15 +41,23 @@ impl Flash {
         self.nand.check_read(from)?;
         let erases = self.nand.erases(from.block);
         let wear_out = self.wear_out.as_ref();
-        Ok(wear_out.and_then(|wear_out| wear_out.reading(from.block, erases, self.clock)))
+        Ok(wear_out.and_then(|wear_out| wear_out.reading(from, erases, self.clock)))
     }
 
-    /// How the read of the sector at `from` goes.
-    pub(crate) fn read_sector(&mut self, from: Place, reading: Reading) -> ReadOutcome {
+    /// The sectors of `page` that are as good as the one at `from`, those of a plane; `None` where each is corrected
+    /// at once.
+    #[inline]
+    pub(crate) fn failing_sectors(&self, from: Place, page: Reading) -> Option<Failing> {
+        self.wear_out.as_ref()?.failing_sectors(from, page)
+    }
+
+    /// How the read of the sector at `from`, which is one of `failing`, goes.
+    #[inline]
+    pub(crate) fn read_sector(&mut self, from: Place, failing: Failing) -> ReadOutcome {
         let Some(wear_out) = &self.wear_out else {
             return ReadOutcome { retries: 0, corrected: true };
         };
-        let outcome = wear_out.read_sector(from, reading);
+        let outcome = wear_out.read_sector(from, failing);
         self.counters.uncorrectable_reads += u64::from(!outcome.corrected);
         outcome
     }

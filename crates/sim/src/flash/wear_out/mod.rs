@@ -31,7 +31,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::reliability::{Rber, Reliability};
 pub(crate) use history::{BEFORE, History};
 pub(crate) use scrub::ScrubLimits;
-pub(crate) use vector::Reading;
+pub(crate) use vector::{Failing, Reading};
 
 /// What a device is made of, as far as it wears out.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +205,13 @@ impl WearOut {
     }
 
     /// Whether programming `to` fails.
+    #[inline]
     pub(crate) fn program_fails(&self, to: Place, erases: u32) -> bool {
+        self.program_failures > 0 && self.draws_failure(to, erases)
+    }
+
+    #[inline(never)]
+    fn draws_failure(&self, to: Place, erases: u32) -> bool {
         let page = self.geometry.flash_page(to.page);
         lot(self.seed, Lot::Program, page, erases) < self.scaled(self.program_failures, erases)
     }
