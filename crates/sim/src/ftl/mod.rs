@@ -137,27 +137,27 @@ pub(crate) trait MergingFtl: Sized {
 
 /// Makes one enum of all merging FTLs, so that a call costs a jump and no more.
 macro_rules! ftls {
-    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
-        $(mod $module;)+
+    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($(#[$only:meta])? $name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
+        $($(#[$only])? mod $module;)+
 
         /// The names of all FTLs.
-        pub const FTLS: &[&str] = &[$($paged,)+ $($name,)+ $hosted];
+        pub const FTLS: &[&str] = &[$($paged,)+ $($(#[$only])? $name,)+ $hosted];
 
         /// Those that merge in the host's path.
-        pub(crate) const MERGING_FTLS: &[&str] = &[$($name),+];
+        pub(crate) const MERGING_FTLS: &[&str] = &[$($(#[$only])? $name),+];
 
         /// Any of the merging FTLs. In place: a device has one, and goes through it with every page.
         #[allow(clippy::large_enum_variant)]
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Merging {
-            $(#[allow(missing_docs)] $ftl($module::$ftl)),+
+            $($(#[$only])? #[allow(missing_docs)] $ftl($module::$ftl)),+
         }
 
         impl Merging {
             /// Whether the options make a device.
             pub(crate) fn check(options: &MergingOptions<'_>) -> Result<()> {
                 match options.name {
-                    $($name => $module::$ftl::check(options),)+
+                    $($(#[$only])? $name => $module::$ftl::check(options),)+
                     name => Err(Error::unknown("FTL", name, FTLS)),
                 }
             }
@@ -165,7 +165,7 @@ macro_rules! ftls {
             /// Whether the FTL that is named has no places for the pages of a block.
             pub(crate) fn appends(name: &str) -> bool {
                 match name {
-                    $($name => $module::$ftl::APPENDS,)+
+                    $($(#[$only])? $name => $module::$ftl::APPENDS,)+
                     _ => false,
                 }
             }
@@ -173,57 +173,57 @@ macro_rules! ftls {
             /// Make the FTL that is named.
             pub(crate) fn by_name(options: &MergingOptions<'_>) -> Result<Merging> {
                 match options.name {
-                    $($name => Ok(Merging::$ftl($module::$ftl::new(options))),)+
+                    $($(#[$only])? $name => Ok(Merging::$ftl($module::$ftl::new(options))),)+
                     name => Err(Error::unknown("FTL", name, FTLS)),
                 }
             }
 
             pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
-                match self { $(Merging::$ftl(ftl) => ftl.lookup(page)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.lookup(page)),+ }
             }
 
             #[inline]
             pub(crate) fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<Place> {
-                match self { $(Merging::$ftl(ftl) => ftl.find(page, plan)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.find(page, plan)),+ }
             }
 
             #[inline]
             pub(crate) fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
-                match self { $(Merging::$ftl(ftl) => ftl.write(page, extent, plan)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.write(page, extent, plan)),+ }
             }
 
             pub(crate) fn trim(&mut self, page: Lpn) {
-                match self { $(Merging::$ftl(ftl) => ftl.trim(page)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.trim(page)),+ }
             }
 
             pub(crate) fn reclaim(&mut self, plan: &mut Plan) -> bool {
-                match self { $(Merging::$ftl(ftl) => ftl.reclaim(plan)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.reclaim(plan)),+ }
             }
 
             #[inline]
             pub(crate) fn prefetch(&self, page: Lpn) {
-                match self { $(Merging::$ftl(ftl) => ftl.prefetch(page)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.prefetch(page)),+ }
             }
 
             pub(crate) fn map_pages(&self) -> u32 {
-                match self { $(Merging::$ftl(ftl) => ftl.map_pages()),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.map_pages()),+ }
             }
 
             pub(crate) fn page_of_map(&self, to: Place) -> Option<Lpn> {
-                match self { $(Merging::$ftl(ftl) => ftl.page_of_map(to)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.page_of_map(to)),+ }
             }
 
             pub(crate) fn group_of(&self, block: BlockIdx) -> u32 {
-                match self { $(Merging::$ftl(ftl) => ftl.group_of(block)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.group_of(block)),+ }
             }
 
             pub(crate) fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-                match self { $(Merging::$ftl(ftl) => ftl.rebuild(found, plan)),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.rebuild(found, plan)),+ }
             }
 
             #[cfg(test)]
             pub(crate) fn audit(&self) {
-                match self { $(Merging::$ftl(ftl) => ftl.audit()),+ }
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.audit()),+ }
             }
         }
     };
@@ -240,4 +240,5 @@ ftls! {
     "stream_hybrid" => stream_hybrid::StreamHybrid,
     "stripe_map" => stripe_map::StripeMap,
     "superblock" => superblock::Superblock,
+    #[cfg(test)] "how_to" => how_to::HowTo,
 }

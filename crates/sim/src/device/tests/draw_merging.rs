@@ -16,11 +16,12 @@ macro_rules! shipped {
 pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64) -> (Profile, String) {
     let ftl = MERGING_FTLS[(seed % MERGING_FTLS.len() as u64) as usize];
     let (base, text) = match ftl {
-        "block_map" => ("block-map", include_str!("../../../tests/swarm/block-map.toml")),
+        "bast" | "fast" | "superblock" => shipped!("fast-1gb"),
         "linear" => shipped!("kingston-dti"),
         "stream_hybrid" => shipped!("mtron"),
         "stripe_map" => shipped!("intel-x25m"),
-        _ => shipped!("fast-1gb"),
+        // Without a table of its own.
+        _ => ("block-map", include_str!("../../../tests/swarm/block-map.toml")),
     };
     loop {
         let mut keys = Map::new();

@@ -1,0 +1,15 @@
+//! The FTL of `docs/how-to/add-an-ftl.md`, as it stands there: in the list while tests run, so that whatever
+//! holds for the others is asked of it as well.
+
+mod replacement_block;
+
+pub(crate) use replacement_block::ReplacementBlock as HowTo;
+// What the page imports from `super`, which is where FTLs are.
+use super::{MergingFtl, MergingOptions};
+
+#[test]
+fn the_page_shows_what_is_compiled_here() {
+    let page = include_str!("../../../../../docs/how-to/add-an-ftl.md");
+    let code = include_str!("replacement_block.rs");
+    assert!(page.contains(&format!("```rust file=replacement_block.rs\n{code}```\n")));
+}
