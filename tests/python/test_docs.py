@@ -132,6 +132,19 @@ def test_the_pages_that_promise_examples_have_them() -> None:
     assert {"README.md", "docs/tutorial.md"} | how_to <= names
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_is_cut_out_of_a_file_is_still_there(page: Path) -> None:
+    cut = re.findall(r"^```\w+ of=(\S+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    for path, text in cut:
+        assert text in (ROOT / path).read_text(encoding="utf-8"), f"{name_of(page)}: {path}"
+
+
+def test_what_is_added_by_hand_is_shown_as_it_stands_in_files() -> None:
+    for name in ("parameter", "cause"):
+        page = (DOCS / "how-to" / f"add-a-{name}.md").read_text(encoding="utf-8")
+        assert page.count(" of=") >= 6
+
+
 # Links and paths
 
 
