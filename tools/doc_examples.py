@@ -16,7 +16,7 @@ block says what it is; everything behind the name of the language is invisible t
 ```python run             a program of its own
 ```text output            what the program just before it must have printed
 ```toml file=NAME         is written into the folder as NAME (any language)
-```rust of=PATH           is cut out of a file of the repository (any language), which a test compares
+```rust of=PATH           is cut out of that file of the repository (any language): a test compares
 
 `needs=MODULE` passes over a block where a Python module is not installed, and `direct` where the
 folder has no direct I/O; neither may hide a mistake, so what is passed over is printed.
