@@ -60,23 +60,34 @@ const CASES: [Case; 3] = [
 /// What the largest case needs, device and bare loop one after the other, and some to spare [bytes].
 const MEMORY: u64 = 4 << 30;
 
+/// What a device has beside dies, channels and a page map with pages of 4 KiB, whose collected pages take turns
+/// over all dies.
+const PLAIN: &str = "{}";
+const SAME_DIE: &str = r#"{"relocation": "same_die"}"#;
+const COPY_BACK: &str = r#"{"relocation": "same_die", "copy_back": true}"#;
+/// The same capacity and blocks of the same size, of pages of 16 KiB.
+const TODAY: &str = r#"{"page_bytes": 16384, "pages_per_block": 16, "mapping_unit_bytes": 4096,
+    "partial_transfer": true, "die_queue": "reads_first", "program_suspend_ns": 20000, "erase_suspend_ns": 50000,
+    "suspensions_max": 8, "slc_blocks": 4, "slc_blocks_max": 16, "slc_read_ns": 30000,
+    "slc_program_ns": 100000}"#;
+
 /// Loads whose instructions are counted, by name.
-const LOADS: [(&str, &str, bool, Load); 5] = [
-    ("alone", "allocator", false, ALONE),
-    ("same-die", "same_die", false, ALONE),
-    ("copied-back", "same_die", true, ALONE),
-    ("32-at-once", "allocator", false, Load { at_once: 32, ..ALONE }),
-    ("32-KiB", "allocator", false, Load { io_pages: 8, ..ALONE }),
+const LOADS: [(&str, &str, Load); 6] = [
+    ("alone", PLAIN, ALONE),
+    ("same-die", SAME_DIE, ALONE),
+    ("copied-back", COPY_BACK, ALONE),
+    ("32-at-once", PLAIN, AT_ONCE),
+    ("32-KiB", PLAIN, Load { io_pages: 8, ..ALONE }),
+    ("today", TODAY, AT_ONCE),
 ];
 
 /// So many timed pages under the load of this name and nothing else, for whoever counts instructions.
 /// False where there is none of this name.
 pub(crate) fn one(name: &str, count: u64) -> bool {
-    let Some((_, relocation, copy_back, load)) = LOADS.iter().find(|(other, ..)| *other == name)
-    else {
+    let Some((_, more, load)) = LOADS.iter().find(|(other, ..)| *other == name) else {
         return false;
     };
-    let mut device = steady(&CASES[0], relocation, *copy_back);
+    let mut device = steady(&CASES[0], more);
     timed(&mut device, *load, count, 2);
     true
 }
@@ -92,6 +103,7 @@ pub(crate) fn rows() -> Vec<Value> {
     rows.push(fast());
     rows.push(full_cache());
     rows.extend(busy());
+    rows.extend(today());
     rows.push(worn());
     rows
 }
@@ -99,14 +111,11 @@ pub(crate) fn rows() -> Vec<Value> {
 /// The device of the first case under more than one page at a time: 32 writes at once, and writes of 32 KiB.
 /// The reference is the same device with one write of 4 KiB at a time.
 fn busy() -> [Value; 2] {
-    let mut device = steady(&CASES[0], "allocator", false);
+    let mut device = steady(&CASES[0], PLAIN);
     let mut best_of =
         |load: Load| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
-    let (alone, at_once, large) = (
-        best_of(ALONE),
-        best_of(Load { at_once: 32, ..ALONE }),
-        best_of(Load { io_pages: 8, ..ALONE }),
-    );
+    let (alone, at_once, large) =
+        (best_of(ALONE), best_of(AT_ONCE), best_of(Load { io_pages: 8, ..ALONE }));
     let row = |name: &str, unit: &str, value: f64, target: &str| {
         json!({"name": format!("timed, 1 GiB, {name}"), "value": value, "unit": unit,
             "reference": alone, "ratio": value / alone, "target": target})
@@ -115,6 +124,27 @@ fn busy() -> [Value; 2] {
         row("32 writes at once", "M host writes/s", at_once, ">= 6"),
         row("writes of 32 KiB", "M pages/s", large, ">= 25"),
     ]
+}
+
+/// The device of the first case with what drives of today have, all of it at once: pages of 16 KiB that are mapped in
+/// units of 4 KiB, an SLC cache, programs and erases that are suspended for reads. Writes alone, and every eighth I/O
+/// a read, so that something is suspended. The reference is the plain device under the same load.
+fn today() -> [Value; 2] {
+    let (mut device, mut plain) = (steady(&CASES[0], TODAY), steady(&CASES[0], PLAIN));
+    [("", "M host writes/s", 0), (", every eighth a read", "M I/Os/s", 8)].map(
+        |(name, unit, every)| {
+            let mode =
+                |number| if every > 0 && number % every == 0 { Mode::Read } else { Mode::Write };
+            let best_of = |device: &mut SimDevice| {
+                best((0..4).map(|round| timed_of(device, AT_ONCE, 500_000, round + 2, mode)))
+            };
+            let (value, reference) = (best_of(&mut device), best_of(&mut plain));
+            let name =
+                format!("timed, 1 GiB, SLC cache, suspend and mapping units, 32 at once{name}");
+            json!({"name": name, "value": value, "unit": unit, "reference": reference,
+            "ratio": value / reference, "target": ">= 3"})
+        },
+    )
 }
 
 /// Flash at its end, with every fault that a profile can switch on. The reference is the same when it was
@@ -133,7 +163,7 @@ fn worn() -> Value {
 /// wait for the collection of a few dies. The reference is the same device without a cache, where no
 /// more pages wait than the host has under way.
 fn full_cache() -> Value {
-    let load = Load { at_once: 32, ..ALONE };
+    let load = AT_ONCE;
     let rate = |overrides: Value| {
         let mut device = made(profile!("tlc-nvme.toml"), &overrides);
         // What it begins with, free blocks and places in the cache, is used up first.
@@ -169,7 +199,7 @@ fn counting(pages: u64, count: u64, seed: u64) -> f64 {
 
 fn case(case: &Case) -> Vec<Value> {
     let before = resident_bytes();
-    let mut device = steady(case, "allocator", false);
+    let mut device = steady(case, PLAIN);
     let pages = device.info().capacity_bytes.0 / 4096;
     let untimed = (0..3).map(|round| untimed(&mut device, pages, case.measured, round + 2));
     let untimed = best(untimed);
@@ -193,8 +223,8 @@ fn case(case: &Case) -> Vec<Value> {
         row("timed", rate, bare_timed, case.timed),
     ];
     if case.blocks < 1 << 20 {
-        for (name, copy_back) in [("moved in their die", false), ("copied back", true)] {
-            let mut device = steady(case, "same_die", copy_back);
+        for (name, more) in [("moved in their die", SAME_DIE), ("copied back", COPY_BACK)] {
+            let mut device = steady(case, more);
             let rounds =
                 (0..3).map(|round| timed(&mut device, ALONE, case.measured / 4, round + 9));
             rows.push(row(&format!("timed, {name}"), best(rounds), bare_timed, ""));
@@ -227,13 +257,14 @@ fn made((text, name): (&str, &str), overrides: &Value) -> SimDevice {
     SimDevice::new("bench", profile).expect("a device")
 }
 
-/// The device of a case in its steady state; its collected pages take turns over the dies (`allocator`) or
-/// stay on theirs (`same_die`), where they may be copied without the channel.
-fn steady(case: &Case, relocation: &str, copy_back: bool) -> SimDevice {
-    let overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
+/// The device of a case in its steady state, with what it has beside.
+fn steady(case: &Case, more: &str) -> SimDevice {
+    let mut overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
-        "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": relocation,
-        "copy_back": copy_back});
+        "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": "allocator",
+        "copy_back": false});
+    let more: serde_json::Map<String, Value> = serde_json::from_str(more).expect("an object");
+    overrides.as_object_mut().expect("an object").extend(more);
     let mut device = made(profile!("demo.toml"), &overrides);
     let pages = device.info().capacity_bytes.0 / 4096;
     device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
@@ -260,23 +291,37 @@ fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
 #[derive(Clone, Copy)]
 struct Load {
     at_once: usize,
-    /// Pages of 4 KiB in a write.
+    /// Pages of 4 KiB in an I/O.
     io_pages: u64,
 }
 
 const ALONE: Load = Load { at_once: 1, io_pages: 1 };
+const AT_ONCE: Load = Load { at_once: 32, ..ALONE };
 
-/// So many pages written at random [M pages/s]; the sum of all response times kept so that nothing is
-/// optimised away. The device hears of writes ahead, as from the engine.
+/// So many pages written at random [M pages/s].
 #[inline(never)]
 fn timed(device: &mut SimDevice, load: Load, count: u64, seed: u64) -> f64 {
+    timed_of(device, load, count, seed, |_| Mode::Write)
+}
+
+/// So many pages at random [M pages/s]; the sum of all response times kept so that nothing is optimised away. The
+/// device hears of I/Os ahead, as from the engine.
+#[inline(always)]
+fn timed_of(
+    device: &mut SimDevice,
+    load: Load,
+    count: u64,
+    seed: u64,
+    mode: impl Fn(usize) -> Mode,
+) -> f64 {
     let begin = Instant::now();
     let size = 4096 * load.io_pages;
     let places = device.info().capacity_bytes.0 / size;
     let writes = || {
-        random_writes(places, count / load.io_pages, seed).map(|io| Io {
+        random_writes(places, count / load.io_pages, seed).enumerate().map(|(number, io)| Io {
             offset: Bytes(io.offset.0 * load.io_pages),
             size: Bytes(size),
+            mode: mode(number),
             ..io
         })
     };
