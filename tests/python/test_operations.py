@@ -17,17 +17,22 @@ from uflip.results.inside import read_inside
 from uflip.results.operations import (
     ERASE,
     INSIDE,
+    JOBS,
     MERGE,
     PROGRAM,
+    READ,
     RELOCATION,
     REST,
+    SCRUB,
     WHATS,
     WORDS,
     Operations,
+    operations_of,
 )
 from uflip.spec import baseline, basic, mix, parallel
 from uflip.web.folders import Folders, key_of
-from uflip.web.gantt import MOST, Lanes, busy_until, gantt, lanes_of, of_io, operation
+from uflip.web.gantt import MOST, busy_until, gantt, lanes_of, of_io, operation
+from uflip.web.lanes import Lanes
 from uflip.web.opened import Opened
 from uflip.web.slow import one
 
@@ -39,6 +44,7 @@ DEVICES = {
         f"{SMALL}&die_queue=reads_first&program_suspend_ns=20us&erase_suspend_ns=50us&suspensions_max=2",
         {"queue_depth": 8, "reads": True},
     ),
+    "planes": (f"{SMALL}&planes_per_die=2&multi_plane=any_page", {"queue_depth": 8}),
     "copy-back": ("sim:ofc?blocks_per_die=64", {"io_count": 3000}),
     "a register": (f"{SMALL}&cache_program=true", {"queue_depth": 4}),
     "a cache": (
@@ -148,6 +154,51 @@ def test_no_die_and_no_channel_does_two_things_at_once(results: Results) -> None
         assert naively_overlapping(found.sent[at], found.sent_until[at]) == 0
 
 
+def test_planes_that_work_together_have_a_lane_each(tmp_path: Path) -> None:
+    url, changes = DEVICES["planes"]
+    run, lanes = opened(recorded(tmp_path / "r", url, **changes))
+    found = lanes.of
+    shown = gantt(run, lanes, "number", (0, 10), 100).header["lanes"]
+    assert isinstance(shown, list)
+    names = [lane["name"] for lane in shown]
+    dies = len(found.clocks) // 2
+    planes = [f"die {die}, plane {plane}" for die in range(dies) for plane in range(2)]
+    assert sorted(name for name in names if "die" in name) == sorted(planes)
+    assert found.clocks.tolist() == [*range(dies), *range(dies)]
+    # Both planes of a die are at work at once, mostly; what is said of each names the die.
+    on_first = found.clocks[found.die] == 0
+    assert naively_overlapping(found.begin[on_first], found.end[on_first]) > on_first.sum() // 4
+    assert operation(lanes, int(np.flatnonzero(found.die == dies)[0]))["die"] == 0
+
+
+def test_a_job_is_what_its_operations_say() -> None:
+    """Of an erase alone the other jobs of the device tell: an FTL merges, or it collects."""
+
+    def jobs(*operations: tuple[int, int, int]) -> list[str]:
+        job, purpose, kind = (np.array(column) for column in zip(*operations, strict=True))
+        names = ["asked", "waited", "held", "cells", "to_channel", "sent"]
+        columns = {f"op_{name}_ns": np.zeros(len(job)) for name in names}
+        columns |= {"op_die": np.zeros(len(job)), "op_purpose": purpose, "op_kind": kind}
+        columns |= {"op_io_and_one": np.zeros(len(job)), "op_block_and_one": job + 1}
+        columns |= {"op_job_and_one": job + 1, "ops_all": np.array([len(job)])}
+        columns |= {f"gap_{each}_ns": np.zeros(0) for each in ("from", "until")}
+        found = operations_of(columns | {"die_channel": np.zeros(1)})
+        assert found is not None
+        return [JOBS[each] for each in found.jobs]
+
+    merge, scrub = (0, MERGE, READ), (1, SCRUB, READ)
+    assert jobs(merge, (0, ERASE, INSIDE), scrub, (1, ERASE, INSIDE), (2, ERASE, INSIDE)) == [
+        "merge",
+        "scrub",
+        "merge",
+    ]
+    assert jobs((0, RELOCATION, READ), (0, ERASE, INSIDE), scrub, (2, ERASE, INSIDE)) == [
+        "collection",
+        "scrub",
+        "collection",
+    ]
+
+
 def test_operations_are_those_that_the_device_counted(results: Results) -> None:
     found, counters = of(results), results.runs[0].meta.counters
     assert counters is not None
@@ -190,10 +241,11 @@ def test_whoever_waits_waits_for_others(results: Results) -> None:
     for row in waited[:: max(len(waited) // 400, 1)].tolist():
         said = operation(lanes, row)
         # From the first moment to the last somebody else has the die, as a scan of all finds.
-        other = np.flatnonzero(found.die == found.die[row])
+        clock = found.clocks[found.die]
+        other = np.flatnonzero(clock == clock[row])
         other = other[other != row]
         low, high = int(found.asked[row]), int(found.begin[row])
-        clipped = np.minimum(found.end[other], high) - np.maximum(lanes.busy[other], low)
+        clipped = np.minimum(found.end[other], high) - np.maximum(lanes.held[other], low)
         assert int(clipped[clipped > 0].sum()) == high - low == said["waited_ns"]
         assert sum(each["ns"] for each in said["waited_for"]) == high - low
         sent = said["channel_waited_ns"]

@@ -21,7 +21,7 @@ function hue(what: number): string {
 
 /** Whom something waited for, or what was done, as words. */
 export function whom(each: Plain): string {
-  const of = [each.io === undefined ? "" : `I/O ${count(each.io)}`, each.job === undefined ? "" : `${each.what.startsWith("m") ? "merge" : "collection"}${each.block === undefined ? "" : ` of block ${count(each.block)}`}`];
+  const of = [each.io === undefined ? "" : `I/O ${count(each.io)}`, each.job === undefined ? "" : `${each.made}${each.block === undefined ? "" : ` of block ${count(each.block)}`}`];
   return `${each.count > 1 ? `${count(each.count)} × ` : ""}${each.what} on die ${each.dies?.length > 1 ? each.dies.join(", ") : each.die}${of.some(Boolean) ? ` (${of.filter(Boolean).join(", ")})` : ""}, ${duration(each.ns)}`;
 }
 
@@ -214,8 +214,8 @@ export class Gantt {
     if (i < 0 || !found) return fill(this.readout, "");
     const { at } = found;
     const what = (found as Plain).whats[at.what![i]!];
-    const whose = [at.io![i]! >= 0 ? `I/O ${count(at.io![i]!)}` : "", at.job![i]! >= 0 && at.block![i]! >= 0 ? `${what.startsWith("m") ? "merge" : "collection"} of block ${count(at.block![i]!)}` : ""].filter(Boolean).join(", ");
-    fill(this.readout, h("b", {}, what), whose ? ` for ${whose}` : "", `: die ${at.die![i]}, ${duration(at.end![i]! - at.begin![i]!)} from ${duration(at.begin![i]!)} on`,
+    const whose = [at.io![i]! >= 0 ? `I/O ${count(at.io![i]!)}` : "", at.job![i]! >= 0 && at.block![i]! >= 0 ? `${(found as Plain).jobs[at.made![i]!]} of block ${count(at.block![i]!)}` : ""].filter(Boolean).join(", ");
+    fill(this.readout, h("b", {}, what), whose ? ` for ${whose}` : "", `: ${this.lanes.find((lane) => lane.die === at.die![i])!.name}, ${duration(at.end![i]! - at.begin![i]!)} from ${duration(at.begin![i]!)} on`,
       at.begin![i]! > at.asked![i]! ? `; waited ${duration(at.begin![i]! - at.asked![i]!)} for the die` : "; did not wait for the die");
     this.tell();
   }

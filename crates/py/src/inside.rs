@@ -112,6 +112,7 @@ impl Recorder {
             found.push(("block_valid_and_one".to_owned(), valid.iter().map(more).collect()));
         }
         found.push(("die_channel".to_owned(), wide(&device.channels().0)));
+        found.push(("die_clock".to_owned(), wide(&device.clocks())));
         found.extend(columns_of(&operations, self.began));
         found
     }

@@ -49,6 +49,8 @@ WORDS: Mapping[tuple[int, int], str] = {
     (RETRY, PROGRAM): "program in vain",
 }
 """What an operation is, by its purpose and what its die does."""
+JOBS = ("collection", "merge", "scrub")
+"""What an FTL empties a block for."""
 UNDER_WAY = "already under way"
 WHATS = (*WORDS.values(), UNDER_WAY)
 Whole = NDArray[np.int64]
@@ -73,6 +75,8 @@ class Operations:
         Which of `WHATS`.
     channels : numpy.ndarray
         The channel of each die (dies,).
+    clocks : numpy.ndarray
+        By whose time each die goes: planes that work together count as dies of one clock (dies,).
     gaps : numpy.ndarray
         From when until when operations are missing (gaps, 2).
     recorded : int
@@ -91,6 +95,7 @@ class Operations:
     block: Whole
     what: Whole
     channels: Whole
+    clocks: Whole
     gaps: NDArray[np.int64]
     recorded: int
 
@@ -107,6 +112,19 @@ class Operations:
     def cells_from(self) -> Whole:
         """When the cells begin."""
         found: Whole = np.where(self.is_read, self.begin, self.end - self.cells)
+        return found
+
+    @cached_property
+    def jobs(self) -> Whole:
+        """What each job of the FTL is, by its number: which of `JOBS` (jobs,).
+
+        Of a job that did nothing but erase, as far as is known, the device's other jobs tell.
+        """
+        purposes = np.array([purpose for purpose, _ in WORDS] + [-1])[self.what]
+        found = np.zeros(int(self.job.max(initial=-1)) + 1, np.int64)
+        found[:] = bool((purposes == MERGE).any())
+        for place, purpose in ((1, MERGE), (2, SCRUB)):
+            found[self.job[(purposes == purpose) & (self.job >= 0)]] = place
         return found
 
     @cached_property
@@ -138,6 +156,8 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     purpose, kind = of("purpose"), of("kind")
     for place, (for_what, does) in enumerate(WORDS):
         what[(purpose == for_what) & (kind == does)] = place
+    channels = np.asarray(columns["die_channel"], dtype=np.int64)
+    own = np.arange(len(channels))
     ends = [np.asarray(columns[f"gap_{each}_ns"], dtype=np.int64) for each in ("from", "until")]
     return Operations(
         asked,
@@ -151,7 +171,8 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
         of("job_and_one") - 1,
         of("block_and_one") - 1,
         what,
-        np.asarray(columns["die_channel"], dtype=np.int64),
+        channels,
+        np.asarray(columns.get("die_clock", own), dtype=np.int64),
         np.stack(ends, axis=1),
         int(columns["ops_all"][0]),
     )

@@ -13,7 +13,6 @@ before: drawn is what the die does, and the transfer on its channel.
 
 from collections import OrderedDict
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 
 from uflip.errors import ResultsError, UsageError
 from uflip.results.inside import read_inside
-from uflip.results.operations import WHATS, Operations
+from uflip.results.operations import JOBS, WHATS
+from uflip.web.lanes import Lanes
 from uflip.web.open_run import OpenRun
 from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
@@ -32,67 +32,6 @@ MOST = 12_000
 """Operations that are drawn one by one."""
 LEAST_COLUMNS, MOST_COLUMNS = 16, 800
 Whole = NDArray[np.int64]
-
-
-class Lanes:
-    """Operations, and for each die and channel those that had it, in order.
-
-    Parameters
-    ----------
-    of : Operations
-        What was recorded.
-    numbers : numpy.ndarray or None
-        The number of each I/O in the run, by the order of submission; None where these are one.
-    begin_ns : int
-        The first submission, which pictures count from [ns since the run began].
-    """
-
-    def __init__(self, of: Operations, numbers: Whole | None, begin_ns: int) -> None:
-        self.of = of
-        self.begin_ns = begin_ns
-        io = of.io
-        if numbers is not None and len(numbers):
-            io = np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
-        self.io = io
-        by_die = np.lexsort((of.begin, of.die))
-        self.dies = _split(by_die, of.die, len(of.channels))
-        sent = np.flatnonzero(of.sent_until > of.sent)
-        by_channel = sent[np.lexsort((of.sent[sent], of.channel[sent]))]
-        self.channels = _split(by_channel, of.channel, int(of.channels.max(initial=-1)) + 1)
-        # A die does one thing: what follows a page in its register begins when the cells have it.
-        self.busy = of.begin.copy()
-        for rows in self.dies:
-            self.busy[rows[1:]] = np.maximum(of.begin[rows[1:]], of.end[rows[:-1]])
-
-    def had_die(self, row: int) -> Whole:
-        """Who had the die of an operation while that waited."""
-        of, rows = self.of, self.dies[self.of.die[row]]
-        return _overlapping(rows, self.busy, of.end, of.asked[row], of.begin[row])
-
-    def had_channel(self, row: int) -> Whole:
-        """Who had the channel of an operation while that waited."""
-        of = self.of
-        if of.sent_until[row] <= of.sent[row]:
-            return np.zeros(0, np.int64)
-        rows = self.channels[of.channel[row]]
-        return _overlapping(rows, of.sent, of.sent_until, self.came_to_channel(row), of.sent[row])
-
-    def came_to_channel(self, row: int) -> int:
-        """When an operation came to its channel."""
-        of = self.of
-        return int(of.begin[row] + (of.cells[row] if of.is_read[row] else 0))
-
-
-def _split(rows: Whole, lane: Whole, lanes: int) -> list[Whole]:
-    at = np.searchsorted(lane[rows], np.arange(lanes + 1))
-    return [rows[begin:end] for begin, end in pairwise(at.tolist())]
-
-
-def _overlapping(rows: Whole, begin: Whole, end: Whole, low: int, high: int) -> Whole:
-    """Those of the rows of a lane, in order, that lie in a stretch, at least in part."""
-    first = int(np.searchsorted(end[rows], low, "right"))
-    last = int(np.searchsorted(begin[rows], high))
-    return rows[first:last]
 
 
 @lru_cache(maxsize=2)
@@ -154,7 +93,7 @@ def gantt(
         shown.append({"name": f"channel {channel}", "channel": channel, "die": -1})
         dies = np.flatnonzero(of.channels == channel).tolist()
         shown += [
-            {"name": f"die {die}", "channel": channel, "die": die}
+            {"name": lanes.name(die), "channel": channel, "die": die}
             for die in dies
             if len(lanes.dies[die])
         ]
@@ -165,6 +104,7 @@ def gantt(
         "kept": len(of),
         "recorded": of.recorded,
         "whats": list(WHATS),
+        "jobs": list(JOBS),
         "gaps": gaps.tolist(),
         "lanes": shown,
     }
@@ -226,8 +166,10 @@ def _drawn(lanes: Lanes, seen: Whole) -> Arrays:
         "sent_until": of.sent_until,
     }
     found: Arrays = {name: values[seen] - lanes.begin_ns for name, values in times.items()}
-    codes = {"row": seen, "die": of.die[seen], "what": of.what[seen]}
-    signed = {"io": lanes.io[seen], "job": of.job[seen], "block": of.block[seen]}
+    job = of.job[seen]
+    made = np.where(job >= 0, np.append(of.jobs, 0)[job], 0)
+    codes = {"row": seen, "die": of.die[seen], "what": of.what[seen], "made": made}
+    signed = {"io": lanes.io[seen], "job": job, "block": of.block[seen]}
     return found | codes | {name: values.astype(np.float64) for name, values in signed.items()}
 
 
@@ -292,11 +234,12 @@ def _channel_wait(lanes: Lanes, row: int) -> int:
 
 def _whom(lanes: Lanes, row: int) -> Whom:
     of = lanes.of
-    found: Whom = {"what": WHATS[of.what[row]], "die": int(of.die[row])}
+    found: Whom = {"what": WHATS[of.what[row]], "die": int(of.clocks[of.die[row]])}
     if lanes.io[row] >= 0:
         found["io"] = int(lanes.io[row])
     if of.job[row] >= 0:
         found["job"] = int(of.job[row])
+        found["made"] = JOBS[of.jobs[of.job[row]]]
     if of.block[row] >= 0:
         found["block"] = int(of.block[row])
     return found
@@ -305,7 +248,7 @@ def _whom(lanes: Lanes, row: int) -> Whom:
 def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[Share]:
     """Say for whom operations waited, those of one purpose and job together, the longest first."""
     of = lanes.of
-    begin, end = (of.sent, of.sent_until) if channel else (lanes.busy, of.end)
+    begin, end = (of.sent, of.sent_until) if channel else (lanes.held, of.end)
     found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
     for row in rows:
         low = lanes.came_to_channel(row) if channel else int(of.asked[row])
@@ -335,6 +278,7 @@ def of_io(lanes: Lanes, number: int) -> Flash | None:
         each = grouped.setdefault(key, {**_whom(lanes, row), "count": 0, "ns": 0, "dies": []})
         each["count"] += 1
         each["ns"] += int(of.end[row] - of.begin[row])
-        if int(of.die[row]) not in each["dies"]:
-            each["dies"].append(int(of.die[row]))
+        die = int(of.clocks[of.die[row]])
+        if die not in each["dies"]:
+            each["dies"].append(die)
     return {"did": list(grouped.values()), "waited_for": waited_for(lanes, order.tolist())}

@@ -22,6 +22,7 @@ class Whom(TypedDict):
     die: int
     io: NotRequired[int]
     job: NotRequired[int]
+    made: NotRequired[str]
     block: NotRequired[int]
 
 

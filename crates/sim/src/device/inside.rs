@@ -37,6 +37,13 @@ impl SimDevice {
         (channels, self.events.timing.transfer_ns)
     }
 
+    /// By whose time each die goes: its own, or that of the first plane of the die that it is a plane of.
+    #[must_use]
+    pub fn clocks(&self) -> Vec<u32> {
+        let geometry = &self.flash.geometry;
+        (0..geometry.shape().dies).map(|die| geometry.clock_of(DieIdx(die)).0).collect()
+    }
+
     /// Channels, dies, data and metadata pages of a block, bytes of a page.
     #[must_use]
     pub fn shape(&self) -> [u32; 4] {

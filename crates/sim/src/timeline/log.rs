@@ -189,8 +189,8 @@ impl Log {
         self.beside.extend(page.map(|page| (page, self.holders[die as usize])));
     }
 
-    /// It is known when the operation that has `die` ends.
-    pub(super) fn ends(&mut self, die: DieIdx, what: Noted, times: &Times) {
+    /// It is known when the operation ends that has `die`, or its plane `lane`.
+    pub(super) fn ends(&mut self, die: DieIdx, lane: DieIdx, what: Noted, times: &Times) {
         let Times { begin, sent, sent_until, end } = *times;
         let beside = self.beside.iter().position(|(page, _)| Some(*page) == what.page);
         if let Some(place) = beside {
@@ -202,7 +202,7 @@ impl Log {
         let asked = at.min(begin);
         let kind = if what.rest { Operations::REST } else { what.kind as u8 };
         let purpose = what.purpose as u8;
-        let (cells, die) = (what.cell_ns, die.0);
+        let (cells, die) = (what.cell_ns, lane.0);
         self.keep(Operation {
             asked,
             begin,

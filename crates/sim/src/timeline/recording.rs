@@ -5,7 +5,8 @@ use super::op::{Kind, Noted};
 use super::rings::UNKNOWN;
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::{DieIdx, Ppn};
+use crate::flash::make::Equipped;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Write down every operation from now on. `work_of` tells of a token for whom it is.
@@ -160,8 +161,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.note_cells(what.writes, end - what.cell_ns, end);
         }
         let Some(log) = &mut self.log else { return };
-        let length = self.timing.transfer_ns * u64::from(what.transfers);
+        let length = self.timing.transfer::<Equipped>(what.transfers);
         let sent = sent_until.saturating_sub(length);
-        log.ends(die, what, &Times { begin, sent, sent_until, end });
+        // What planes do at the same time is kept apart.
+        let page = what.page.filter(|_| self.planes.is_some());
+        let lane = page.map_or(die, |page| self.geometry.place_of(Ppn(page.get() - 1)).die);
+        log.ends(die, lane, what, &Times { begin, sent, sent_until, end });
     }
 }

@@ -1,0 +1,91 @@
+"""Operations of a recorded run by the die, the plane and the channel that had them, in order."""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.results.operations import Operations
+
+Whole = NDArray[np.int64]
+
+
+class Lanes:
+    """Operations, and for each die and channel those that had it, in order.
+
+    Parameters
+    ----------
+    of : Operations
+        What was recorded.
+    numbers : numpy.ndarray or None
+        The number of each I/O in the run, by the order of submission; None where these are one.
+    begin_ns : int
+        The first submission, which pictures count from [ns since the run began].
+    """
+
+    def __init__(self, of: Operations, numbers: Whole | None, begin_ns: int) -> None:
+        self.of = of
+        self.begin_ns = begin_ns
+        io = of.io
+        if numbers is not None and len(numbers):
+            io = np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
+        self.io = io
+        by_die = np.lexsort((of.begin, of.die))
+        self.dies = _split(by_die, of.die, len(of.channels))
+        sent = np.flatnonzero(of.sent_until > of.sent)
+        by_channel = sent[np.lexsort((of.sent[sent], of.channel[sent]))]
+        self.channels = _split(by_channel, of.channel, int(of.channels.max(initial=-1)) + 1)
+        # Planes that work together have their die together.
+        clock = of.clocks[of.die]
+        by_clock = np.lexsort((of.end, of.begin, clock))
+        self.clocks = _split(by_clock, clock, len(of.channels))
+        # A die does one thing: what follows a page in its register begins when the cells have it.
+        # What planes do together is held once, by the first of them.
+        self.busy = _one_by_one(self.dies, of)
+        self.held = _one_by_one(self.clocks, of)
+
+    def had_die(self, row: int) -> Whole:
+        """Who had the die of an operation while that waited."""
+        of, rows = self.of, self.clocks[self.of.clocks[self.of.die[row]]]
+        return _overlapping(rows, self.held, of.end, of.asked[row], of.begin[row])
+
+    def name(self, die: int) -> str:
+        """Call a die or, where those work together, one of its planes by its name."""
+        clock = int(self.of.clocks[die])
+        planes = np.flatnonzero(self.of.clocks == clock)
+        used = [plane for plane in planes.tolist() if len(self.dies[plane])]
+        plane = int(np.searchsorted(planes, die))
+        return f"die {clock}" if used == [clock] else f"die {clock}, plane {plane}"
+
+    def had_channel(self, row: int) -> Whole:
+        """Who had the channel of an operation while that waited."""
+        of = self.of
+        if of.sent_until[row] <= of.sent[row]:
+            return np.zeros(0, np.int64)
+        rows = self.channels[of.channel[row]]
+        return _overlapping(rows, of.sent, of.sent_until, self.came_to_channel(row), of.sent[row])
+
+    def came_to_channel(self, row: int) -> int:
+        """When an operation came to its channel."""
+        of = self.of
+        return int(of.begin[row] + (of.cells[row] if of.is_read[row] else 0))
+
+
+def _one_by_one(lanes: list[Whole], of: Operations) -> Whole:
+    """When each operation begins, none before the one before it on its lane has ended."""
+    found = of.begin.copy()
+    for rows in lanes:
+        found[rows[1:]] = np.maximum(of.begin[rows[1:]], of.end[rows[:-1]])
+    return found
+
+
+def _split(rows: Whole, lane: Whole, lanes: int) -> list[Whole]:
+    at = np.searchsorted(lane[rows], np.arange(lanes + 1))
+    return [rows[begin:end] for begin, end in pairwise(at.tolist())]
+
+
+def _overlapping(rows: Whole, begin: Whole, end: Whole, low: int, high: int) -> Whole:
+    """Those of the rows of a lane, in order, that lie in a stretch, at least in part."""
+    first = int(np.searchsorted(end[rows], low, "right"))
+    last = int(np.searchsorted(begin[rows], high))
+    return rows[first:last]
