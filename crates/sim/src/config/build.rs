@@ -127,14 +127,15 @@ impl Profile {
         let part = &self.timing;
         let page = u64::from(self.geometry.page_bytes) + u64::from(self.geometry.spare_bytes);
         let units = self.units();
+        let whole = units.max(self.sectors_sent()) as u16;
         let at_rate = |rate: u64| page * 1_000_000_000 / u64::from(units) / rate.max(1);
         Timing {
             cells: part.cells(),
             erase_ns: part.erase_ns,
             transfer_ns: at_rate(part.channel_bytes_per_s),
-            transfer_share: (0, 1),
-            program_transfers: units as u16,
-            read_transfers: if part.partial_transfer { 1 } else { units as u16 },
+            transfer_parts: u64::from(self.sectors_sent()),
+            program_transfers: whole,
+            read_transfers: if part.partial_transfer && units > 1 { 1 } else { whole },
             bus_ns: at_rate(part.bus_bytes_per_s),
             buses: part.buses,
             bus_read_setup_ns: part.bus_read_setup_ns.unwrap_or(0),

@@ -159,7 +159,8 @@ pub struct TimingPart {
     /// while one is programmed.
     #[serde(default)]
     pub cache_program: bool,
-    /// Of a flash page that is read only the units that are wanted go over the channel.
+    /// Of a flash page that is read only what is wanted goes over the channel: mapping units where these are
+    /// smaller, sectors where they are not.
     #[serde(default)]
     pub partial_transfer: bool,
     /// Commands of the host that are carried out at once; 0, or not said: as many as it sends.

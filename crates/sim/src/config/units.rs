@@ -13,6 +13,12 @@ impl Profile {
         self.geometry.page_bytes / unit.max(1)
     }
 
+    /// How many sectors make a flash page where they cross the channel one by one; 0 where they do not.
+    pub(super) fn sectors_sent(&self) -> u32 {
+        let sectors = self.geometry.page_bytes / self.geometry.sector_bytes.max(1);
+        if self.timing.partial_transfer && self.units() == 1 { sectors } else { 0 }
+    }
+
     /// Units that do not fit their flash pages, or what needs such units.
     pub(super) fn misfits_of_units(&self, found: &mut Misfits) {
         let (page, sector) = (self.geometry.page_bytes, self.geometry.sector_bytes);
@@ -24,9 +30,12 @@ impl Profile {
             let wrong = !fits || page / unit > UNITS_MAX;
             found.refuse(wrong, "mapping_unit_bytes", &unit, allowed);
         }
-        let whole = self.timing.partial_transfer && self.units() == 1;
-        let allowed = "false, where the map counts in whole flash pages: nothing smaller is read";
-        found.refuse(whole, "partial_transfer", &true, allowed);
+        let planned = self.timing.partial_transfer && self.merges();
+        let allowed = "false with an FTL that merges: its plans are of whole pages";
+        found.refuse(planned, "partial_transfer", &true, allowed);
+        let many = self.sectors_sent() > u32::from(u16::MAX);
+        let allowed = "false with pages of more than 65535 sectors";
+        found.refuse(many, "partial_transfer", &true, allowed);
         let gc = self.gc.as_ref();
         let copies = self.units() > 1 && gc.is_some_and(|gc| gc.copy_back);
         let allowed = "false with mapping units smaller than a flash page: a die copies whole pages, and \

@@ -60,6 +60,7 @@ impl<'a> Scan<'a> {
         let whole = profile.geometry.page_bytes + profile.geometry.spare_bytes;
         let clocks = Timing {
             transfer_ns: at_rate(profile.timing.channel_bytes_per_s),
+            transfer_parts: 0,
             bus_ns: at_rate(profile.timing.bus_bytes_per_s),
             die_queue: DieQueue::Fifo,
             cache_program: false,

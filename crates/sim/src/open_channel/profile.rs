@@ -158,8 +158,9 @@ impl OpenChannelProfile {
         let rate = self.controller.channel_bytes_per_s;
         let sector = u64::from(self.geometry.sector_bytes) * 1_000_000_000;
         Timing {
-            transfer_ns: sector / rate,
-            transfer_share: (sector % rate, rate),
+            // So many sectors take so many seconds as one has bytes.
+            transfer_ns: sector,
+            transfer_parts: rate,
             // Nothing goes over it.
             link_bytes_per_s: u64::MAX,
             ..Timing::default()

@@ -172,20 +172,25 @@ pub(super) fn charge<T, A: Account>(accounts: &mut [A], op: &Op<T>, cause: Cause
 }
 
 impl Timing {
-    /// So many pages over a channel.
+    /// So many pages, or parts of one, over a channel.
     #[inline(always)]
-    pub(super) fn transfer<M: Make>(&self, pages: u16) -> u64 {
-        let whole = self.transfer_ns * u64::from(pages);
-        if M::PLAIN || self.transfer_share.0 == 0 { whole } else { whole + self.share(pages) }
+    pub(super) fn transfer<M: Make>(&self, transfers: u16) -> u64 {
+        self.length::<M>(self.transfer_ns, transfers)
     }
 
-    /// What that takes beyond whole nanoseconds a page.
-    fn share(&self, pages: u16) -> u64 {
-        let (numerator, denominator) = self.transfer_share;
-        match numerator.checked_mul(pages.into()) {
-            Some(shares) => shares / denominator,
+    /// So many pages, or parts of one, where a page takes `page_ns`.
+    #[inline(always)]
+    pub(super) fn length<M: Make>(&self, page_ns: u64, transfers: u16) -> u64 {
+        if M::PLAIN || self.transfer_parts == 0 {
+            return page_ns * u64::from(transfers);
+        }
+        match page_ns.checked_mul(transfers.into()) {
+            Some(all) => all / self.transfer_parts,
             // Of a channel that no chip has.
-            None => (u128::from(numerator) * u128::from(pages) / u128::from(denominator)) as u64,
+            None => {
+                (u128::from(page_ns) * u128::from(transfers) / u128::from(self.transfer_parts))
+                    as u64
+            }
         }
     }
 

@@ -80,11 +80,12 @@ pub(crate) use suspend::Suspend;
 pub(crate) struct Timing {
     pub(crate) cells: Cells,
     pub(crate) erase_ns: u64,
-    /// One page, as the map counts them, over a channel; and, where several of them are to take what they take
-    /// to the nanosecond, which share of one is missing there: so many of so many.
+    /// One page, as the map counts them, over a channel.
     pub(crate) transfer_ns: u64,
-    pub(crate) transfer_share: (u64, u64),
-    /// So many of them make a flash page, and so many are sent of one that is read.
+    /// What is sent in smaller parts: so many of them take the time of a page on channels, buses and in the
+    /// memory; 0: there are none.
+    pub(crate) transfer_parts: u64,
+    /// So many transfers make a flash page, and so many are sent of one that is read.
     pub(crate) program_transfers: u16,
     pub(crate) read_transfers: u16,
     /// One page over an internal bus; 0: none in the way.
@@ -195,7 +196,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// first, and nobody who wants to know what they did.
     pub(crate) fn is_plain(&self) -> bool {
         let Timing { die_queue, cache_program, suspend, in_turn, rings, .. } = self.timing;
-        let shared = !self.buses.is_empty() || self.geometry.has_planes_in_step();
+        let parts = self.timing.transfer_parts > 0;
+        let shared = parts || !self.buses.is_empty() || self.geometry.has_planes_in_step();
         let preferred = die_queue != DieQueue::Fifo || suspend.is_some() || in_turn;
         !(shared || preferred || cache_program || rings.is_some() || self.watched)
     }

@@ -4,7 +4,7 @@
 //! FTLs that merge (`worn.rs`), blocks that are scrubbed (`scrub.rs`), an SLC cache (`slc.rs`), a map on flash
 //! (`map_on_flash.rs`) or in the host's memory (`host_memory.rs`), zones (`zones.rs`), what stops for a read
 //! (`suspend.rs`), queues of the host and interrupts (`host_queues.rs`), a host that always wants more
-//! (`saturated.rs`), planes that work together (`planes.rs`), and what a bad profile says (`refused.rs`).
+//! (`saturated.rs`), planes that work together (`planes.rs`), pages that are sent in parts (`parts.rs`), and what a bad profile says (`refused.rs`).
 
 mod beside;
 mod controller;
@@ -13,6 +13,7 @@ mod host_queues;
 mod map_on_flash;
 mod page_order;
 mod page_types;
+mod parts;
 mod planes;
 mod recorded;
 mod refused;

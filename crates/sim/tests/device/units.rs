@@ -193,8 +193,6 @@ fn units_that_fit_no_flash_page_are_refused() {
     };
     let odd = refused(r#", "mapping_unit_bytes": 5120"#);
     assert!(odd.contains("a page of 16384 bytes"), "{odd}");
-    let whole = refused(r#", "partial_transfer": true"#);
-    assert!(whole.contains("whole flash pages"), "{whole}");
     let units = r#", "mapping_unit_bytes": 4096, "copy_back": true, "relocation": "same_die""#;
     assert!(refused(units).contains("cannot pack units"), "{}", refused(units));
     let load = refused(r#", "mapping_unit_bytes": 4096, "relocate_at_least": 2"#);

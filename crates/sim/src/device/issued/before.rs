@@ -19,6 +19,15 @@ impl<M: Make> Issued<'_, M> {
         }
     }
 
+    /// A page of the map is read, as often as the ECC asks for it.
+    pub(super) fn read_map_page(&mut self, from: Place) {
+        let transfers = self.events.timing.program_transfers;
+        let op = Op { transfers, ..self.read_op(from, Purpose::Mapping, self.target.token) };
+        for _ in 0..=std::mem::take(&mut self.flash.retries) {
+            self.on_map(op);
+        }
+    }
+
     /// The entry of the map is in the host's memory: a line of that comes over the link, when it has answered.
     #[cold]
     pub(super) fn fetch_entry(&mut self) {

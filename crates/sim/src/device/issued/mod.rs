@@ -28,7 +28,7 @@ pub(crate) struct Issued<'a, M: Make = Equipped> {
     pub(crate) through: bool,
     /// For whom pages are moved.
     pub(crate) moves: Purpose,
-    /// So many units are sent of a page that is read, one or all of them.
+    /// So many transfers are made of a page that is read: a unit, sectors, or all of it.
     units_read: u16,
     at: u64,
     target: Target,
@@ -94,7 +94,11 @@ impl<'a, M: Make> Issued<'a, M> {
     /// The same, for a read that sends so many bytes to the host.
     #[inline]
     pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a, M> {
-        Issued { read_bytes, ..self }
+        let parts = self.events.timing.transfer_parts;
+        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
+        let units_read =
+            if parts == 0 { self.units_read } else { (read_bytes * parts / page_bytes) as u16 };
+        Issued { read_bytes, units_read, ..self }
     }
 
     /// Read `from`, and so many units beside it, which were counted.
@@ -162,13 +166,12 @@ impl<M: Make> Media for Issued<'_, M> {
         let programmed = self.flash.program(to, merge_from);
         let writes = self.note(to, None, programmed);
         let Target { token, report, account } = self.target;
-        let program_ns = self.program_ns(to);
         if let Some(from) = merge_from {
             self.read_again(from, Purpose::HostWrite);
-            let read = Op::read(from.die, self.read_ns(from), Purpose::HostWrite, token).on(from);
+            let read = self.read_op(from, Purpose::HostWrite, token);
             self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
         }
-        let op = Self::on(to, Op::program(to.die, program_ns, Purpose::HostWrite, token));
+        let op = self.program_op(to, Purpose::HostWrite, token);
         let op = Op { writes, ..op };
         if programmed {
             self.issue(Op { report, account, ..op });
@@ -239,8 +242,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         let programmed = self.flash.relocate(from, to);
         let writes = self.note(to, Some(Origin::Page(from.page)), programmed);
         self.read_again(from, self.moves_for());
-        let (program_ns, token) = (self.program_ns(to), self.target.token);
-        let op = Self::on(to, Op::program(to.die, program_ns, self.moves_for(), token));
+        let op = self.program_op(to, self.moves_for(), self.target.token);
         let op = Op { writes, ..op };
         let inside = self.events.timing.copy_back && from.die == to.die;
         let op = if inside { op.inside_the_die() } else { op };
@@ -292,23 +294,16 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
 
     fn read_mapping(&mut self, from: Place) {
         self.flash.read_mapping(from);
-        let (read_ns, token) = (self.read_ns(from), self.target.token);
-        for _ in 0..=std::mem::take(&mut self.flash.retries) {
-            self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token).on(from));
-        }
+        self.read_map_page(from);
     }
 
     fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
         let programmed = self.flash.program_mapping(to, merge_from);
-        let token = self.target.token;
         if let Some(from) = merge_from {
-            let read_ns = self.read_ns(from);
-            for _ in 0..=std::mem::take(&mut self.flash.retries) {
-                self.on_map(Op::read(from.die, read_ns, Purpose::Mapping, token).on(from));
-            }
+            self.read_map_page(from);
         }
         let writes = self.note(to, Some(Origin::Map), programmed);
-        let op = Op::program(to.die, self.program_ns(to), Purpose::Mapping, token).on(to);
+        let op = self.program_op(to, Purpose::Mapping, self.target.token);
         self.on_map(Op { writes, ..op });
         programmed
     }

@@ -53,9 +53,9 @@ impl<M: Make> Issued<'_, M> {
     }
 
     /// A program of the whole flash page of `to`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
-        let transfers = self.events.timing.program_transfers;
+        let transfers = if M::PLAIN { 1 } else { self.events.timing.program_transfers };
         let op = Op::program(to.die, self.program_ns(to), purpose, token);
         Self::on(to, Op { transfers, ..op })
     }

@@ -128,3 +128,10 @@ fn planes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         }
     }
 }
+
+/// Pages that are sent in parts, where it was not drawn with mapping units.
+pub(super) fn parts(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    if !overrides.contains_key("mapping_unit_bytes") {
+        set(overrides, "partial_transfer", draw.yes(30));
+    }
+}

@@ -233,6 +233,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
         wear(draw, overrides);
         apart::history(draw, overrides);
     }
+    apart::parts(draw, overrides);
 }
 
 /// Mapping units smaller than a flash page.
@@ -243,8 +244,7 @@ fn units(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if !sectors.is_multiple_of(units) {
         return;
     }
-    let unit = number("page_bytes") / units;
-    set(overrides, "mapping_unit_bytes", unit);
+    set(overrides, "mapping_unit_bytes", number("page_bytes") / units);
     set(overrides, "partial_transfer", draw.yes(50));
     if !draw.yes(5) {
         set(overrides, "copy_back", false);

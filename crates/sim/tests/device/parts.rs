@@ -1,0 +1,111 @@
+//! Reads of which only the sectors that are wanted cross the channel, on devices that map whole flash pages: sums
+//! worked out by hand.
+
+use uflip_core::{Bytes, Io, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, of_ftl, part, profile};
+
+/// A flash page of 16 KiB has so many sectors.
+const SECTORS: u64 = 32;
+const PAGE: u64 = 4 * TRANSFER;
+
+fn made(more: &str) -> SimDevice {
+    let overrides = format!(r#"{{"page_bytes": 16384, "partial_transfer": true{more}}}"#);
+    let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
+    SimDevice::new("test", profile).unwrap()
+}
+
+fn io(mode: Mode, sector: u64, sectors: u64) -> Io {
+    Io { offset: Bytes(sector * 512), size: Bytes(sectors * 512), mode, stream: 0 }
+}
+
+/// So many sectors over the link; of several pages, which follow each other.
+fn link(sectors: u64) -> u64 {
+    sectors * LINK / 8
+}
+
+#[test]
+fn a_read_sends_the_sectors_that_are_wanted_and_no_more() {
+    for more in [
+        "",
+        r#", "die_queue": "reads_first""#,
+        r#", "planes_per_die": 2, "multi_plane": "any_page""#,
+    ] {
+        let mut device = made(more);
+        for sectors in [1, 2, 8, 31, SECTORS] {
+            let sent = PAGE * sectors / SECTORS;
+            let (read, parts) = alone(&mut device, io(Mode::Read, SECTORS - sectors, sectors));
+            assert_eq!(read, COMMAND + READ + sent + link(sectors), "{sectors} {more}");
+            assert_eq!(part(&parts, "transfer_ns"), sent);
+            assert_eq!(part(&parts, "cell_read_ns"), READ, "cells are read as a page");
+        }
+    }
+    let mut whole = made(r#", "partial_transfer": false"#);
+    let (read, _) = alone(&mut whole, io(Mode::Read, 3, 1));
+    assert_eq!(read, COMMAND + READ + PAGE + link(1), "all of the page, where it is not said");
+}
+
+#[test]
+fn each_sector_brings_its_share_of_the_spare_area() {
+    let mut device = made(r#", "spare_bytes": 1000"#);
+    let page = (16_384 + 1000) * 10;
+    for sectors in [1, 3, SECTORS] {
+        let (read, _) = alone(&mut device, io(Mode::Read, 0, sectors));
+        assert_eq!(read, COMMAND + READ + page * sectors / SECTORS + link(sectors));
+    }
+}
+
+#[test]
+fn of_two_pages_each_sends_its_own() {
+    let mut device = made("");
+    let (read, _) = alone(&mut device, io(Mode::Read, SECTORS - 3, 8));
+    let (first, second) = (PAGE * 3 / SECTORS, PAGE * 5 / SECTORS);
+    assert_eq!(
+        read,
+        COMMAND + 2 * READ + first + second + link(5),
+        "on one die, one after the other"
+    );
+}
+
+/// The bus and the memory behind it take 4096 bytes in half the time that the channel takes, and in a quarter.
+#[test]
+fn buses_and_memory_carry_no_more_than_the_channel() {
+    let mut device =
+        made(r#", "buses": 1, "bus_bytes_per_s": 200000000, "memory_bytes_per_s": 400000000"#);
+    for sectors in [1, 8, SECTORS] {
+        let sent = [PAGE, PAGE / 2, PAGE / 4].map(|page| page * sectors / SECTORS);
+        let (read, _) = alone(&mut device, io(Mode::Read, 0, sectors));
+        assert_eq!(read, COMMAND + READ + sent.iter().sum::<u64>() + link(sectors));
+    }
+}
+
+#[test]
+fn what_is_programmed_or_read_to_be_modified_is_a_whole_page() {
+    let mut device = made("");
+    let (write, _) = alone(&mut device, io(Mode::Write, 0, SECTORS));
+    assert_eq!(write, COMMAND + link(SECTORS) + PAGE + PROGRAM);
+    let (modified, parts) = alone(&mut device, io(Mode::Write, 0, 8));
+    assert_eq!(modified, COMMAND + link(8) + READ + PAGE + PAGE + PROGRAM);
+    assert_eq!(part(&parts, "read_to_modify_ns"), READ + PAGE);
+}
+
+/// An entry that was changed makes room in the controller's memory: its page of the map is read and programmed, and
+/// then the one that is wanted is read.
+#[test]
+fn a_page_of_the_map_is_read_as_a_whole() {
+    let map = r#", "ftl": "dftl", "mapping_cache_bytes": 8, "mapping_cache_policy": "lru", "mapping_batch_update": false, "idle_free_blocks": 0"#;
+    let mut device = made(map);
+    let (read, parts) = alone(&mut device, io(Mode::Read, 100 * SECTORS, 8));
+    let mapping = 2 * (READ + PAGE) + PAGE + PROGRAM;
+    assert_eq!(part(&parts, "mapping_ns"), mapping);
+    assert_eq!(read, COMMAND + mapping + READ + PAGE * 8 / SECTORS + link(8));
+}
+
+#[test]
+fn plans_of_whole_pages_are_sent_as_such() {
+    let merging = of_ftl("fast", &profile(1, 1, "empty"));
+    let made = Profile::parse(&merging, "test", r#"{"partial_transfer": true}"#);
+    let refused = made.unwrap_err().to_string();
+    assert!(refused.contains("false with an FTL that merges"), "{refused}");
+}
