@@ -120,6 +120,7 @@ impl Profile {
             hot_cold: self.hot_cold,
             slc: self.slc_options(),
             scrubs: self.scrubs(),
+            power_loss: self.power_loss.is_some(),
         })
     }
 

@@ -27,6 +27,10 @@ impl Profile {
         let got = exactly.unwrap_or(0);
         let allowed = "no such key with [power_loss]: it gives up data anyway";
         found.refuse(exactly.is_some(), "relocate_exactly", &got, allowed);
+        let least = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
+        let allowed = "0 with [power_loss]: pages that are moved for nothing take the room of those that a \
+                       collection cut short has still to move";
+        found.refuse(least > 0, "relocate_at_least", &least, allowed);
         let kept = self.streams.as_ref().is_some_and(|streams| streams.rewrite_buffer);
         let cached = self.cache.write_cache_bytes > 0;
         let allowed =

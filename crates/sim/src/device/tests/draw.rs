@@ -78,7 +78,6 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     set("relocation", json!(if same_die { "same_die" } else { "allocator" }));
     set("copy_back", json!(same_die && below(2) == 0));
     set("separate_streams", json!(below(2) == 0));
-    set("relocate_at_least", json!([0, 0, 0, 2][below(4) as usize]));
     set("state", json!(["empty", "sequential", "random", "scattered"][below(4) as usize]));
     set("random_overwrites", json!(1.0));
     set("seed", json!(below(1000)));
@@ -94,14 +93,12 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
             set("slc_blocks_max", json!(2 + below(3)));
             set("slc_read_ns", json!(20_000));
             set("slc_program_ns", json!(100_000));
-            set("relocate_at_least", json!(0));
         }
         _ => {}
     }
     if protected && below(2) == 0 {
         set("mapping_unit_bytes", json!([512, 1024][below(2) as usize]));
         set("copy_back", json!(false));
-        set("relocate_at_least", json!(0));
     }
     (base, keys)
 }

@@ -44,7 +44,6 @@ pub(super) struct Host {
     sector: u64,
     page_bytes: u64,
     streams: u64,
-    pub(super) is_spent: bool,
 }
 
 impl Host {
@@ -68,7 +67,6 @@ impl Host {
             sector: device.sector_bytes,
             page_bytes: u64::from(shape.page_bytes),
             streams: device.info.write_streams(),
-            is_spent: false,
         }
     }
 
@@ -118,10 +116,7 @@ impl Host {
             "cached"
         };
         device.set_durability(durability.parse::<Durability>().expect("one of the forms"));
-        let Ok(ticket) = device.submit(&io) else {
-            self.is_spent = true;
-            return;
-        };
+        let ticket = device.submit(&io).expect("a device that has room");
         if mode == Mode::Read {
             let asked = Asked { pages: Vec::new(), fua: false, flushes: None };
             self.under_way.insert(ticket, asked);
@@ -162,10 +157,7 @@ impl Host {
 
     /// The device says that its first I/O has ended.
     fn complete(&mut self, device: &mut SimDevice) {
-        let Ok(done) = device.complete() else {
-            self.is_spent = true;
-            return;
-        };
+        let done = device.complete().expect("a device that has room");
         let asked = self.under_way.remove(&done.ticket).expect("it was submitted");
         if let Some(told) = &asked.flushes {
             for (page, told) in self.pages.iter_mut().zip(told) {
@@ -188,9 +180,6 @@ impl Host {
     /// So many things, one after the other.
     pub(super) fn work(&mut self, device: &mut SimDevice, steps: u64) {
         for _ in 0..steps {
-            if self.is_spent {
-                return;
-            }
             match self.below(40) {
                 0..28 if (self.under_way.len() as u64) < self.depth => self.submit(device),
                 28 => self.trim(device),
@@ -218,25 +207,19 @@ impl Host {
                 break;
             }
             self.complete(device);
-            if self.is_spent {
-                at = device.now();
-                break;
-            }
         }
-        // A device at its end says of pages that leave its cache that they are written (`durable.rs`).
-        self.is_spent |= super::is_read_only(device);
+        assert!(!super::is_read_only(device), "a device that has room");
         let cut = device.cut_power(at).expect("it can lose power");
         self.under_way.clear();
         cut
     }
 
-    /// Hold what the device has now against what it promised, unless it is spent.
+    /// Hold what the device has now against what it promised.
     pub(super) fn check(&mut self, device: &SimDevice) {
         for (page, known) in (0..).zip(&mut self.pages) {
             let found = device.version_of(page).expect("an account is kept");
-            let durable = if self.is_spent { 0 } else { known.durable };
             assert!(
-                (durable..=known.written).contains(&found),
+                (known.durable..=known.written).contains(&found),
                 "page {page} has version {found}, and {known:?}"
             );
             *known = Page { written: found, told: found, durable: found, ..Page::default() };

@@ -81,7 +81,7 @@ impl PageMap {
         if self.is_urgent() {
             return self.urgent_victim(die);
         }
-        let most = self.options.geometry.data_pages();
+        let most = self.pages_for_any_victim();
         if self.on_flash.is_some() {
             if let Some(victim) = self.mapping_victim(die) {
                 return Some((victim, Stream::Mapping));
@@ -90,7 +90,9 @@ impl PageMap {
                 return None;
             }
         } else if let Some(apart) = &self.apart {
-            if !self.fits_apart(apart, None, Some((None, most))) {
+            // Streams that are kept apart count in blocks.
+            let block = self.options.geometry.data_pages();
+            if !self.fits_apart(apart, None, Some((None, block))) {
                 return None;
             }
         } else if self.blocks.pages_for_relocation() < self.promised + most + self.owed() {

@@ -79,6 +79,8 @@ pub(crate) struct PageMapOptions {
     pub(crate) slc: Option<SlcOptions>,
     /// Blocks are moved because of their reads or their age.
     pub(crate) scrubs: bool,
+    /// Power may be lost.
+    pub(crate) power_loss: bool,
 }
 
 /// How many pages of a victim are moved.

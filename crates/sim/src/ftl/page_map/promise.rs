@@ -14,13 +14,31 @@ impl PageMap {
         }
     }
 
+    /// How many are set aside for it: those that move. Where power may be lost, pages that were trimmed, or whose
+    /// newer versions are, may come back to it, and copies may be torn: then as many as any victim needs.
+    fn pages_for_victim(&self, valid: u32) -> u32 {
+        if self.options.power_loss && self.on_flash.is_none() {
+            self.pages_for_any_victim()
+        } else {
+            self.pages_to_move(valid)
+        }
+    }
+
+    /// A block of pages; where power may be lost, one more for each die, which may be tearing one. A map on flash
+    /// leaves another block anyway.
+    pub(super) fn pages_for_any_victim(&self) -> u32 {
+        let torn = self.options.power_loss && self.on_flash.is_none();
+        let dies = if torn { self.options.geometry.shape().dies } else { 0 };
+        self.options.geometry.data_pages() + dies
+    }
+
     /// Set aside the pages that `collection` may need.
     pub(super) fn promise(&mut self, collection: &mut Collection) {
         let valid = u32::from(self.blocks.valid_count(collection.victim));
         if collection.stream == Stream::Mapping {
             collection.promised_mapping = valid;
         } else {
-            collection.promised = self.pages_to_move(valid);
+            collection.promised = self.pages_for_victim(valid);
             let most = self.on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
             collection.promised_mapping = collection.promised.min(most);
         }

@@ -46,6 +46,7 @@ impl PageMap {
             let place = Place { page: Ppn(0), block, die: self.options.geometry.die_of(block) };
             self.is_closed_now(place, stream);
         }
+        self.go_on_collecting();
         uses
     }
 

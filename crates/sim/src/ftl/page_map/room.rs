@@ -52,9 +52,22 @@ impl PageMap {
     /// for all dies: so it leaves them until the next one has begun.
     #[cold]
     pub(super) fn keep_for_next(&mut self) {
+        if self.promised > 0 {
+            self.leave_for_next();
+        }
+    }
+
+    /// Power was lost. A collection that was cut short has used up a part of what its die had in reserve, and
+    /// needs the rest; what it was to gain most from is the emptiest block.
+    pub(super) fn go_on_collecting(&mut self) {
+        self.overruled = true;
+        self.leave_for_next();
+    }
+
+    /// The host leaves a block of pages until the next collection has begun.
+    fn leave_for_next(&mut self) {
         let shared = self.blocks.cost_of_host_page(false) > 0;
-        let pages = self.options.geometry.data_pages();
-        self.kept_for_next = if shared && self.promised > 0 { pages } else { 0 };
+        self.kept_for_next = if shared { self.pages_for_any_victim() } else { 0 };
     }
 
     /// Where the policy was overruled and every die has its reserve again, it is asked again.
@@ -84,10 +97,11 @@ impl PageMap {
         let of_map = kept.and_then(|kept| kept.emptiest(die, &self.blocks));
         let of_map = of_map.filter(|block| valid(*block) < self.blocks.usable(*block));
         let of_map = of_map.filter(|block| self.has_room_for(*block, 0, valid(*block)));
-        let data = self.blocks.emptiest(die).filter(|block| {
-            let moved = self.pages_to_move(valid(*block));
+        // Where streams are kept apart, there may be room for one and not for another.
+        let data = self.blocks.emptiest_that(die, |block| {
+            let moved = self.pages_to_move(valid(block));
             let mapping = kept.map_or(0, |kept| moved.min(kept.mapping_pages()));
-            self.has_room_for(*block, moved, mapping)
+            self.has_room_for(block, moved, mapping)
         });
         // Moving a part of the map changes no other part of it.
         match (of_map, data) {

@@ -149,7 +149,8 @@ impl PageMap {
         let Some(apart) = &self.apart else { return true };
         let kind = usize::from(self.blocks.served());
         let wanted = Wanted { kind, pages: self.pages_taken(die), opens };
-        self.fits_apart(apart, Some(wanted), None)
+        let kept = self.kept_for_next;
+        self.fits_apart(apart, Some(wanted), (kept > 0).then_some((None, kept)))
     }
 
     /// In place of `die`: one that need not open a block for `stream`, where opening one would leave no room

@@ -47,6 +47,7 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
         hot_cold: None,
         slc: None,
         scrubs: false,
+        power_loss: false,
     }
 }
 

@@ -18,9 +18,21 @@ impl Blocks {
     /// The closed block of `die` with the fewest valid pages, the first of several; `None` where none
     /// has anything to gain.
     pub(crate) fn emptiest(&self, die: DieIdx) -> Option<BlockIdx> {
-        let block =
-            self.geometry.blocks_of(die).min_by_key(|block| self.counts[block.0 as usize])?;
-        (self.counts[block.0 as usize] < self.usable[block.0 as usize]).then_some(block)
+        self.emptiest_that(die, |_| true)
+    }
+
+    /// The same of blocks that `fit`.
+    pub(crate) fn emptiest_that(
+        &self,
+        die: DieIdx,
+        fit: impl Fn(BlockIdx) -> bool,
+    ) -> Option<BlockIdx> {
+        let gains = |block: &BlockIdx| {
+            let at = block.0 as usize;
+            self.counts[at] < self.usable[at]
+        };
+        let blocks = self.geometry.blocks_of(die).filter(gains).filter(|block| fit(*block));
+        blocks.min_by_key(|block| self.counts[block.0 as usize])
     }
 
     /// Whether `block` was filled with data and not chosen as a victim since.
