@@ -106,6 +106,14 @@ def check() -> None:
         raise Ended
 
 
+def is_behind(error: BaseException) -> bool:
+    """Whether `error` is `Ended`, or what became of it: Python 3.11 wraps what is raised as a class is made."""
+    link: BaseException | None = error
+    while link is not None and not isinstance(link, Ended):
+        link = link.__cause__
+    return link is not None
+
+
 class shielded:  # noqa: N801 -- reads as a statement, like those of contextlib
     """Until this block is left no signal interrupts it; then one that came meanwhile does."""
 

@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +92,35 @@ def test_a_signal_in_the_first_moments_is_answered_too(here: Path, number: signa
         code, err = ended(process, number)
         assert code == CODES[number], f"UFLIP_SEED={SEED}: {err}"
         assert err.startswith("error: Interrupted"), f"UFLIP_SEED={SEED}: {err}"
+
+
+# The signal comes as a descriptor is told its name.
+AS_A_CLASS_IS_MADE = """
+import os, signal
+from uflip import ends
+from uflip.cli import main
+ends.install()
+
+class Late:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGHUP)
+
+def check(arguments):
+    class Made:
+        key = Late()
+
+main._check_text = check
+main.main(["info", "null"])
+"""
+
+
+def test_a_signal_while_a_class_is_made_is_answered_too() -> None:
+    """Python wraps what is raised there in an error of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", AS_A_CLASS_IS_MADE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == CODES[signal.SIGHUP], done.stderr
+    assert done.stderr.startswith("error: Interrupted"), done.stderr
 
 
 def test_what_a_signal_cut_short_goes_on(here: Path) -> None:

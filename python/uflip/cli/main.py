@@ -230,7 +230,7 @@ def _explain(error: BaseException) -> UflipError:
             where=path,
             action=f"see `{path} --help`",
         )
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or ends.is_behind(error):
         interrupted = InterruptedRun("Interrupted", action="start again when it suits you")
         return interrupted_by(ends.caught(), interrupted)
     return _of_the_system(error) or _of_ours(error)
