@@ -122,6 +122,12 @@ impl PageMap {
         let Some(free) = self.blocks.free_blocks().checked_sub(u32::from(opens)) else {
             return false;
         };
+        // Mostly there is room even where no block that is open had a page left.
+        let more_blocks = more.map_or(0, |(_, pages)| pages.div_ceil(least));
+        let promised: u32 = apart.promised.iter().map(|pages| pages.div_ceil(least)).sum();
+        if promised + more_blocks <= free {
+            return true;
+        }
         let mut needed = 0;
         for (kind, open) in self.blocks.open_pages().iter().enumerate() {
             let taken = match &wanted {
