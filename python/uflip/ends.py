@@ -107,7 +107,10 @@ def check() -> None:
 
 
 def is_behind(error: BaseException) -> bool:
-    """Whether `error` is `Ended`, or what became of it: Python 3.11 wraps what is raised as a class is made."""
+    """Whether `error` is `Ended`, or what became of it.
+
+    Python 3.11 wraps in another error what is raised while a class is made.
+    """
     link: BaseException | None = error
     while link is not None and not isinstance(link, Ended):
         link = link.__cause__
