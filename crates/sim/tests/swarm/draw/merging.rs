@@ -2,8 +2,30 @@
 
 use serde_json::{Map, Value};
 
+use uflip_sim::FTLS;
+
 use super::apart::history;
 use super::{Draw, set, wear};
+
+/// FTLs that have keys of their own, which a function here or in [`super`] draws. Any other of the list has none.
+const TABLED: &[&str] = &[
+    "page_map",
+    "dftl",
+    "bast",
+    "fast",
+    "superblock",
+    "stripe_map",
+    "stream_hybrid",
+    "linear",
+    "zoned",
+];
+
+/// Any FTL without keys of its own.
+pub(super) fn without_table(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let others: Vec<&str> = FTLS.iter().copied().filter(|name| !TABLED.contains(name)).collect();
+    set(overrides, "static_wear_gap", 0);
+    set(overrides, "ftl", draw.of(&others));
+}
 
 /// What FTLs that merge have no use for, and are refused with.
 pub(super) fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {

@@ -9,7 +9,9 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
 use crate::case::{Case, Host};
-use merging::{linear, log, streams, stripes, without_what_page_maps_have, worn_blocks};
+use merging::{
+    linear, log, streams, stripes, without_table, without_what_page_maps_have, worn_blocks,
+};
 
 /// A generator, and what it is asked for.
 struct Draw(Xoshiro256PlusPlus);
@@ -48,8 +50,8 @@ pub fn case(seed: u64, index: u64) -> Case {
         "fast" => log(&mut draw, &mut case.overrides),
         "stream_hybrid" => streams(&mut draw, &mut case.overrides),
         "linear" => linear(&mut draw, &mut case.overrides),
-        "block_map" => set(&mut case.overrides, "static_wear_gap", 0),
-        _ => stripes(&mut draw, &mut case.overrides),
+        "stripe_map" => stripes(&mut draw, &mut case.overrides),
+        _ => without_table(&mut draw, &mut case.overrides),
     }
     if !matches!(ftl.as_str(), "page_map" | "dftl") && !draw.yes(3) {
         without_what_page_maps_have(&mut case.overrides);
@@ -347,4 +349,20 @@ fn odd(draw: &mut Draw, case: &mut Case) {
             set(&mut case.overrides, &key, value);
         }
     }
+}
+
+#[test]
+fn every_ftl_of_the_list_is_drawn() {
+    let mut left: Vec<&str> = uflip_sim::FTLS.to_vec();
+    for index in 0..150 {
+        let case = case(1, index);
+        let named = case.overrides.get("ftl").and_then(Value::as_str).map(str::to_owned);
+        let ftl = named.unwrap_or_else(|| ftl_of(&case));
+        left.retain(|name| *name != ftl);
+    }
+    assert_eq!(
+        left,
+        ["zoned"],
+        "the others; commands to zones are drawn in `tests/device/zones.rs`"
+    );
 }
