@@ -86,6 +86,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByWork:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell each worker who shares out the tests; test_scheduling.py asks."""
+    node.workerinput["shared_out_by"] = ByWork.__name__
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Give every processor a test that computes, beside those that wait."""
     del config

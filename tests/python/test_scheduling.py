@@ -1,4 +1,6 @@
-"""A worker of the tests that dies costs the test that it was at, and nobody waits for ever."""
+"""What belongs together goes to one worker; one that dies costs the test that it was at, and nobody
+waits for ever.
+"""
 
 import re
 import subprocess
@@ -45,3 +47,15 @@ def test_a_worker_that_dies_is_replaced_and_what_it_left_is_done(
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"1 failed, 6 passed", done.stdout), done.stdout
     assert "test_dies" in done.stdout
+
+
+def test_who_shares_out_the_tests_knows_what_belongs_together(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Where no path is given, pytest reads the conftest.py of `testpaths`, not of folders in them:
+    workers, who collect, would read ours, and whoever shares out the tests would not.
+    """
+    given = getattr(request.config, "workerinput", None)
+    if given is None:
+        pytest.skip("one process runs all tests")
+    assert given.get("shared_out_by") == "ByWork"
