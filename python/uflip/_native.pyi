@@ -318,8 +318,9 @@ def inspect_file(path: str, buffered: bool) -> str:
 def inspect_sim(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
     """Info of a simulated device (JSON) as `Device.sim` would make it, without making it."""
 
-def inspect_snapshot(path: str) -> str:
-    """Info of the device in a snapshot (JSON), "snapshot" in its details; the state is not read."""
+def inspect_snapshot(path: str, interface: str | None = None) -> str:
+    """Info of the device in a snapshot (JSON), "snapshot" in its details; the state is not read.
+    With `interface`, "block" or "open_channel", a device with the other is refused."""
 
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, and the brand of its data where it may be read."""
@@ -413,6 +414,11 @@ class FlashDevice:
     @staticmethod
     def sim(name: str, profile_toml: str, source: str, overrides_json: str) -> Handle[FlashDevice]:
         """Make a simulated device; overrides are {key: value}."""
+    @staticmethod
+    def restore(path: str) -> Handle[FlashDevice]:
+        """As `Device.restore`."""
+    def save(self, path: str) -> Handle[None]:
+        """As `Device.save`."""
     def info_json(self) -> str:
         """As `Device.info_json`; details hold interface and geometry."""
     def counters_json(self) -> str: ...

@@ -39,7 +39,7 @@ impl std::fmt::Display for Ppa {
 }
 
 /// How many of what, and how large: what an open-channel device says of itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub struct FlashGeometry {
     pub channels: u32,
@@ -234,7 +234,7 @@ impl PartialEq for FlashIo {
 }
 
 /// How one address of a command ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum AddressStatus {
     /// Done.
@@ -280,7 +280,8 @@ impl AddressStatus {
 }
 
 /// How every address of a command ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(into = "Vec<(u8, AddressStatus)>", try_from = "Vec<(u8, AddressStatus)>")]
 pub struct FlashStatus {
     /// One bit for each address that is not done, the first address in the lowest bit.
     failed: u64,
@@ -290,6 +291,31 @@ pub struct FlashStatus {
 impl Default for FlashStatus {
     fn default() -> FlashStatus {
         FlashStatus { failed: 0, each: [AddressStatus::Done; VECTOR_MAX] }
+    }
+}
+
+/// Those that failed, by their number.
+impl From<FlashStatus> for Vec<(u8, AddressStatus)> {
+    fn from(status: FlashStatus) -> Vec<(u8, AddressStatus)> {
+        let all = (0..).zip(status.each);
+        all.filter(|(_, status)| *status != AddressStatus::Done).collect()
+    }
+}
+
+impl TryFrom<Vec<(u8, AddressStatus)>> for FlashStatus {
+    type Error = &'static str;
+
+    fn try_from(
+        failed: Vec<(u8, AddressStatus)>,
+    ) -> std::result::Result<FlashStatus, &'static str> {
+        let mut status = FlashStatus::default();
+        for (index, each) in failed {
+            if usize::from(index) >= VECTOR_MAX {
+                return Err("an address that no vector has");
+            }
+            status.set(index.into(), each);
+        }
+        Ok(status)
     }
 }
 

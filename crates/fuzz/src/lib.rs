@@ -15,7 +15,7 @@ use uflip_engine::flash::FlashSpec;
 use uflip_engine::{PatternSpec, StateSpec};
 use uflip_foreign::Fit;
 use uflip_serve::{Command, Export, LONGEST_DATA, LONGEST_OPTION, NbdDevice, Session, Step};
-use uflip_sim::{OpenChannelProfile, Profile, SimDevice};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Profile, SimDevice, Snapshot};
 
 /// Takes any bytes, and says whether they were accepted.
 pub type Target = fn(&[u8]) -> bool;
@@ -116,12 +116,12 @@ pub fn snapshot(data: &[u8]) -> bool {
 
 fn restore(data: &[u8]) -> bool {
     with_file(data, |path| {
-        let _ = uflip_sim::snapshot::inspect(path);
-        SimDevice::restore(path).is_ok()
+        let _ = uflip_sim::inspect_snapshot(path, None);
+        SimDevice::restore(path).is_ok() || OpenChannelDevice::restore(path).is_ok()
     })
 }
 
-/// The file `data` with a schema, lengths and sums that fit; see `crates/sim/src/device/snapshot.rs` for the
+/// The file `data` with a schema, lengths and sums that fit; see `crates/sim/src/snapshot/mod.rs` for the
 /// form.
 #[must_use]
 pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {

@@ -123,7 +123,7 @@ impl Device {
     #[staticmethod]
     fn restore(path: PathBuf) -> Handle {
         work::make(move |_| {
-            let device = uflip_sim::SimDevice::restore(&path)?;
+            let device = uflip_sim::Snapshot::restore(&path)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         })
     }
@@ -355,8 +355,10 @@ pub fn inspect_sim(
 }
 
 #[pyfunction]
-pub fn inspect_snapshot(path: &str) -> PyResult<String> {
-    let info = uflip_sim::snapshot::inspect(Path::new(path)).map_err(|error| raise(&error))?;
+#[pyo3(signature = (path, interface=None))]
+pub fn inspect_snapshot(path: &str, interface: Option<&str>) -> PyResult<String> {
+    let info = uflip_sim::inspect_snapshot(Path::new(path), interface);
+    let info = info.map_err(|error| raise(&error))?;
     Ok(serde_json::to_string(&info).expect("plain data"))
 }
 

@@ -1,13 +1,13 @@
 //! Open-channel devices as Python sees them: jobs go down, columns come up.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use uflip_core::{AddressStatus, Device as _, Error, FlashIo, FlashOp, Ppa, Result};
 use uflip_engine::Control;
 use uflip_engine::flash::{FlashJob, FlashOutcome, FlashSpec, prepare_flash, run_flash};
-use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
 
 use crate::column::Column;
 use crate::error::raise;
@@ -82,6 +82,22 @@ impl FlashDevice {
         let made = move |_: &Control| OpenChannelDevice::new(&name, &profile);
         let job = Job::make(Control::new(1), 1, None, made);
         Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
+    }
+
+    #[staticmethod]
+    fn restore(path: PathBuf) -> Handle {
+        let made = move |_: &Control| OpenChannelDevice::restore(&path);
+        let job = Job::make(Control::new(1), 1, None, made);
+        job.handle(|py, device| FlashDevice::new(device).into_py_any(py))
+    }
+
+    fn save(&self, path: PathBuf) -> PyResult<Handle> {
+        let device = self.slot.take().map_err(|error| raise(&error))?;
+        let saved = move |device: &mut OpenChannelDevice, control: &Control| {
+            device.save_unless(&path, || control.is_cancelled())
+        };
+        let job = Job::start(device, self.slot.clone(), Control::new(1), 1, saved);
+        Ok(job.handle(|py, ()| Ok(py.None())))
     }
 
     fn info_json(&self) -> String {

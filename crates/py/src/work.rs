@@ -9,6 +9,7 @@ use pyo3::IntoPyObjectExt as _;
 use uflip_core::{Durability, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, ResolvedState};
 use uflip_host::{DirectDevice, Growth};
+use uflip_sim::Snapshot;
 
 use crate::any_device::AnyDevice;
 use crate::device::{AnySlot, Device};

@@ -1,7 +1,9 @@
-//! A look at a profile that is being written: everything that is wrong with it.
+//! A look at a profile that is being written, everything that is wrong with it; and at a file with a device.
+
+use std::path::Path;
 
 use serde::Serialize;
-use uflip_core::Result;
+use uflip_core::{DeviceInfo, Result};
 
 use crate::config::Profile;
 use crate::config::faults::{Fault, read};
@@ -11,7 +13,23 @@ use crate::config::sources::read_sources;
 use crate::config::tree::NOT_VALID;
 use crate::config::tree::tree_of;
 use crate::config::tree::{Content, Node};
-use crate::open_channel::OpenChannelProfile;
+use crate::device::SimDevice;
+use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
+use crate::snapshot::Opened;
+
+/// What is known of the device in the file `path`, which has the `interface` that is named; its state is not read.
+/// `details` say under `snapshot` which state it is.
+///
+/// # Errors
+/// As [`crate::snapshot::Snapshot::restore`].
+pub fn inspect_snapshot(path: &Path, interface: Option<&str>) -> Result<DeviceInfo> {
+    let mut file = Opened::new(path)?;
+    let header = file.header()?;
+    match interface.unwrap_or(header.interface()) {
+        "open_channel" => file.named::<OpenChannelDevice>(&header),
+        _ => file.named::<SimDevice>(&header),
+    }
+}
 
 /// All that is wrong with the profile `text` of `source`, by line.
 ///

@@ -19,7 +19,8 @@
 //! pool          blocks: which are free, filled next (alloc), emptied next (victim)
 //! ftl           where every page lives; one file an FTL
 //! config        a device as plain data, checked
-//! device        the block device: host interface, write cache, collection, snapshot
+//! snapshot      a device in a file
+//! device        the block device: host interface, write cache, collection
 //! open_channel  the device without an FTL: vectors of physical addresses, on the same flash and timeline
 //! ```
 
@@ -31,6 +32,7 @@ mod flash;
 mod ftl;
 mod open_channel;
 mod pool;
+pub mod snapshot;
 mod timeline;
 
 pub use collections::huge;
@@ -39,14 +41,15 @@ pub use config::overrides::{INTERFACES, interface_of};
 pub use config::sources::{Source, SourceKind, sources};
 pub use config::text::toml_to_json;
 pub use config::{Profile, State};
-pub use device::{Outage, PowerCut, Recovery, SimDevice, snapshot};
-pub use examine::profile_faults;
+pub use device::{Outage, PowerCut, Recovery, SimDevice};
+pub use examine::{inspect_snapshot, profile_faults};
 pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use ftl::{FTLS, ZoneDies, ZonesPart};
 pub use open_channel::{BlockState, OpenChannelDevice, OpenChannelProfile};
 pub use pool::alloc::ALLOCATORS;
 pub use pool::victim::VICTIM_POLICIES;
+pub use snapshot::Snapshot;
 pub use timeline::breakdown::{FlashBreakdown, SimBreakdown};
 pub use timeline::log::{Operation, Operations};
 pub use timeline::{DieQueue, MultiPlane};

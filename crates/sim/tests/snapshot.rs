@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use uflip_core::{Bytes, Device, DeviceInfo, ErrorKind, Io, Mode};
-use uflip_sim::{Profile, SimDevice, snapshot};
+use uflip_sim::{Profile, SimDevice, Snapshot, inspect_snapshot, snapshot};
 
 const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
 
@@ -86,18 +86,18 @@ fn nothing_is_overwritten_and_nothing_is_left_behind() {
 fn a_file_says_what_is_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = saved(folder.path());
-    let mut info = snapshot::inspect(&path).unwrap();
+    let mut info = inspect_snapshot(&path, None).unwrap();
     assert_eq!(info.details["profile"]["geometry"]["blocks_per_die"], 24);
     assert!(info.details["history"]["pages_written"].as_u64().unwrap() > 0);
     let mut device = SimDevice::restore(&path).unwrap();
     let same = folder.path().join("same.snapshot");
     device.save(&same).unwrap();
-    assert_eq!(snapshot::inspect(&same).unwrap(), info, "the same state has the same name");
+    assert_eq!(inspect_snapshot(&same, None).unwrap(), info, "the same state has the same name");
     device.complete().unwrap();
     let other = folder.path().join("other.snapshot");
     device.save(&other).unwrap();
     let named = |info: &DeviceInfo| info.details["snapshot"].clone();
-    assert_ne!(named(&snapshot::inspect(&other).unwrap()), named(&info));
+    assert_ne!(named(&inspect_snapshot(&other, None).unwrap()), named(&info));
     info.details.remove("snapshot");
     assert_eq!(&info, device.info());
 }

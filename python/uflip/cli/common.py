@@ -18,6 +18,7 @@ from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, par
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.device.opened import Device
+    from uflip.oc.device import FlashDevice
     from uflip.results.outputs import Place
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -169,7 +170,7 @@ def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
     _place_of(save, force=force)
 
 
-def save_device(device: "Device", save: Path, *, force: bool) -> None:
+def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> None:
     """Keep a simulated device as it is."""
     from uflip.results import outputs
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.cli.common import (
+    check_saving,
     device_argument,
     echo_pairs,
     echo_table,
@@ -14,6 +15,8 @@ from uflip.cli.common import (
     json_option,
     quiet_option,
     read_duration,
+    save_device,
+    save_option,
     split_names,
     whole,
 )
@@ -45,6 +48,7 @@ Examples:
   uflip oc pattern sim:dfc --luns 4 --threads 4 --blocks 8 --pages 512 --mix W --log io.csv
   uflip oc pattern sim:dfc --channels 8 --vector 8 --pages 512 --mix W --iteration round_robin
   uflip oc pattern sim:dfc --channels 8 --threads 8 --pages 512 --read 25 --iteration isolated
+  uflip oc pattern sim:dfc --pages 512 --mix W --save written.snapshot
 
 \b
 What every option means: docs/reference/open-channel.md
@@ -166,6 +170,7 @@ def run(
     type=click.Path(path_type=Path),
     help="One line per command, with its physical address: .csv or .parquet, a new file.",
 )
+@save_option
 @force_option
 @quiet_option
 @json_option
@@ -174,6 +179,7 @@ def pattern(
     *,
     read: int | None,
     log: Path | None,
+    save: Path | None,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -192,11 +198,14 @@ def pattern(
         outputs.check_ending(log, "log", "--log", LOG_FORMATS)
         _log_place(log, force)
     opened = open_flash_device(device)
+    check_saving(opened.info, save, force=force)
     resolved = opened.resolve(job)
     with display(1, quiet=quiet or as_json) as sink:
         trace = opened.run(
             job, on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}")
         )
+    if save is not None:
+        save_device(opened, save, force=force)
     if log is not None:
         _write_log(_log_place(log, force), trace, opened.geometry.sector_bytes)
     found = found_in(trace, opened.geometry.sector_bytes)

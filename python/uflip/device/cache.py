@@ -41,7 +41,7 @@ DEFAULT_SIZE = "4GiB"
 ENDING = ".snapshot"
 # A file that is being written ends in ".partial"; older than this [s], its writer was killed.
 ABANDONED_S = 3600.0
-# How a saved device begins; `crates/sim/src/device/snapshot.rs` writes it.
+# How a saved device begins; `crates/sim/src/snapshot/mod.rs` writes it.
 MAGIC = b"uflipsim"
 
 _KEPT = re.compile(r"[0-9a-f]{32}\.snapshot")

@@ -21,8 +21,7 @@ SNAPSHOT_FILE = Kind("snapshot", 1 << 62, "check its name; `--save FILE` makes o
 def open_sim(target: DeviceUrl) -> _native.Device:
     """Make a simulated device, or take it from the cache, or from the snapshot that it names."""
     if target.name.endswith(SNAPSHOT):
-        _refuse_overrides(target)
-        read_start(Path(target.name), SNAPSHOT_FILE, 1)
+        _check_snapshot(target)
         return finished(lambda: _native.Device.restore(target.name), patience_s=MAKING_PATIENCE_S)
 
     def make() -> _native.Device:
@@ -41,13 +40,19 @@ def state_name(info: DeviceInfo) -> str:
 
 
 def open_flash(target: DeviceUrl) -> _native.FlashDevice:
-    """Make a simulated open-channel device.
+    """Make a simulated open-channel device, or take it from the snapshot that it names.
 
     Raises
     ------
     UsageError
-        If the profile describes a block device, or is not valid.
+        If the profile or the snapshot describes a block device, or the profile is not valid.
+    ResultsError
+        If there is no snapshot of this name, or none that can be read.
     """
+    if target.name.endswith(SNAPSHOT):
+        _check_snapshot(target)
+        restore = _native.FlashDevice.restore
+        return finished(lambda: restore(target.name), patience_s=MAKING_PATIENCE_S)
     profile = _profile_of(target)
     return finished(lambda: _native.FlashDevice.sim(*profile), patience_s=MAKING_PATIENCE_S)
 
@@ -55,8 +60,8 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
 def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo:
     """Describe a simulated device without making it; an open-channel one only where any will do."""
     if target.name.endswith(SNAPSHOT):
-        _refuse_overrides(target)
-        return replace(inspect_snapshot(target.name), url=target.text)
+        _check_snapshot(target)
+        return replace(_inspected(target.name, any_interface=any_interface), url=target.text)
     open_channel = any_interface and profile_interface(target.name) == "open_channel"
     inspect = _native.inspect_flash if open_channel else _native.inspect_sim
     with native_errors():
@@ -64,7 +69,7 @@ def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo
 
 
 def inspect_snapshot(path: str) -> DeviceInfo:
-    """Describe the device in a snapshot without reading its state.
+    """Describe the device in a snapshot without reading its state, whatever its interface is.
 
     Raises
     ------
@@ -72,8 +77,24 @@ def inspect_snapshot(path: str) -> DeviceInfo:
         If it is no snapshot, damaged, or of another version.
     """
     read_start(Path(path), SNAPSHOT_FILE, 1)  # a pipe would never end, nor a device
+    return _inspected(path, any_interface=True)
+
+
+def _inspected(path: str, *, any_interface: bool) -> DeviceInfo:
     with native_errors():
-        return read_info(_native.inspect_snapshot(path))
+        return read_info(_native.inspect_snapshot(path, None if any_interface else "block"))
+
+
+def interface_of(target: DeviceUrl) -> str:
+    """Return how a simulated device is addressed: "block" or "open_channel"."""
+    if target.name.endswith(SNAPSHOT):
+        return inspect_snapshot(target.name).details.interface or "block"
+    return profile_interface(target.name)
+
+
+def _check_snapshot(target: DeviceUrl) -> None:
+    _refuse_overrides(target)
+    read_start(Path(target.name), SNAPSHOT_FILE, 1)
 
 
 def _refuse_overrides(target: DeviceUrl) -> None:

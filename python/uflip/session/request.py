@@ -12,7 +12,8 @@ from uflip.device.identity import model_identity
 from uflip.device.opened import Device
 from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.device.options import DATA
-from uflip.device.url import SNAPSHOT, parse_url
+from uflip.device.simulated import interface_of
+from uflip.device.url import parse_url
 from uflip.durability import chosen
 from uflip.errors import DeviceError, UsageError
 from uflip.experiment import BASELINE_IO_SIZE
@@ -28,7 +29,6 @@ from uflip.methodology import (
     within,
 )
 from uflip.methodology.plan_file import check_device
-from uflip.profiles import profile_interface
 from uflip.session.events import OnEvent
 from uflip.session.opening import open_watched
 from uflip.session.state import record_of, used_bytes
@@ -117,8 +117,7 @@ class Request:
     def is_of_jobs(self) -> bool:
         """Whether the device is one whose host places data, and its benchmark uFLIP-OC."""
         target = parse_url(self.device)
-        is_profile = target.kind == "sim" and not target.name.endswith(SNAPSHOT)
-        return is_profile and profile_interface(target.name) == OPEN_CHANNEL
+        return target.kind == "sim" and interface_of(target) == OPEN_CHANNEL
 
     def check_jobs(self) -> None:
         """Refuse what does not apply to a device whose host places data.

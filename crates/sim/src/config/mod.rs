@@ -34,9 +34,9 @@ pub use recovery::RecoveryPart;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use uflip_core::{Error, Result};
+use uflip_core::Result;
 
-use crate::config::overrides::{interface_of, place_of, with_overrides};
+use crate::config::overrides::{check_interface, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
 use crate::ftl::{HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
@@ -291,14 +291,7 @@ impl Profile {
     /// Not TOML, unknown or missing keys (all, with their lines), a value that makes no device, an
     /// override of an unknown key.
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<Profile> {
-        if interface_of(text, source)? != "block" {
-            return Err(Error::usage(
-                "The device is an open-channel SSD: it has no sectors to address",
-            )
-            .at(source)
-            .allowed("a block device, like sim:demo")
-            .action("`uflip oc` is for open-channel devices"));
-        }
+        check_interface(interface_of(text, source)?, "block", source)?;
         let written: Profile = read_toml(text, source, Profile::PAGE)?;
         let profile = with_overrides(&written, &keys::BLOCK, overrides, source)?;
         // What is wrong only with the overrides is wrong with them, and not with the file.

@@ -27,6 +27,23 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
     known.ok_or_else(|| Error::unknown("interface", &got, &INTERFACES).at(source))
 }
 
+/// Whether a device of `place` that has the interface `got` is one with the interface `wanted`.
+///
+/// # Errors
+/// It is of the other kind.
+pub(crate) fn check_interface(got: &str, wanted: &str, place: &str) -> Result<()> {
+    let error = match wanted {
+        _ if got == wanted => return Ok(()),
+        "block" => Error::usage("The device is an open-channel SSD: it has no sectors to address")
+            .allowed("a block device, like sim:demo")
+            .action("`uflip oc` is for open-channel devices"),
+        _ => Error::usage("The device is a block device: it hides its flash")
+            .allowed("a profile with interface = \"open_channel\", like sim:dfc")
+            .action("`uflip run` and `uflip pattern` are for block devices"),
+    };
+    Err(error.at(place))
+}
+
 /// `profile` with the keys that `overrides` (a JSON object) names changed.
 ///
 /// # Errors

@@ -1,10 +1,11 @@
 //! What a simulated device says about itself.
 
 use serde_json::{Map, Value, json};
-use uflip_core::{Bytes, DeviceInfo, DeviceKind};
+use uflip_core::{Bytes, DeviceInfo};
 
 use crate::config::Profile;
 use crate::flash::media::Flash;
+use crate::snapshot::not_described;
 
 /// What brought a device into its state.
 pub(crate) fn history(flash: &Flash) -> Value {
@@ -15,24 +16,6 @@ pub(crate) fn history(flash: &Flash) -> Value {
         "blocks_erased": flash.counters.blocks_erased,
         "erases_of_a_block": {"least": least, "mean": mean, "most": most},
     })
-}
-
-/// The description of a device whose state was read and nothing else.
-pub(crate) fn not_described() -> DeviceInfo {
-    DeviceInfo {
-        url: String::new(),
-        kind: DeviceKind::Sim,
-        simulated: true,
-        model: String::new(),
-        serial: String::new(),
-        firmware: String::new(),
-        capacity_bytes: Bytes(0),
-        sector_bytes: Bytes(0),
-        clock: "virtual",
-        io: "virtual".into(),
-        data: "none",
-        details: Map::new(),
-    }
 }
 
 pub(crate) fn describe(name: &str, profile: &Profile) -> DeviceInfo {

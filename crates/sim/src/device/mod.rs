@@ -30,10 +30,10 @@ mod power;
 mod precondition;
 mod rebuild;
 mod recovery;
+mod saved;
 mod scan;
 mod scrub;
 mod seeking;
-pub mod snapshot;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -46,24 +46,23 @@ mod zoned;
 
 use std::ops::Range;
 
-use serde_json::Value;
 use uflip_core::{Bytes, Counters, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Result};
 
 use crate::config::{CLOCK_END_NS, Profile};
 use crate::device::any::{AnyBackend, either};
 use crate::device::backend::Backend as _;
 use crate::device::cache::WriteCache;
-use crate::device::describe::{describe, history, not_described};
+use crate::device::describe::{describe, history};
 use crate::device::durable::Durable;
 use crate::device::host::Host;
 use crate::device::interface::Interface;
 use crate::device::interrupts::Interrupts;
-use crate::device::snapshot::Header;
 use crate::device::token::Token;
 use crate::flash::contents::Origin;
 use crate::flash::make::Equipped;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
+use crate::snapshot::not_described;
 use crate::timeline::Timeline;
 
 pub use outage::Outage;
@@ -155,37 +154,6 @@ impl SimDevice {
         device.flash.counters = Counters::default();
         device.flash.clock = 0;
         Ok(device)
-    }
-
-    /// What a file with this device says about it.
-    pub(crate) fn header(&self) -> Header {
-        let detail = |key: &str| self.info.details.get(key).cloned().unwrap_or_default();
-        Header {
-            schema: crate::device::snapshot::SCHEMA,
-            version: crate::device::snapshot::VERSION.into(),
-            name: self.info.model.clone(),
-            profile: detail("profile"),
-            history: detail("history"),
-        }
-    }
-
-    /// Whether it is one that `profile` describes, as far as its shape says.
-    pub(crate) fn is_of(&self, profile: &Profile) -> bool {
-        let paged = matches!(self.backend, AnyBackend::Paged(_));
-        self.flash.geometry == profile.geometry()
-            && self.sector_bytes == u64::from(profile.geometry.sector_bytes)
-            && self.cache.is_some() == profile.write_cache().is_some()
-            && paged == profile.gc.is_some()
-            && self.has_zones() == profile.zones.is_some()
-    }
-
-    /// The same device with a description.
-    pub(crate) fn described(mut self, info: DeviceInfo, history: Value) -> SimDevice {
-        self.info = info;
-        self.plain = self.is_made_plain();
-        self.events_most = SimDevice::most_events(&self.flash.geometry);
-        self.info.details.insert("history".into(), history);
-        self
     }
 
     /// Whether it has nothing that a device need not have: see [`crate::flash::make`].

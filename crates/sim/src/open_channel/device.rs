@@ -3,8 +3,8 @@
 use serde_json::Map;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{
-    Bytes, Counters, Device, DeviceInfo, DeviceKind, FlashGeometry, FlashIo, FlashStatus, Nanos,
-    Ppa, Result, Ticket,
+    Bytes, Counters, Device, DeviceInfo, FlashGeometry, FlashIo, FlashStatus, Nanos, Ppa, Result,
+    Ticket,
 };
 
 use super::profile::{MediaPart, OpenChannelProfile};
@@ -13,6 +13,7 @@ use super::under_way::{FlashCompletion, PageIdx, UnderWay};
 use crate::config::{CLOCK_END_NS, clock_ran_out};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place};
 use crate::flash::media::Flash;
+use crate::snapshot::{Snapshot, not_described};
 use crate::timeline::Timeline;
 use crate::timeline::breakdown::FlashBreakdown;
 
@@ -26,8 +27,10 @@ pub struct BlockState {
 }
 
 /// An open-channel SSD in virtual time. A copy is a device of its own in the same state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct OpenChannelDevice {
+    /// Follows from the profile; [`Snapshot::described`] puts it back.
+    #[serde(skip, default = "not_described")]
     info: DeviceInfo,
     pub(super) geometry: FlashGeometry,
     pub(super) flash: Flash,
@@ -82,17 +85,11 @@ impl OpenChannelDevice {
         details.insert("profile".into(), serde_json::to_value(profile).expect("plain data"));
         DeviceInfo {
             url: format!("sim:{name}"),
-            kind: DeviceKind::Sim,
-            simulated: true,
             model: name.into(),
-            serial: String::new(),
-            firmware: String::new(),
             capacity_bytes: Bytes(geometry.capacity_bytes()),
             sector_bytes: Bytes(u64::from(geometry.sector_bytes)),
-            clock: "virtual",
-            io: "virtual".into(),
-            data: "none",
             details,
+            ..not_described()
         }
     }
 
@@ -192,5 +189,34 @@ impl Device for OpenChannelDevice {
     fn split(&self, _: usize) -> Result<Option<Vec<OpenChannelDevice>>> {
         // One device serves all threads: they meet at its channels.
         Ok(None)
+    }
+}
+
+impl Snapshot for OpenChannelDevice {
+    type Profile = OpenChannelProfile;
+    const INTERFACE: &str = "open_channel";
+
+    fn check(profile: &OpenChannelProfile, place: &str) -> Result<()> {
+        profile.check(place)
+    }
+
+    fn memory_bytes(profile: &OpenChannelProfile) -> u64 {
+        profile.memory_bytes()
+    }
+
+    fn description(name: &str, profile: &OpenChannelProfile) -> DeviceInfo {
+        OpenChannelDevice::inspect(name, profile)
+    }
+
+    fn is_of(&self, profile: &OpenChannelProfile) -> bool {
+        self.geometry == profile.geometry()
+            && self.part == profile.media
+            && self.flash.geometry == profile.flash_geometry()
+            && self.channels.len() == self.geometry.channels as usize
+    }
+
+    fn described(mut self, info: DeviceInfo) -> OpenChannelDevice {
+        self.timeline.allow(u64::MAX);
+        OpenChannelDevice { info, ..self }
     }
 }

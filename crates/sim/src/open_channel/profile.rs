@@ -7,7 +7,7 @@ use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN};
 use super::failures::FailuresPart;
 use super::threads::ThreadTimes;
 use crate::config::keys::{self, Misfit};
-use crate::config::overrides::{interface_of, place_of, with_overrides};
+use crate::config::overrides::{check_interface, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS};
 use crate::flash::reliability::ReliabilityPart;
@@ -113,12 +113,7 @@ impl OpenChannelProfile {
     /// # Errors
     /// Not TOML, an unknown or missing key, a value that makes no device, an override of an unknown key.
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<OpenChannelProfile> {
-        if interface_of(text, source)? != "open_channel" {
-            return Err(Error::usage("The device is a block device: it hides its flash")
-                .at(source)
-                .allowed("a profile with interface = \"open_channel\", like sim:dfc")
-                .action("`uflip run` and `uflip pattern` are for block devices"));
-        }
+        check_interface(interface_of(text, source)?, "open_channel", source)?;
         let written: OpenChannelProfile = read_toml(text, source, Self::PAGE)?;
         let profile = with_overrides(&written, &keys::OPEN_CHANNEL, overrides, source)?;
         profile.check(source).map_err(|error| match written.check(source) {
@@ -221,13 +216,18 @@ impl OpenChannelProfile {
             let allowed = format!("at most {CAPACITY_MAX}, which are 8 PiB");
             return Err(too_large(format!("{bytes} bytes of flash"), allowed));
         }
-        let needed = BLOCK_MEMORY_BYTES * self.blocks();
+        let needed = self.memory_bytes();
         let available = uflip_core::available_bytes();
         if needed <= available {
             return Ok(());
         }
         let got = format!("a device that needs {} MiB", needed >> 20);
         Err(too_large(got, format!("{} MiB, which are free now", available >> 20)))
+    }
+
+    /// What such a device takes in memory [bytes].
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        BLOCK_MEMORY_BYTES * self.blocks()
     }
 
     /// Blocks of all LUNs.

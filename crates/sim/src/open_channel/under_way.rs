@@ -13,7 +13,7 @@ use crate::timeline::breakdown::{Account as _, Cause, FlashBreakdown};
 pub(super) type FlashCompletion = Completion<FlashBreakdown, FlashStatus>;
 
 /// A page, or a block, of a command under way; its account has the same number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct PageIdx(u32);
 
 impl PageIdx {
@@ -34,7 +34,7 @@ impl From<u64> for PageIdx {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Command {
     completion: FlashCompletion,
     /// Pages that have not ended, and one more until all have come.
@@ -44,7 +44,7 @@ struct Command {
 }
 
 /// All of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct UnderWay {
     commands: Vec<Command>,
     unused: Vec<u32>,

@@ -18,12 +18,9 @@ impl OpenChannelProfile {
         Reliability::new(&self.reliability, self.geometry.sector_bytes)
     }
 
-    /// The flash, every block erased. Planes of a LUN work together, so that it has one block for all of them; a
-    /// page to its books is a sector, since that is what can be read.
-    ///
-    /// # Errors
-    /// Numbers that make no law of wear.
-    pub(super) fn flash(&self) -> Result<Flash> {
+    /// The flash as its books count it. Planes of a LUN work together, so that it has one block for all of them; a
+    /// page is a sector, since that is what can be read.
+    pub(super) fn flash_geometry(&self) -> Geometry {
         let part = self.geometry();
         let blocks = part.luns() * part.blocks_per_plane;
         let shape = Shape {
@@ -35,7 +32,16 @@ impl OpenChannelProfile {
             page_bytes: part.sector_bytes,
             logical_pages: blocks * part.pages_per_block * part.write_sectors(),
         };
-        let geometry = Geometry::from(shape).with_units(part.write_sectors());
+        Geometry::from(shape).with_units(part.write_sectors())
+    }
+
+    /// The flash, every block erased.
+    ///
+    /// # Errors
+    /// Numbers that make no law of wear.
+    pub(super) fn flash(&self) -> Result<Flash> {
+        let geometry = self.flash_geometry();
+        let blocks = geometry.blocks();
         let failures = self.failures.as_ref();
         let seed = self.state.seed;
         let options = WearOutOptions {
@@ -43,7 +49,7 @@ impl OpenChannelProfile {
             cycles_before: self.state.erases,
             rated_cycles: self.reliability.rated_cycles,
             pages_of_a_cell: PAGES_OF_A_CELL,
-            grain: Grain { quality: part.sectors_per_page, read: 1 },
+            grain: Grain { quality: self.geometry.sectors_per_page, read: 1 },
             data_age_ns: 0,
             read_retries: self.media.retries_max as u32,
             retry_gain: failures.map_or(1.0, |part| part.retry_gain),

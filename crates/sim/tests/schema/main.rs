@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_core::{Bytes, Device, ErrorKind, Io, Mode, Nanos};
-use uflip_sim::{Profile, SimDevice, snapshot};
+use uflip_core::{Bytes, Device, ErrorKind, FlashIo, FlashOp, Io, Mode, Nanos, Ppa};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Profile, SimDevice, Snapshot, snapshot};
 
 const IOS: u64 = 400;
 /// Set to write the types down anew.
@@ -104,6 +104,40 @@ fn use_it(device: &mut SimDevice) {
     }
 }
 
+/// One whose host decides, on flash that fails and ages.
+fn open_channel() -> OpenChannelDevice {
+    let text = include_str!("../../../../python/uflip/profiles/dfc.toml");
+    let keys = json!({"blocks_per_plane": 4, "pages_per_block": 8, "erases": 3_000, "retry_gain": 0.7,
+        "factory_bad_share": 0.1, "program_failures": 0.1, "erase_failures": 0.1, "read_disturb_doubling": 1_000});
+    let profile = OpenChannelProfile::parse(text, "dfc.toml", &keys.to_string()).unwrap();
+    OpenChannelDevice::new("small", &profile).unwrap()
+}
+
+/// Vectors to every LUN and of every kind, some of which are under way at the end.
+fn use_vectors(device: &mut OpenChannelDevice) {
+    let geometry = *device.geometry();
+    for number in 0..64 {
+        let lun = number / 2 % geometry.luns();
+        let at = |plane: u32, sector: u32| Ppa {
+            channel: (lun % geometry.channels) as u8,
+            lun: (lun / geometry.channels) as u8,
+            block: 0,
+            plane: plane as u8,
+            page: number / 2 / geometry.luns(),
+            sector: sector as u8,
+        };
+        let sectors = geometry.sectors_per_page;
+        let page: Vec<Ppa> = (0..geometry.planes * sectors)
+            .map(|index| at(index / sectors, index % sectors))
+            .collect();
+        let op = [FlashOp::Write, FlashOp::Read][number as usize % 2];
+        device.submit(&FlashIo::new(op, &page).unwrap()).unwrap();
+    }
+    for _ in 0..20 {
+        device.complete().unwrap();
+    }
+}
+
 fn types() -> String {
     let mut met = BTreeSet::new();
     let made = devices();
@@ -113,6 +147,10 @@ fn types() -> String {
         use_it(&mut device);
         types::write_down(&device, &mut met);
     }
+    let mut device = open_channel();
+    types::write_down(&device, &mut met);
+    use_vectors(&mut device);
+    types::write_down(&device, &mut met);
     // What happened to be empty says nothing.
     met.retain(|line| !line.contains("<>") && !line.ends_with(": Option"));
     met.into_iter().map(|line| line + "\n").collect()
@@ -131,7 +169,7 @@ fn the_types_are_those_of_the_schema() {
         |lines: Vec<&&str>| lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
     assert!(
         old == new,
-        "a device is made of other types than {} says:\nno more{}\nnew{}\nRaise SCHEMA in device/snapshot.rs, \
+        "a device is made of other types than {} says:\nno more{}\nnew{}\nRaise SCHEMA in snapshot/mod.rs, \
          and write the types of the new one down with {RENEW}=1. Where no type has changed, and devices only \
          came to have what they did not have before, the number may stay.",
         path.display(),

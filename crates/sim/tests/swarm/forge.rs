@@ -7,7 +7,7 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_sim::{Profile, SimDevice};
+use uflip_sim::{Profile, SimDevice, Snapshot};
 
 use crate::case::{Case, Host};
 use crate::draw;

@@ -13,7 +13,7 @@ use std::sync::Once;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Counters, Device, Durability, Error, ErrorKind, Nanos};
-use uflip_sim::{Profile, SimDevice, State};
+use uflip_sim::{Profile, SimDevice, Snapshot, State};
 
 use crate::case::{Case, Host};
 use crate::driver::Driver;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Device, ErrorKind, FlashIo, FlashOp, Nanos, Ppa};
-use uflip_sim::{OpenChannelDevice, OpenChannelProfile};
+use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
 
 use crate::live::quiet;
 
@@ -37,9 +37,13 @@ pub fn tried(seed: u64, index: u64) -> bool {
             return true;
         }
         let mut device = OpenChannelDevice::new("swarm", &profile).expect("an accepted device");
-        let mut copy = device.clone();
-        let lived = drive(&mut device, hosts);
-        assert_eq!(drive(&mut copy, hosts), lived, "the same seed, the same bytes");
+        let mut driver = Driver::new(hosts);
+        (0..COMMANDS / 2).for_each(|_| driver.step(&mut device));
+        let copies = [device.clone(), restored(&device)];
+        let lived = driver.clone().end(&mut device);
+        for mut copy in copies {
+            assert_eq!(driver.clone().end(&mut copy), lived, "the same state, the same bytes");
+        }
         true
     });
     outcome.unwrap_or_else(|why| panic!("an open-channel device broke: {line}: {why}"))
@@ -98,38 +102,63 @@ fn drawn(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
     overrides
 }
 
-/// Up to 16 commands under way; returns what was seen.
-fn drive(device: &mut OpenChannelDevice, seed: u64) -> String {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let (mut seen, mut outstanding, mut last) = (Vec::new(), 0, Nanos(0));
-    for _ in 0..COMMANDS {
-        if outstanding < 16 && uniform(&mut rng, 3) > 0 {
-            let io = command(device, &mut rng);
+/// A host that has up to 16 commands under way.
+#[derive(Clone)]
+struct Driver {
+    rng: Xoshiro256PlusPlus,
+    seen: Vec<String>,
+    outstanding: u32,
+    last: Nanos,
+}
+
+impl Driver {
+    fn new(seed: u64) -> Driver {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Driver { rng, seen: Vec::new(), outstanding: 0, last: Nanos(0) }
+    }
+
+    /// A command, a completion, or a while without either.
+    fn step(&mut self, device: &mut OpenChannelDevice) {
+        if self.outstanding < 16 && uniform(&mut self.rng, 3) > 0 {
+            let io = command(device, &mut self.rng);
             device.submit(&io).expect("there is time left");
-            outstanding += 1;
-        } else if outstanding > 0 {
-            let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
-            let done = device.complete().expect("a completion");
-            outstanding -= 1;
-            assert!(done.completed == due && due >= last, "in the order of time");
-            last = due;
-            let parts: u64 = done.breakdown.parts().iter().sum();
-            assert_eq!(parts, (done.completed - done.submitted).0, "the parts sum");
-            let statuses = (0..4).map(|index| done.status.of(index).name());
-            seen.push(format!(
-                "{due} {:?} {:?}",
-                done.breakdown.parts(),
-                statuses.collect::<Vec<_>>()
-            ));
+            self.outstanding += 1;
+        } else if self.outstanding > 0 {
+            self.take(device);
         } else {
-            let until = device.now() + Nanos(uniform(&mut rng, 1 << 24));
+            let until = device.now() + Nanos(uniform(&mut self.rng, 1 << 24));
             device.wait_until(until);
         }
     }
-    while device.next_completion(Nanos(u64::MAX)).is_some() {
-        device.complete().expect("a completion");
+
+    fn take(&mut self, device: &mut OpenChannelDevice) {
+        let due = device.next_completion(Nanos(u64::MAX)).expect("something is outstanding");
+        let done = device.complete().expect("a completion");
+        self.outstanding -= 1;
+        assert!(done.completed == due && due >= self.last, "in the order of time");
+        self.last = due;
+        let parts = done.breakdown.parts();
+        assert_eq!(parts.iter().sum::<u64>(), (done.completed - done.submitted).0, "the parts sum");
+        let statuses: Vec<_> = (0..4).map(|index| done.status.of(index).name()).collect();
+        self.seen.push(format!("{due} {parts:?} {statuses:?}"));
     }
-    format!("{seen:?} {:?} {}", device.counters(), device.now())
+
+    /// The rest of its commands, and all that was seen.
+    fn end(mut self, device: &mut OpenChannelDevice) -> String {
+        (0..COMMANDS / 2).for_each(|_| self.step(device));
+        while self.outstanding > 0 {
+            self.take(device);
+        }
+        format!("{:?} {:?} {}", self.seen, device.counters(), device.now())
+    }
+}
+
+/// The device once more, from a file.
+fn restored(device: &OpenChannelDevice) -> OpenChannelDevice {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("saved.snapshot");
+    device.save(&path).expect("a new file");
+    OpenChannelDevice::restore(&path).expect("a whole file")
 }
 
 /// A command on one block: its next page, or anything.

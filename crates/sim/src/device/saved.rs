@@ -1,0 +1,41 @@
+//! A block device as a file keeps it.
+
+use uflip_core::{DeviceInfo, Result};
+
+use crate::config::Profile;
+use crate::device::SimDevice;
+use crate::device::any::AnyBackend;
+use crate::snapshot::Snapshot;
+
+impl Snapshot for SimDevice {
+    type Profile = Profile;
+    const INTERFACE: &str = "block";
+
+    fn check(profile: &Profile, place: &str) -> Result<()> {
+        profile.check(place)
+    }
+
+    fn memory_bytes(profile: &Profile) -> u64 {
+        profile.memory_bytes()
+    }
+
+    fn description(name: &str, profile: &Profile) -> DeviceInfo {
+        SimDevice::inspect(name, profile)
+    }
+
+    fn is_of(&self, profile: &Profile) -> bool {
+        let paged = matches!(self.backend, AnyBackend::Paged(_));
+        self.flash.geometry == profile.geometry()
+            && self.sector_bytes == u64::from(profile.geometry.sector_bytes)
+            && self.cache.is_some() == profile.write_cache().is_some()
+            && paged == profile.gc.is_some()
+            && self.has_zones() == profile.zones.is_some()
+    }
+
+    fn described(mut self, info: DeviceInfo) -> SimDevice {
+        self.info = info;
+        self.plain = self.is_made_plain();
+        self.events_most = SimDevice::most_events(&self.flash.geometry);
+        self
+    }
+}

@@ -1,0 +1,150 @@
+//! A file with a device, as far as it was read.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use twox_hash::XxHash3_64;
+use uflip_core::{DeviceInfo, Error, ErrorKind, Result};
+
+use super::{FIXED_BYTES, Header, MAGIC, SCHEMA, Snapshot, VERSION};
+use crate::collections::huge;
+use crate::config::overrides::check_interface;
+
+/// A header is a page or two of text; a longer one is none.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// A file that begins like a snapshot, all numbers of its beginning read.
+pub(crate) struct Opened {
+    path: PathBuf,
+    file: File,
+    header: Part,
+    state: Part,
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    bytes: u64,
+    hash: u64,
+}
+
+impl Opened {
+    pub(crate) fn new(path: &Path) -> Result<Opened> {
+        let unreadable = |error: &std::io::Error| {
+            Error::new(ErrorKind::Results, "The snapshot cannot be read")
+                .at(path.display().to_string())
+                .got(error.to_string())
+                .action("check its name; `uflip pattern DEVICE ... --save FILE` makes one")
+        };
+        // A pipe or a terminal would let everybody wait.
+        let file = std::fs::metadata(path)
+            .and_then(|found| if found.is_file() { Ok(()) } else { Err(not_regular()) })
+            .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path))
+            .map_err(|error| unreadable(&error))?;
+        let found = file.metadata().map_err(|error| unreadable(&error))?;
+        if !found.is_file() {
+            return Err(unreadable(&not_regular()));
+        }
+        let length = found.len();
+        let none = Part { bytes: 0, hash: 0 };
+        let mut opened = Opened { path: path.to_owned(), file, header: none, state: none };
+        let mut fixed = [0; FIXED_BYTES as usize];
+        let begun = opened.file.read_exact(&mut fixed);
+        if begun.is_err() || &fixed[..8] != MAGIC {
+            return Err(Error::new(ErrorKind::Results, "The file is not a snapshot of a device")
+                .at(opened.place())
+                .allowed("a file that `--save` or Device.save wrote")
+                .action("check its name"));
+        }
+        let number = |at: usize| u64::from_le_bytes(fixed[at..at + 8].try_into().expect("8 bytes"));
+        opened.header = Part { bytes: number(8), hash: number(16) };
+        opened.state = Part { bytes: number(24), hash: number(32) };
+        if opened.header.bytes > HEADER_BYTES_MAX {
+            return Err(opened.damaged("a header without an end"));
+        }
+        let whole = FIXED_BYTES.saturating_add(opened.header.bytes);
+        let whole = whole.saturating_add(opened.state.bytes);
+        if length != whole {
+            return Err(opened.damaged(&format!("{length} bytes instead of {whole}")));
+        }
+        Ok(opened)
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    pub(super) fn damaged(&self, got: &str) -> Error {
+        Error::new(ErrorKind::Results, "The snapshot is damaged")
+            .at(self.place())
+            .got(got)
+            .action("make it again; nothing of it can be relied on")
+    }
+
+    fn read(&mut self, at: u64, part: Part) -> Result<Vec<u8>> {
+        // A file with holes may claim any size.
+        let room = uflip_core::available_bytes();
+        if part.bytes > room {
+            let got = format!("{} bytes to be read, {room} bytes of memory", part.bytes);
+            return Err(self.damaged(&got));
+        }
+        let mut bytes = huge::reserved(part.bytes as usize);
+        let sought = self.file.seek(SeekFrom::Start(at));
+        let mut file = (&self.file).take(part.bytes);
+        let read = sought.and_then(|_| file.read_to_end(&mut bytes));
+        read.map_err(|error| self.damaged(&error.to_string()))?;
+        if XxHash3_64::oneshot(&bytes) != part.hash {
+            return Err(self.damaged("bytes that are not those that were written"));
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn header(&mut self) -> Result<Header> {
+        let bytes = self.read(FIXED_BYTES, self.header)?;
+        let header: Header =
+            serde_json::from_slice(&bytes).map_err(|error| self.damaged(&error.to_string()))?;
+        if header.schema != SCHEMA {
+            return Err(Error::new(ErrorKind::Results, "The snapshot is of another version")
+                .at(self.place())
+                .got(format!("schema {}, written by uflip {}", header.schema, header.version))
+                .allowed(format!("schema {SCHEMA}, as uflip {VERSION} writes it"))
+                .action("make it again with this version, or use the one that made it"));
+        }
+        Ok(header)
+    }
+
+    /// What a header says of a `D`, and its profile. It has the right sum, but anybody can make one: it is checked
+    /// like any.
+    pub(crate) fn description<D: Snapshot>(
+        &self,
+        header: &Header,
+    ) -> Result<(DeviceInfo, D::Profile)> {
+        check_interface(header.interface(), D::INTERFACE, &self.place())?;
+        let profile: D::Profile = serde_json::from_value(header.profile.clone())
+            .map_err(|error| self.damaged(&error.to_string()))?;
+        D::check(&profile, &self.place()).map_err(|error| self.damaged(&error.to_string()))?;
+        let mut info = D::description(&header.name, &profile);
+        info.details.insert("history".into(), header.history.clone());
+        Ok((info, profile))
+    }
+
+    /// The same, with a name of its state: two files where it is equal hold equal devices.
+    pub(crate) fn named<D: Snapshot>(&self, header: &Header) -> Result<DeviceInfo> {
+        let (mut info, _) = self.description::<D>(header)?;
+        info.details.insert("snapshot".into(), format!("{:016x}", self.state.hash).into());
+        Ok(info)
+    }
+
+    pub(super) fn state_bytes(&self) -> u64 {
+        self.state.bytes
+    }
+
+    pub(super) fn state(&mut self) -> Result<Vec<u8>> {
+        self.read(FIXED_BYTES + self.header.bytes, self.state)
+    }
+}
+
+fn not_regular() -> std::io::Error {
+    std::io::Error::other("not a regular file")
+}

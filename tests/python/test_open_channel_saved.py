@@ -1,0 +1,93 @@
+"""An open-channel device in a file goes on as it would have, and is told from a block device."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from command_line import uflip
+
+from uflip.errors import ResultsError, UsageError
+from uflip.oc import Job, open_flash_device
+from uflip.results import Results
+
+# Blocks that come worn, so that what is drawn of cells matters.
+WORN = "sim:dfc?channels=2&luns_per_channel=2&blocks_per_plane=8&pages_per_block=16&erases=3000"
+WRITES = Job(channels=2, luns=2, blocks=2, pages=16, mix="WR")
+
+
+def test_a_saved_device_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    device = open_flash_device(WORN)
+    device.run(WRITES)
+    path = tmp_path / "written.snapshot"
+    device.save(path)
+    other = open_flash_device(f"sim:{path}")
+    assert other.geometry == device.geometry
+    assert other.info.details.snapshot is not None
+    # The last page of block 1 is written already, block 3 is not.
+    again = [(1, 1, 1, plane, 15, sector) for plane in range(2) for sector in range(4)]
+    new = [(1, 1, 3, plane, 0, sector) for plane in range(2) for sector in range(4)]
+    for op, addresses in [("read", again), ("write", again), ("write", new), ("read", new)]:
+        assert other.command(op, addresses) == device.command(op, addresses)
+    assert device.command("write", again)[1] == ["out_of_order"] * 8
+    logs = [one.run(WRITES).column("response_time_ns") for one in (device, other)]
+    assert list(logs[0]) == list(logs[1])
+
+
+def test_from_the_command_line_with_one_more_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = ["--blocks", "1", "--pages", "8", "--mix", "W"]
+    saved = uflip("oc", "pattern", WORN, *job, "--save", "half.snapshot")
+    assert saved.returncode == 0, saved.stderr
+    rest = ["--blocks", "1", "--first-page", "8", "--pages", "8", "--mix", "W"]
+    # A job erases what it writes: reads find what was written before.
+    read = uflip("oc", "pattern", "sim:half.snapshot", "--pages", "8", "--log", "read.parquet")
+    assert read.returncode == 0, read.stderr
+    assert not any(pq.read_table("read.parquet").column("failed").to_pylist())
+    assert uflip("oc", "pattern", "sim:half.snapshot", *rest).returncode == 0
+    info = uflip("info", "sim:half.snapshot")
+    assert info.returncode == 0, info.stderr
+    assert "open_channel" in info.stdout or "channels" in info.stdout
+    there = uflip("oc", "pattern", WORN, *job, "--save", "half.snapshot")
+    assert there.returncode != 0
+    assert "half.snapshot" in there.stderr
+
+
+def test_a_benchmark_of_a_saved_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_flash_device(WORN).save("new.snapshot")
+    for name, device in [("a", WORN), ("b", "sim:new.snapshot")]:
+        done = uflip("oc", device, "--scale", "quick", "--only", "oc0", "--out", name, "-q")
+        assert done.returncode == 0, done.stderr
+    one, other = (Results.load(Path(name)) for name in "ab")
+    assert [run.plan.id for run in one.runs] == [run.plan.id for run in other.runs]
+    for first, second in zip(one.runs, other.runs, strict=True):
+        times = [run.log().column("response_time_ns") for run in (first, second)]
+        assert list(times[0]) == list(times[1])
+
+
+def test_either_kind_says_that_it_is_not_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_flash_device(WORN).save("flash.snapshot")
+    with pytest.raises(ResultsError, match="exists already"):
+        open_flash_device(WORN).save("flash.snapshot")
+    refused = uflip("pattern", "sim:flash.snapshot", "--io-count", "1")
+    assert refused.returncode == 2
+    assert "has no sectors to address" in refused.stderr
+    assert "uflip oc" in refused.stderr
+    made = uflip(
+        "prepare",
+        "sim:fast-1gb?blocks_per_die=64&spare_factor=0.5",
+        "--state",
+        "sequential",
+        "--save",
+        "block.snapshot",
+    )
+    assert made.returncode == 0, made.stderr
+    with pytest.raises(UsageError, match="hides its flash"):
+        open_flash_device("sim:block.snapshot")
+    with pytest.raises(UsageError, match="nothing of it can be overridden"):
+        open_flash_device("sim:flash.snapshot?channels=3")
