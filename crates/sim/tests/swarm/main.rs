@@ -73,6 +73,23 @@ fn every_device_that_is_accepted_lives_or_says_that_it_is_spent() {
 }
 
 #[test]
+fn every_ftl_of_the_list_is_drawn() {
+    let mut left: Vec<&str> = uflip_sim::FTLS.to_vec();
+    for index in 0..150 {
+        let case = draw::case(1, index);
+        let named =
+            case.overrides.get("ftl").and_then(serde_json::Value::as_str).map(str::to_owned);
+        let ftl = named.unwrap_or_else(|| draw::ftl_of(&case));
+        left.retain(|name| *name != ftl);
+    }
+    assert_eq!(
+        left,
+        ["zoned"],
+        "the others; commands to zones are drawn in `tests/device/zones.rs`"
+    );
+}
+
+#[test]
 fn every_open_channel_device_that_is_accepted_lives() {
     let (cases, seed) = drawn();
     let accepted = (0..cases).filter(|index| open_channel::tried(seed, *index)).count();
