@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
+use uflip_sim::Profile;
 
 /// What is tried.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,6 +46,12 @@ impl Case {
         let found =
             folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(&file)).ok());
         found.unwrap_or_else(|| panic!("no profile {file}"))
+    }
+
+    /// The FTL that the profile has before anything of it is changed.
+    pub fn ftl(&self) -> String {
+        let profile = Profile::parse(&self.text(), &self.base, "{}");
+        profile.expect("a profile of a block device").ftl.ftl
     }
 
     /// The case of a line.

@@ -79,7 +79,7 @@ fn every_ftl_of_the_list_is_drawn() {
         let case = draw::case(1, index);
         let named =
             case.overrides.get("ftl").and_then(serde_json::Value::as_str).map(str::to_owned);
-        let ftl = named.unwrap_or_else(|| draw::ftl_of(&case));
+        let ftl = named.unwrap_or_else(|| case.ftl());
         left.retain(|name| *name != ftl);
     }
     assert_eq!(

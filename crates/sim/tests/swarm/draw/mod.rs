@@ -41,7 +41,7 @@ pub fn case(seed: u64, index: u64) -> Case {
     let base = draw.of(BASES).to_owned();
     let host = Host { seed: 1 + draw.below(1 << 20), depth: draw.of(&[1, 2, 4, 8, 32, 64]) };
     let mut case = Case { base, overrides: Map::new(), host };
-    let ftl = ftl_of(&case);
+    let ftl = case.ftl();
     shape(&mut draw, &ftl, &mut case.overrides);
     times(&mut draw, &mut case.overrides);
     common(&mut draw, &mut case.overrides);
@@ -98,13 +98,6 @@ const BASES: &[&str] = &[
     "transcend-mlc",
     "block-map",
 ];
-
-/// The FTL of what the case is drawn from.
-pub fn ftl_of(case: &Case) -> String {
-    let profile =
-        Profile::parse(&case.text(), &case.base, "{}").expect("a profile of a block device");
-    profile.ftl.ftl
-}
 
 fn set(overrides: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     overrides.insert(key.to_owned(), value.into());
