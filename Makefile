@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 
-.PHONY: help demo setup test check format test-rust test-python fuzz soak bench instructions web docs wheel clean
+.PHONY: help demo setup test check check-rust check-python format test-rust test-python fuzz soak bench instructions web docs wheel clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -20,12 +20,18 @@ demo: .venv/run.stamp  ## uFLIP on a simulated SSD, report.html, key figures on 
 
 setup: .venv/run.stamp  ## environment and native build; leaves .venv/bin/uflip
 
-test: check test-rust test-python  ## everything that must hold, in a fresh clone too
+# Side by side, for each leaves a processor idle now and then; what they say comes one after the other.
+test:  ## everything that must hold, in a fresh clone too
+	@$(PYTHON) tools/side_by_side.py "check-rust test-rust" "check-python test-python"
 
-check: .venv/dev.stamp  ## formatters, linters, types
+check: check-rust check-python  ## formatters, linters, types
+
+check-rust:
 	cargo fmt --all --check
 	rustfmt --check $(LISTED)
 	cargo clippy --workspace --all-targets --locked -q -- -D warnings
+
+check-python: .venv/dev.stamp
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/mypy
@@ -42,10 +48,15 @@ test-rust:
 	cargo test --workspace --locked -q
 
 # Byte code is kept, whatever the environment says: tests start hundreds of processes, and each that
-# compiles the package and its libraries again takes a second for what is read in a tenth.
-test-python: export PYTHONDONTWRITEBYTECODE =
-test-python: .venv/dev.stamp
+# compiles the package and its libraries again takes a second for what is read in a tenth. It is made
+# before there are several processes that would each make it.
+test-python .venv/byte-code.stamp: export PYTHONDONTWRITEBYTECODE =
+test-python: .venv/dev.stamp .venv/byte-code.stamp
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+
+.venv/byte-code.stamp: requirements/run.txt requirements/dev.txt | .venv/dev.stamp
+	@$(BIN)/python -m pytest -q --collect-only >/dev/null || true
+	@touch $@
 
 FUZZ_SECONDS ?= 20
 
@@ -62,6 +73,7 @@ soak: .venv/dev.stamp  ## property tests at length, ten million operations on ev
 		cargo test --release --locked -q -p uflip-sim --lib wherever_power_is_cut -- --nocapture
 	UFLIP_SWARM_CASES=$(SOAK_CASES) UFLIP_SWARM_SEED=$${UFLIP_SWARM_SEED:-$$(date +%s)} \
 		cargo test --release --locked -q -p uflip-sim --test swarm -- --nocapture
+	UFLIP_SOAK=1 cargo test --release --locked -q -p uflip-fuzz serve
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q -o timeout=14400 tests/python/test_uflip_devices.py tests/python/test_faults.py tests/python/test_kills.py tests/python/test_site_kills.py tests/python/test_guard.py tests/python/test_serve_kills.py tests/python/test_serve_clients.py tests/python/test_queue_faults.py tests/python/test_executors.py tests/python/test_zoned_disk.py
 	UFLIP_SOAK=1 $(BIN)/python -m pytest -q tests/python/test_hostile.py tests/python/test_mutations.py
 	$(BIN)/python tests/python/campaign.py --seconds $(SOAK_SECONDS)

@@ -22,8 +22,9 @@ const NUMBERS: usize = 20;
 /// Values at an edge of fields of a protocol, which are put in with two, four or eight bytes.
 const FIELDS: &[u64] =
     &[0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 1 << 15, 1 << 31, u32::MAX as u64, u64::MAX];
-/// How long the targets of the protocol are tried: a server is open to whoever finds it [s].
-const PROTOCOL_SECONDS: u64 = 30;
+/// How long the targets of the protocol are tried, in `make soak` (`UFLIP_SOAK`) and else: a server is open to whoever
+/// finds it [s].
+const PROTOCOL_SECONDS: [u64; 2] = [30, 5];
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
@@ -92,6 +93,11 @@ fn replay(name: &str) {
     replay_for(name, 0);
 }
 
+fn replay_protocol(name: &str) {
+    let [soak, short] = PROTOCOL_SECONDS;
+    replay_for(name, if std::env::var("UFLIP_SOAK").is_ok() { soak } else { short });
+}
+
 /// Try the corpus and mutations of it: so many, and for so long.
 fn replay_for(name: &str, seconds: u64) {
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a known target");
@@ -114,7 +120,7 @@ fn replay_for(name: &str, seconds: u64) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(case));
         let data = mutated(&all, &mut random);
         let again = format!("UFLIP_FUZZ_SEED={} UFLIP_FUZZ_CASES=1", seed.wrapping_add(case));
-        let what = format!("{again} cargo test -p uflip-fuzz {name}");
+        let what = format!("{again} cargo test -p uflip-fuzz --test replay");
         accepted += u64::from(try_one(name, *target, &data, &what));
     }
     println!("{name}: {accepted} of {tried} accepted");
@@ -157,12 +163,12 @@ fn recordings_are_read_or_refused() {
 
 #[test]
 fn clients_of_a_served_device_are_answered_or_left() {
-    replay_for("nbd", PROTOCOL_SECONDS);
+    replay_protocol("nbd");
 }
 
 #[test]
 fn servers_of_all_kinds_are_used_or_left() {
-    replay_for("nbd-server", PROTOCOL_SECONDS);
+    replay_protocol("nbd-server");
 }
 
 #[test]

@@ -1,0 +1,58 @@
+"""What `make test` runs at once reads as if one came after the other, and fails as one."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "side_by_side.py"
+MAKEFILE = """
+short:
+	@echo short begins; sleep 0.1; echo short ends
+long:
+	@echo long begins; sleep 1; echo long ends
+fails:
+	@echo fails; exit 3
+waits:
+	@echo waits; sleep 300; touch waited
+"""
+SHORT, LONG = ["short begins", "short ends"], ["long begins", "long ends"]
+
+
+def made(folder: Path, first: str, second: str) -> tuple[int, list[str]]:
+    (folder / "tools").mkdir()
+    shutil.copy(TOOL, folder / "tools")
+    (folder / "Makefile").write_text(MAKEFILE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, folder / "tools" / TOOL.name, first, second],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.returncode, [line for line in done.stdout.splitlines() if "***" not in line]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("short", "long", SHORT + LONG),
+        ("long", "short", LONG + SHORT),
+        ("short long", "short", SHORT + LONG + SHORT),
+    ],
+)
+def test_what_both_say_comes_one_after_the_other(
+    tmp_path: Path, first: str, second: str, said: list[str]
+) -> None:
+    assert made(tmp_path, first, second) == (0, said)
+
+
+@pytest.mark.parametrize(("first", "second"), [("fails", "waits"), ("waits", "fails")])
+def test_one_that_fails_ends_the_other(tmp_path: Path, first: str, second: str) -> None:
+    code, said = made(tmp_path, first, second)
+    assert code == 2, "as make says it"
+    assert "fails" in said
+    assert not (tmp_path / "waited").exists()
+
+
+def test_what_fails_last_fails_as_well(tmp_path: Path) -> None:
+    assert made(tmp_path, "short", "long fails") == (2, [*SHORT, *LONG, "fails"])
