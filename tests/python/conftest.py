@@ -32,10 +32,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What takes longest is begun first, so that no worker is left alone with it at the end.
 FIRST = (
-    "test_uflip_devices.py", "test_reproduce.py", "test_serve_clients.py", "test_docs.py",
-    "test_site.py", "test_faults.py", "test_guard.py", "test_resume.py", "test_hostile.py",
-    "test_proof_devices.py", "test_selftest.py", "test_site_servers.py", "test_site_kills.py",
-    "test_cli_run.py",
+    "test_uflip_devices.py", "test_reproduce.py", "test_serve_clients.py", "test_site.py",
+    "test_disturbance.py", "test_resume.py", "test_proof_devices.py", "test_guard.py",
+    "test_selftest.py", "test_hostile_inputs.py", "test_hostile.py", "test_faults.py",
+    "test_fault_matrix.py", "test_agreement.py", "test_long_runs.py", "test_several_hosts.py",
+    "test_site_bucket.py", "test_site_hostile.py", "test_site_kills.py", "test_site_servers.py",
+    "test_ledger.py", "test_cli_run.py", "test_several.py",
 )  # fmt: skip
 # So many tests wait at any time: for a disk, another process, a clock.
 WAITING = 2
