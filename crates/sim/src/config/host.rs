@@ -50,8 +50,5 @@ impl Profile {
         let ns = part.coalescing_ns;
         let allowed = "0 with coalesced_completions = 1";
         found.refuse(ns > 0 && number == 1, "coalescing_ns", &ns, allowed);
-        let allowed = "no [interrupts] with [power_loss]: what the host has heard of is not kept";
-        let kept = self.power_loss.is_some();
-        found.refuse(kept, "host_completion_ns", &part.host_completion_ns, allowed);
     }
 }

@@ -38,6 +38,11 @@ impl Interrupts {
     pub(crate) fn new(of: InterruptsPart) -> Interrupts {
         Interrupts { of, waiting: Vec::new(), raised: 0 }
     }
+
+    /// Power was lost: nobody will hear of what waits.
+    pub(crate) fn forget(&mut self) {
+        self.waiting.clear();
+    }
 }
 
 impl SimDevice {

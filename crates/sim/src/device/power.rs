@@ -184,6 +184,7 @@ impl SimDevice {
         self.cache.iter_mut().for_each(|cache| cache.absorbed = absorbed);
         self.durable.forget();
         self.interface = Interface::new(profile.timing.commands_at_once, &profile.queue_weights());
+        self.interrupts.iter_mut().for_each(|interrupts| interrupts.forget());
         self.announced = Default::default();
         (self.read_end, self.now, self.refuses_from) = (0, at, 0);
         (self.flash.retries, self.flash.read_failed) = (0, false);

@@ -8,7 +8,8 @@ use crate::{ALLOCATORS, Profile, VICTIM_POLICIES};
 /// A device, drawn until it is one.
 pub(super) fn profile(rng: &mut Xoshiro256PlusPlus) -> (Profile, String) {
     loop {
-        let (base, overrides) = draw(rng);
+        let (base, mut overrides) = draw(rng);
+        interrupts(rng, &mut overrides);
         let text = match base {
             "dftl" => include_str!("../../../../../python/uflip/profiles/dftl.toml"),
             _ => include_str!("../../../../../python/uflip/profiles/demo.toml"),
@@ -17,6 +18,28 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus) -> (Profile, String) {
         if let Ok(profile) = Profile::parse(text, base, &overrides) {
             return (profile, format!("sim:{base} {overrides}"));
         }
+    }
+}
+
+/// A host that hears of an end later, or not.
+pub(super) fn interrupts(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
+    let mut below = |end: u64| uniform(rng, end);
+    if below(4) > 0 {
+        return;
+    }
+    let polls = below(3) == 0;
+    let together = if polls { 1 } else { 1 + below(5) };
+    let ns = [0, 1, 20_000, 3_000_000][below(4) as usize];
+    let waits = if together == 1 { 0 } else { ns };
+    let heard = [0, 1_000, 400_000][below(3) as usize];
+    let (way, heard) = if polls { ("polling", heard + 1) } else { ("interrupt", heard) };
+    for (key, value) in [
+        ("host_completion", json!(way)),
+        ("host_completion_ns", json!(heard)),
+        ("coalesced_completions", json!(together)),
+        ("coalescing_ns", json!(waits)),
+    ] {
+        keys.insert(key.to_owned(), value);
     }
 }
 
