@@ -37,13 +37,14 @@ class Recovery(Struct, frozen=True):
     reading_ns: Count
     """Time for spare areas and metadata pages [ns]."""
     erasing_ns: Count
-    """Time for blocks that were half erased [ns]."""
+    """Time for blocks that were half erased, and to list those that could not be [ns]."""
     merging_ns: Count
     """Time to finish merges that were cut short, and to erase what nobody needs [ns]."""
     putting_back_ns: Count
     """Time for data that capacitors had saved [ns]."""
     spare_areas_read: Count
     metadata_pages_read: Count
+    """Those that said what their block holds, and lists of what is not to be used."""
     blocks_erased: Count
     pages_merged: Count
     """Pages that were copied for that."""

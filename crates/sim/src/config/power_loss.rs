@@ -36,8 +36,9 @@ impl Profile {
         let allowed =
             "false with [power_loss] and a write cache: of two memories nobody says which is newer";
         found.refuse(kept && cached, "rewrite_buffer", &kept, allowed);
-        let wears = self.reliability.is_some();
-        let allowed = "no [power_loss] with [reliability]: tables of bad blocks are not recovered";
+        let wears = self.reliability.is_some() && self.merges();
+        let allowed = "no [power_loss] with [reliability] and an FTL that merges: no spare area says for which block \
+                       another one stands in";
         found.refuse(wears, "spare_read_bytes", &bytes, allowed);
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;

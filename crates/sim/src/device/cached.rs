@@ -51,6 +51,7 @@ impl SimDevice {
             && let Some(held) = self.durable.release(|until| cache.is_over(until))
         {
             self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
+            self.fail_if_worn_out(held.page);
             self.drain(held.page, at, at);
         }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {

@@ -305,6 +305,10 @@ impl Job {
             return;
         }
         self.step = Step::Erasing;
+        // What found no place stays, and is not erased: the device is at its end.
+        if parts.events.contents.is_some() && parts.ftl.holds_valid(victim) {
+            return parts.events.remind(at, token);
+        }
         let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
         let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
         let op = Op::inside(die, erase_ns, Purpose::Erase, token);

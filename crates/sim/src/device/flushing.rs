@@ -77,10 +77,18 @@ impl SimDevice {
             let hardware = &mut Hardware { flash, events };
             either!(backend, backend => backend.fill_up(end, hardware));
         }
+        self.fail_if_worn_out(index);
         if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
             return self.durable.hold(Held { page: index, since: end, until });
         }
         self.drain(index, end, taken);
+    }
+
+    /// What the cache has of a device that has worn out finds no place: whoever waits for that waits in vain.
+    pub(super) fn fail_if_worn_out(&mut self, index: PageIdx) {
+        if self.cache.is_some() && either!(&self.backend, backend => backend.is_read_only()) {
+            self.host.fail(index);
+        }
     }
 
     /// Write to flash what the FTL keeps in memory, from `at` on: the page `index`, which would end at

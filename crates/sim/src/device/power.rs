@@ -16,7 +16,7 @@ use super::interface::Interface;
 use super::token::PageIdx;
 use crate::config::{CLOCK_END_NS, Profile, clock_ran_out};
 use crate::flash::contents::{Contents, Origin};
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::timeline::Timeline;
 
 /// What a loss of power cost.
@@ -54,7 +54,11 @@ impl SimDevice {
             }
             AnyBackend::Zoned(_) => return,
         };
-        let contents = Contents::new(self.flash.geometry, pages);
+        let mut contents = Contents::new(self.flash.geometry, pages);
+        if profile.reliability.is_some() {
+            contents.list_defects();
+            contents.list_all(&self.flash.nand, &[]);
+        }
         self.events.keep_contents(Box::new(contents));
     }
 
@@ -89,6 +93,7 @@ impl SimDevice {
             let ftl = paged.ftl();
             let programmed = |block| flash.nand.programmed(block);
             contents.settle(ftl.mapped(), anew, programmed, |block| ftl.label(block));
+            contents.list_all(&flash.nand, ftl.failed_programs());
         }
         if let AnyBackend::Merged(merged) = &mut self.backend
             && let Some((mut contents, _)) = merged.contents.take()
@@ -142,6 +147,11 @@ impl SimDevice {
         let protected = part.power_loss_protection;
         let mut contents = self.events.contents.take().expect("it was there");
         let cut = contents.cut(at.0, protected);
+        if let Some(defects) = contents.defects() {
+            let blocks = (0..self.flash.geometry.blocks()).map(BlockIdx);
+            let erased = blocks.filter(|block| contents.programmed_pages(*block) == 0);
+            self.flash.begin_anew(defects.listed(), erased);
+        }
         let image = contents.read();
         let come_back = trimmed.iter().filter(|page| image.map[page.0 as usize].is_some());
         let pages_come_back = come_back.count() as u32;

@@ -9,7 +9,8 @@
 //!
 //! Every die reads what it holds, beside the others and first come first served on its channel. Of a block with
 //! a metadata page that page says what is in all others, where it was written; otherwise its pages are
-//! read one after the other, up to the first that is erased.
+//! read one after the other, up to the first that is erased. Where flash wears out each die reads first which blocks are
+//! not to be used, and what is found out about that in addition is programmed in the end.
 //!
 //! **Source**: uFLIP (2009) §2.2; the metadata page of OFC (2011) §IV.D.
 //! **Faithful**: what is read of which die, over which channel; power may be cut again at any moment.
@@ -53,7 +54,7 @@ pub struct Recovery {
     pub putting_back: Nanos,
     /// Flash pages of which the spare area was read.
     pub spare_areas_read: u64,
-    /// Metadata pages that said what their block holds.
+    /// Metadata pages that said what their block holds, and lists of what is not to be used.
     pub metadata_pages_read: u64,
     /// Blocks that had to be erased again.
     pub blocks_erased: u64,
@@ -80,22 +81,25 @@ impl SimDevice {
         let (began, read) = (self.now, scan.end);
         let erases = scan.erase_again();
         let erased = scan.end;
-        for (block, _) in &erases {
-            contents.erased_again(*block);
-        }
+        erases.iter().for_each(|(block, _)| contents.erased_again(*block));
         let rebuilt = self.rebuilt(&profile, &contents);
         let steps = rebuilt.as_ref().map_or(Vec::new(), |(_, plan)| scan.carry_out(plan));
         let merged = scan.end;
+        let Scan { spare_areas, metadata_pages, .. } = scan;
+        let erases = self.erase_again(erases.into_iter().map(|(block, _)| block), &mut contents);
+        let listed = match rebuilt {
+            None => self.restore_map(&mut contents, &erases),
+            Some((ftl, mut plan)) => {
+                self.adopt(ftl, &mut plan, &mut contents);
+                Vec::new()
+            }
+        };
+        let mut scan = Scan::clocks(&self.flash, &profile, merged);
+        scan.list(&listed);
+        let listed = scan.end;
         let put_back = contents.take_saved();
         scan.put_back(put_back.len());
-        let Scan { end: ready, spare_areas, metadata_pages, .. } = scan;
-        for (block, _) in &erases {
-            self.flash.erase(*block);
-        }
-        match rebuilt {
-            None => self.restore_map(&contents),
-            Some((ftl, mut plan)) => self.adopt(ftl, &mut plan, &mut contents),
-        }
+        let ready = scan.end;
         self.events.keep_contents(contents);
         if !put_back.is_empty() {
             self.put_back(&put_back);
@@ -108,9 +112,9 @@ impl SimDevice {
             began: Nanos(began),
             ready: Nanos(ready),
             reading: Nanos(read - began),
-            erasing: Nanos(erased - read),
+            erasing: Nanos(erased - read + listed - merged),
             merging: Nanos(merged - erased),
-            putting_back: Nanos(ready - merged),
+            putting_back: Nanos(ready - listed),
             spare_areas_read: spare_areas,
             metadata_pages_read: metadata_pages,
             blocks_erased: erases.len() as u64,
@@ -136,15 +140,18 @@ impl SimDevice {
         let rebuilt = self.rebuilt(&profile, &erased).filter(|_| scan.end <= at.0);
         let steps = rebuilt.map_or(Vec::new(), |(_, plan)| scan.carry_out(&plan));
         if scan.end <= at.0 && !contents.has_saved() {
-            self.events.keep_contents(contents);
-            self.recover()?;
-            self.cut_power(at)?;
-            return Ok(true);
+            let mut ready = self.clone();
+            ready.events.keep_contents(contents.clone());
+            ready.recover()?;
+            // What has to be listed takes its time, too.
+            if ready.now <= at.0 {
+                *self = ready;
+                self.cut_power(at)?;
+                return Ok(true);
+            }
         }
-        for (block, _) in erases.iter().filter(|(_, end)| *end <= at.0) {
-            contents.erased_again(*block);
-            self.flash.erase(*block);
-        }
+        let in_time = erases.into_iter().filter(|(_, end)| *end <= at.0);
+        self.erase_again(in_time.map(|(block, _)| block), &mut contents);
         self.do_until(&steps, at.0, &mut contents);
         self.events.keep_contents(contents);
         self.now = self.now.max(at.0);
@@ -161,12 +168,39 @@ impl SimDevice {
         Ok(self.profile())
     }
 
-    /// A page map, as it is found.
-    fn restore_map(&mut self, contents: &Contents) {
+    /// Blocks that were half erased are erased; with each, whether it could be.
+    fn erase_again(
+        &mut self,
+        blocks: impl Iterator<Item = BlockIdx>,
+        contents: &mut Contents,
+    ) -> Vec<(BlockIdx, bool)> {
+        let erase = |block| {
+            let erased = self.flash.erase(block) && !contents.is_broken(block);
+            if erased {
+                contents.erased_again(block);
+            } else {
+                contents.half_erase(block);
+                contents.cannot_be_erased(block);
+            }
+            (block, erased)
+        };
+        blocks.map(erase).collect()
+    }
+
+    /// A page map, as it is found, where these blocks were erased again, or could not be. Returns of which blocks
+    /// anything has to be listed.
+    fn restore_map(
+        &mut self,
+        contents: &mut Contents,
+        erases: &[(BlockIdx, bool)],
+    ) -> Vec<BlockIdx> {
         let AnyBackend::Paged(paged) = &mut self.backend else { unreachable!("it lost power") };
-        let nand = &self.flash.nand;
-        let uses = paged.ftl.restore(&contents.read(), |block| nand.erases(block));
+        let uses = paged.ftl.restore(contents, erases, &mut self.flash);
+        let blocks = paged.ftl.blocks();
+        contents.know_erases(|block| blocks.wear(block));
+        let listed = contents.list_all(&self.flash.nand, paged.ftl.failed_programs());
         self.use_blocks(&uses);
+        listed
     }
 
     /// Write what capacitors have saved.
@@ -186,7 +220,7 @@ impl SimDevice {
         let geometry = self.flash.geometry;
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
             let pages = match *used {
-                Use::Free => 0,
+                Use::Free | Use::Erased | Use::Bad => 0,
                 Use::Open { next, .. } => next.0 - geometry.first_page(block).0,
                 Use::Filled { .. } => geometry.shape().pages_per_block,
             };

@@ -54,6 +54,21 @@ impl<'a> Scan<'a> {
         profile: &Profile,
         at: u64,
     ) -> Scan<'a> {
+        let mut scan = Scan::clocks(flash, profile, at);
+        if contents.defects().is_some() {
+            scan.read_lists();
+        }
+        for (block, (found, _)) in (0..).map(BlockIdx).zip(contents.read().blocks) {
+            if !contents.is_listed(block) {
+                scan.look_at(block, found, contents);
+            }
+        }
+        scan.wait();
+        scan
+    }
+
+    /// Nothing was done by `at`.
+    pub(super) fn clocks(flash: &'a Flash, profile: &Profile, at: u64) -> Scan<'a> {
         let part = profile.power_loss.expect("only then power is lost");
         let timing = profile.timing();
         let at_rate = |rate: u64| u64::from(part.spare_read_bytes) * 1_000_000_000 / rate.max(1);
@@ -82,11 +97,30 @@ impl<'a> Scan<'a> {
             end: at,
         };
         scan.clocks.reach(at);
-        for (block, (found, _)) in (0..).map(BlockIdx).zip(contents.read().blocks) {
-            scan.look_at(block, found, contents);
-        }
-        scan.wait();
         scan
+    }
+
+    /// Every die reads its list of defects, before anything else.
+    fn read_lists(&mut self) {
+        for die in (0..self.flash.geometry.shape().dies).map(DieIdx) {
+            self.metadata_pages += 1;
+            let read_ns = self.clocks.timing.cells.read_page(|| 0);
+            let op = Op::read(die, read_ns, Purpose::Metadata, 0);
+            self.clocks.issue(self.end, Op { transfers: self.page_transfers, ..op });
+        }
+        self.wait();
+    }
+
+    /// The lists of the dies of `blocks` are programmed, once for each.
+    pub(super) fn list(&mut self, blocks: &[BlockIdx]) {
+        let program_ns = self.clocks.timing.cells.program_page(0);
+        for block in blocks {
+            let die = self.flash.geometry.die_of(*block);
+            let op = Op::program(die, program_ns, Purpose::Metadata, 0);
+            let (transfers, report) = (self.page_transfers, Report::AtEnd);
+            self.clocks.issue(self.end, Op { transfers, report, ..op });
+        }
+        self.wait();
     }
 
     /// Find out what `block` holds.

@@ -7,14 +7,28 @@ use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, pa
 
 const PAGES: u64 = 16;
 
-/// A block map on one die with 8 blocks in reserve, whose flash is as `changes` say, and else without fault.
-fn device(changes: &str) -> SimDevice {
+/// A block map on one die with 8 blocks in reserve, whose flash is without fault.
+fn text() -> String {
     let text = of_ftl("block_map", &profile(1, 1, "sequential"));
     let tables = r#"
         reliability = { wear_law = "power", rated_cycles = 1000, rber_fresh = 1e-9, rber_rated = 1e-9, wear_exponent = 1.0, page_spread = 0.0, high_page_factor = 1.0, retention_doubling_s = 0.0, retention_exponent = 1.0, ecc_codeword_bytes = 512, ecc_correctable_bits = 8, erase_step_cycles = 0, erase_step_ns = 0, erase_steps_max = 0 }
         recovery = { cycles_before = 1000, data_age_s = 0.0, read_retries = 3, retry_gain = 1e-6, fail_uncorrectable = true, factory_bad_share = 0.0, program_failures = 0.0, erase_failures = 0.0, retire = "nothing", retire_rber = 0.1, partial_blocks_max = 0, usable_pages_min = 1, replacement_blocks = 8 }"#;
-    let text = text.replace("sources = {", &format!("{tables}\n        sources = {{"));
-    SimDevice::new("test", Profile::parse(&text, "test", changes).unwrap()).unwrap()
+    text.replace("sources = {", &format!("{tables}\n        sources = {{"))
+}
+
+/// The same, whose flash is as `changes` say.
+fn device(changes: &str) -> SimDevice {
+    SimDevice::new("test", Profile::parse(&text(), "test", changes).unwrap()).unwrap()
+}
+
+#[test]
+fn no_spare_area_says_for_which_block_another_stands_in() {
+    let keys = r#"{"power_loss_protection": false, "spare_read_bytes": 16}"#;
+    let refused = Profile::parse(&text(), "test", keys).unwrap_err().to_string();
+    assert!(
+        refused.contains("no spare area says for which block another one stands in"),
+        "{refused}"
+    );
 }
 
 fn write(block: u64) -> Io {

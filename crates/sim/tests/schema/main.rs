@@ -70,6 +70,9 @@ fn changes(name: &str) -> Vec<Value> {
                 json!({"log_blocks": 16, "power_loss_protection": false, "spare_read_bytes": 16}),
             ];
         }
+        "worn-mlc" => {
+            changes.push(json!({"power_loss_protection": false, "spare_read_bytes": 16}));
+        }
         _ => {}
     }
     changes

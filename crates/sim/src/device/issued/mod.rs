@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use crate::device::gather::Gather;
 use crate::device::token::{Target, Token};
-use crate::flash::contents::Origin;
+use crate::flash::contents::{Defect, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::{CollectMedia, Flash, Media};
@@ -261,7 +261,11 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         if let Some(contents) = &mut self.events.contents {
             contents.decide_erased(block);
         }
-        self.flash.erase(block)
+        let erased = self.flash.erase(block);
+        if !erased {
+            self.note_failed_erase(block);
+        }
+        erased
     }
 
     fn is_worn(&self, page: Place) -> bool {
@@ -278,6 +282,11 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
 
     fn retire_page(&mut self, page: Place) {
         self.flash.retire_page(page);
+    }
+
+    #[cold]
+    fn list(&mut self, defect: Defect, block: BlockIdx) {
+        self.note_defect(defect, block);
     }
 
     fn give_up(&mut self, pages: u32) {

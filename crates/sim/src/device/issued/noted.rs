@@ -1,9 +1,10 @@
 //! What is programmed is written down, where somebody wants to know it when power is cut.
 
 use super::Issued;
-use crate::flash::contents::Origin;
-use crate::flash::geometry::Place;
+use crate::flash::contents::{Defect, Origin};
+use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::make::Make;
+use crate::timeline::{Op, Purpose, Report};
 
 impl<M: Make> Issued<'_, M> {
     /// What was decided about `to` is kept, where somebody wants to know it when power is cut. Returns
@@ -35,5 +36,26 @@ impl<M: Make> Issued<'_, M> {
         let Some(contents) = &mut self.events.contents else { return 0 };
         (0..units).for_each(|unit| contents.decide(to.behind(unit), None, 0, programmed));
         contents.program(to)
+    }
+
+    /// The erase of `block` has ended, and has failed.
+    #[cold]
+    pub(super) fn note_failed_erase(&mut self, block: BlockIdx) {
+        if let Some(contents) = &mut self.events.contents {
+            contents.erase_failed(block, self.at);
+        }
+    }
+
+    /// The list of defects of the die of `block` is programmed with what is known of it now.
+    pub(super) fn note_defect(&mut self, defect: Defect, block: BlockIdx) {
+        let contents = self.events.contents.as_mut();
+        let nand = &self.flash.nand;
+        let listed = contents.and_then(|contents| contents.list(defect, block, nand));
+        let Some(writes) = listed else { return };
+        let (die, program_ns) =
+            (self.flash.geometry.die_of(block), self.events.timing.cells.program_page(0));
+        let transfers = self.events.timing.program_transfers;
+        let op = Op::program(die, program_ns, Purpose::Metadata, self.target.token);
+        self.events.issue(self.at, Op { transfers, writes, report: Report::Never, ..op });
     }
 }

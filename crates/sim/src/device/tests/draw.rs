@@ -5,11 +5,21 @@ use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
 use crate::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
+/// Whether blocks and pages may fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flash {
+    Lasts,
+    WearsOut,
+}
+
 /// A device, drawn until it is one.
-pub(super) fn profile(rng: &mut Xoshiro256PlusPlus) -> (Profile, String) {
+pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Flash) -> (Profile, String) {
     loop {
         let (base, mut overrides) = draw(rng);
         interrupts(rng, &mut overrides);
+        if flash == Flash::WearsOut {
+            wear(rng, &mut overrides);
+        }
         let text = match base {
             "dftl" => include_str!("../../../../../python/uflip/profiles/dftl.toml"),
             _ => include_str!("../../../../../python/uflip/profiles/demo.toml"),
@@ -19,6 +29,59 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus) -> (Profile, String) {
             return (profile, format!("sim:{base} {overrides}"));
         }
     }
+}
+
+/// Flash of which blocks and pages fail within the few dozen erases that a device lives here.
+fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
+    let data = keys["pages_per_block"].as_u64().expect("drawn")
+        - keys["metadata_pages"].as_u64().expect("drawn");
+    let planes = keys["planes_per_die"].as_u64().expect("drawn");
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    // Some to lose.
+    set("blocks_per_die", json!(planes * (16 + below(9))));
+    set("wear_law", json!("exponential"));
+    set("rated_cycles", json!(20));
+    set("cycles_before", json!([0, 10, 20][below(3) as usize]));
+    set("rber_fresh", json!(1e-5));
+    set("rber_rated", json!(1e-3));
+    set("wear_exponent", json!(1.0));
+    set("page_spread", json!([0.0, 0.5, 2.0][below(3) as usize]));
+    set("high_page_factor", json!(1.0));
+    set("retention_doubling_s", json!(0.0));
+    set("retention_exponent", json!(1.0));
+    set("ecc_codeword_bytes", json!(512));
+    set("ecc_correctable_bits", json!(8));
+    set("erase_step_cycles", json!(10));
+    set("erase_step_ns", json!(1000));
+    set("erase_steps_max", json!(20));
+    set("data_age_s", json!(0.0));
+    set("read_retries", json!([0, 3][below(2) as usize]));
+    set("retry_gain", json!(0.7));
+    set("fail_uncorrectable", json!(below(8) == 0));
+    set("factory_bad_share", json!([0.0, 0.0, 0.02, 0.05][below(4) as usize]));
+    for key in ["program_failures", "erase_failures"] {
+        set(key, json!([0.0, 0.002, 0.01, 0.03, 0.2][below(5) as usize]));
+    }
+    let ways = ["nothing", "blocks", "pages", "parity", "halves"];
+    set("retire", json!(ways[below(5) as usize]));
+    set("retire_rber", json!([1e-4, 1e-3, 1e-2][below(3) as usize]));
+    set("partial_blocks_max", json!([0, 1, 1280][below(3) as usize]));
+    set("usable_pages_min", json!([1, data.div_ceil(2), data][below(3) as usize]));
+    let by_errors = below(5) == 0;
+    set("error_aware_allocation", json!(by_errors));
+    if by_errors {
+        set("dynamic_wear_levelling", json!(false));
+    }
+    if below(3) == 0 {
+        set("retention_by_block", json!(true));
+        set("read_disturb_doubling", json!(1000));
+        set("scrub_reads", json!([3, 20, 1000][below(3) as usize]));
+        set("scrub_age_s", json!([0.001, 0.1, 1e6][below(3) as usize]));
+    }
+    set("spare_factor", json!(0.6));
 }
 
 /// A host that hears of an end later, or not.

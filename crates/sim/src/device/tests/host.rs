@@ -44,6 +44,10 @@ pub(super) struct Host {
     sector: u64,
     page_bytes: u64,
     streams: u64,
+    /// The device has refused something since it had power, as one does that is worn out: it is left alone.
+    refused: bool,
+    /// Capacitors have promised what a device at its end has no room for.
+    promised_too_much: bool,
 }
 
 impl Host {
@@ -67,6 +71,8 @@ impl Host {
             sector: device.sector_bytes,
             page_bytes: u64::from(shape.page_bytes),
             streams: device.info.write_streams(),
+            refused: false,
+            promised_too_much: part.power_loss_protection && volatile,
         }
     }
 
@@ -83,15 +89,16 @@ impl Host {
         self.io(Mode::Read)
     }
 
-    /// Somewhere, most of them in a small part of the device, so that blocks are collected.
+    /// Somewhere, most of them in a small part of the device, so that blocks are collected; half of them whole pages.
     fn io(&mut self, mode: Mode) -> Io {
-        let sectors = self.pages.len() as u64 * self.page_bytes / self.sector;
-        let largest = 3 * self.page_bytes / self.sector;
+        let unit = if self.below(2) == 0 { self.page_bytes } else { self.sector };
+        let sectors = self.pages.len() as u64 * self.page_bytes / unit;
+        let largest = 3 * self.page_bytes / unit;
         let size = 1 + self.below(sectors.min(largest));
         let part = if self.below(3) > 0 { (sectors / 4).max(size) } else { sectors };
         let offset = self.below(part - size + 1);
         let stream = if mode == Mode::Write { self.below(self.streams) as u8 } else { 0 };
-        let (offset, size) = (Bytes(offset * self.sector), Bytes(size * self.sector));
+        let (offset, size) = (Bytes(offset * unit), Bytes(size * unit));
         Io { offset, size, mode, stream }
     }
 
@@ -116,7 +123,11 @@ impl Host {
             "cached"
         };
         device.set_durability(durability.parse::<Durability>().expect("one of the forms"));
-        let ticket = device.submit(&io).expect("a device that has room");
+        let Ok(ticket) = device.submit(&io) else {
+            assert!(super::wears_out(device), "a device that has room");
+            self.refused = true;
+            return;
+        };
         if mode == Mode::Read {
             let asked = Asked { pages: Vec::new(), fua: false, flushes: None };
             self.under_way.insert(ticket, asked);
@@ -157,7 +168,12 @@ impl Host {
 
     /// The device says that its first I/O has ended.
     fn complete(&mut self, device: &mut SimDevice) {
-        let done = device.complete().expect("a device that has room");
+        // Which of them it was that failed is not said: nobody is told of any more.
+        let Ok(done) = device.complete() else {
+            assert!(super::wears_out(device), "a device that has room");
+            self.refused = true;
+            return;
+        };
         let asked = self.under_way.remove(&done.ticket).expect("it was submitted");
         if let Some(told) = &asked.flushes {
             for (page, told) in self.pages.iter_mut().zip(told) {
@@ -180,6 +196,9 @@ impl Host {
     /// So many things, one after the other.
     pub(super) fn work(&mut self, device: &mut SimDevice, steps: u64) {
         for _ in 0..steps {
+            if self.refused {
+                return;
+            }
             match self.below(40) {
                 0..28 if (self.under_way.len() as u64) < self.depth => self.submit(device),
                 28 => self.trim(device),
@@ -194,11 +213,14 @@ impl Host {
         }
     }
 
-    /// Go on until some moment, at which nothing need happen, and let power go.
-    pub(super) fn cut(&mut self, device: &mut SimDevice) -> crate::PowerCut {
+    /// Go on until some moment, at which nothing need happen, and let power go; nothing where the device is at its end
+    /// and has no place for what it has taken.
+    pub(super) fn cut(&mut self, device: &mut SimDevice) -> Option<crate::PowerCut> {
         let ahead = [0, 1, 1_000, 100_000, 1_000_000, 10_000_000][self.below(6) as usize];
         let mut at = device.now() + Nanos(self.below(ahead + 1));
-        while let Some(end) = device.next_completion(at) {
+        while !self.refused
+            && let Some(end) = device.next_completion(at)
+        {
             // At the very moment of an end, too, before the host has heard of it or right after.
             if self.below(16) == 0 {
                 at = end;
@@ -208,10 +230,15 @@ impl Host {
             }
             self.complete(device);
         }
-        assert!(!super::is_read_only(device), "a device that has room");
+        let at_its_end = super::is_read_only(device);
+        assert!(!at_its_end || super::wears_out(device), "a device that has room");
+        if at_its_end && self.promised_too_much {
+            return None;
+        }
         let cut = device.cut_power(at).expect("it can lose power");
         self.under_way.clear();
-        cut
+        self.refused = false;
+        Some(cut)
     }
 
     /// Hold what the device has now against what it promised.

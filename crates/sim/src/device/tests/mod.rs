@@ -1,5 +1,6 @@
 //! Power is cut, everywhere and again, and what was promised is there.
 
+mod defects;
 mod draw;
 mod draw_merging;
 mod host;
@@ -15,6 +16,7 @@ use super::any::AnyBackend;
 use super::backend::Backend as _;
 use crate::Profile;
 use crate::flash::geometry::BlockIdx;
+use draw::Flash;
 use host::Host;
 
 /// Cuts in all, and those of one device.
@@ -32,6 +34,11 @@ struct Seen {
     put_back: AtomicU64,
     merged: AtomicU64,
     dropped: AtomicU64,
+    /// Blocks that could not be erased when power went, and of which no list says so; and those that are listed when
+    /// it has come back.
+    unlisted: AtomicU64,
+    listed: AtomicU64,
+    ended: AtomicU64,
 }
 
 impl Seen {
@@ -39,7 +46,7 @@ impl Seen {
         count.fetch_add(number, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [(&'static str, u64); 8] {
+    fn all(&self) -> [(&'static str, u64); 11] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("torn", of(&self.torn)),
@@ -50,6 +57,9 @@ impl Seen {
             ("put back", of(&self.put_back)),
             ("merged", of(&self.merged)),
             ("dropped", of(&self.dropped)),
+            ("unlisted", of(&self.unlisted)),
+            ("listed", of(&self.listed)),
+            ("ended", of(&self.ended)),
         ]
     }
 }
@@ -72,8 +82,17 @@ fn audit(device: &SimDevice) {
         let offset = geometry.page_in_block(at);
         assert!(nand.programmed(at.block).contains(&offset), "page {page} is somewhere");
     }
+    let contents = device.events.contents.as_ref().expect("an account is kept");
     for block in (0..geometry.blocks()).map(BlockIdx) {
-        assert_eq!(ftl.blocks().wear(block), nand.erases(block), "wear of {block:?}");
+        let bad = nand.is_bad(block);
+        assert_eq!(contents.is_listed(block), bad, "the list has {block:?}");
+        assert!(bad || !contents.is_broken(block), "{block:?} cannot be erased");
+        let mut pages =
+            (0..geometry.shape().pages_per_block).map(|page| geometry.place(block, page));
+        if !bad && pages.any(|page| contents.is_readable(page.page)) {
+            let said = contents.label(block).erases;
+            assert_eq!(ftl.blocks().wear(block), said, "wear of {block:?}");
+        }
     }
 }
 
@@ -90,14 +109,33 @@ fn audit_merged(device: &SimDevice, ftl: &crate::ftl::Merging) {
     }
 }
 
+/// Whether blocks may fail, until too few are left.
+fn wears_out(device: &SimDevice) -> bool {
+    device.profile().reliability.is_some()
+}
+
+/// Blocks that cannot be erased, and of which no list says so.
+fn unlisted(device: &SimDevice) -> u64 {
+    let contents = device.events.contents.as_ref().expect("an account is kept");
+    let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
+    let lost = |block: &BlockIdx| contents.is_broken(*block) && !contents.is_listed(*block);
+    blocks.filter(lost).count() as u64
+}
+
 /// Whether no die has room any more, so that nothing is written.
 fn is_read_only(device: &SimDevice) -> bool {
     matches!(&device.backend, AnyBackend::Paged(paged) if paged.is_read_only())
 }
 
-/// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
-fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
-    let cut = host.cut(device);
+/// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile. False
+/// where the device is at its end.
+fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) -> bool {
+    let Some(cut) = host.cut(device) else {
+        return false;
+    };
+    if wears_out(device) {
+        seen.add(&seen.unlisted, unlisted(device));
+    }
     assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
     let mut again = device.clone();
     let recovery = device.recover().expect("it lost power");
@@ -127,6 +165,11 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     assert_eq!(versions(&again), versions(device), "recovery can be interrupted");
     audit(&again);
     host.check(device);
+    let contents = device.events.contents.as_ref().expect("an account is kept");
+    let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
+    seen.add(&seen.listed, blocks.filter(|block| contents.is_listed(*block)).count() as u64);
+    seen.add(&seen.ended, u64::from(is_read_only(device)));
+    true
 }
 
 /// How a device is drawn.
@@ -136,17 +179,24 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (profile, name) = draw(&mut rng, seed);
     let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut device = SimDevice::new("cut", profile).expect("a device");
+        let wears = profile.reliability.is_some();
+        let mut device = match SimDevice::new("cut", profile) {
+            Ok(device) => device,
+            Err(error) => return assert!(wears, "a device that lasts: {error:?}"),
+        };
         let depth = [1, 2, 8, 24][uniform(&mut rng, 4) as usize];
         let mut host = Host::new(&device, seed, depth);
         for _ in 0..CUTS_OF_ONE / 3 {
             host.work(&mut device, 40);
             // Beside what goes on, somebody else's power is cut here, twice.
             let (mut other, mut theirs) = (device.clone(), host.clone());
-            cut(&mut other, &mut theirs, &mut rng, seen);
-            theirs.work(&mut other, 10);
-            cut(&mut other, &mut theirs, &mut rng, seen);
-            cut(&mut device, &mut host, &mut rng, seen);
+            if cut(&mut other, &mut theirs, &mut rng, seen) {
+                theirs.work(&mut other, 10);
+                cut(&mut other, &mut theirs, &mut rng, seen);
+            }
+            if !cut(&mut device, &mut host, &mut rng, seen) {
+                return;
+            }
         }
     }));
     told.map_err(|panic| {
@@ -177,10 +227,16 @@ fn devices_are_cut(draw: Drawn, others: &[&str]) {
 
 #[test]
 fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
-    devices_are_cut(|rng, _| draw::profile(rng), &["merged", "dropped"]);
+    let others = ["merged", "dropped", "unlisted", "listed", "ended"];
+    devices_are_cut(|rng, _| draw::profile(rng, Flash::Lasts), &others);
+}
+
+#[test]
+fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
+    devices_are_cut(|rng, _| draw::profile(rng, Flash::WearsOut), &["merged", "dropped"]);
 }
 
 #[test]
 fn nothing_is_lost_by_an_ftl_that_merges_wherever_power_is_cut() {
-    devices_are_cut(draw_merging::profile, &[]);
+    devices_are_cut(draw_merging::profile, &["unlisted", "listed", "ended"]);
 }

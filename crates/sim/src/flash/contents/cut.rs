@@ -56,7 +56,11 @@ impl Contents {
                         cut.torn += 1;
                     }
                 }
-                What::Program(_) => cut.not_begun += 1,
+                What::List(defect, block) if protected => {
+                    self.listed(defect, block, &record.cells);
+                }
+                What::List(..) if has_begun => cut.torn += 1,
+                What::Program(_) | What::List(..) => cut.not_begun += 1,
                 What::Erase(block) if protected => {
                     let pages = self.pages_of(block);
                     self.on_flash[pages].fill(Cell::Erased);
@@ -247,6 +251,7 @@ impl Contents {
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
             let first = self.geometry.first_page(block).0;
             let found = programmed(block);
+            self.erases[block.0 as usize] = label(block).erases;
             self.labels[block.0 as usize] =
                 if found.is_empty() { Label::default() } else { label(block) };
             self.opened = self.opened.max(self.labels[block.0 as usize].opened);

@@ -21,9 +21,11 @@
 //! **Ambiguous**: in which of the two an operation is at the very moment of its end; it has ended.
 
 mod cut;
+mod defects;
 mod planned;
 mod records;
 pub(crate) mod survey;
+mod wear;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use super::geometry::{BlockIdx, Geometry, Place, Ppn};
 pub(crate) use cut::{Found, Image};
+pub(crate) use defects::{Defect, Defects};
 use records::{Records, What};
 
 /// What a page says of itself when it is read.
@@ -54,6 +57,8 @@ pub(crate) struct Label {
     pub(crate) role: u8,
     /// So many blocks had been opened by then, it among them; 0: nothing was programmed in it.
     pub(crate) opened: u64,
+    /// How often it had been erased.
+    pub(crate) erases: u32,
 }
 
 /// What is on flash, and what will be.
@@ -66,6 +71,8 @@ pub(crate) struct Contents {
     labels: Vec<Label>,
     labels_on_flash: Vec<Label>,
     opened: u64,
+    /// Per block: how often it was erased, as the FTL knows.
+    erases: Vec<u32>,
     /// Blocks whose erase was interrupted.
     half_erased: Vec<bool>,
     records: Records,
@@ -78,6 +85,8 @@ pub(crate) struct Contents {
     leaving: BTreeMap<u32, VecDeque<u64>>,
     /// Pages whose newest version capacitors have saved, beside their places.
     saved: Vec<u32>,
+    /// What is not to be used, where flash wears out.
+    defects: Option<Box<Defects>>,
 }
 
 /// Whose version a page of the host is that is programmed.
@@ -106,6 +115,7 @@ impl Contents {
             labels: vec![Label::default(); geometry.blocks() as usize],
             labels_on_flash: vec![Label::default(); geometry.blocks() as usize],
             opened: 0,
+            erases: vec![0; geometry.blocks() as usize],
             half_erased: vec![false; geometry.blocks() as usize],
             records: Records::default(),
             written: vec![0; logical_pages as usize],
@@ -113,6 +123,7 @@ impl Contents {
             cached: BTreeMap::new(),
             leaving: BTreeMap::new(),
             saved: Vec::new(),
+            defects: None,
         }
     }
 
@@ -188,7 +199,8 @@ impl Contents {
         let label = &mut self.labels[to.block.0 as usize];
         if label.opened == 0 {
             self.opened += 1;
-            *label = Label { role, opened: self.opened };
+            let erases = self.erases[to.block.0 as usize];
+            *label = Label { role, opened: self.opened, erases };
         }
         self.decided[to.page.0 as usize] = if programmed { cell } else { Cell::Torn };
     }
@@ -212,6 +224,7 @@ impl Contents {
         let pages = self.pages_of(block);
         self.decided[pages].fill(Cell::Erased);
         self.labels[block.0 as usize] = Label::default();
+        self.erases[block.0 as usize] += 1;
     }
 
     fn pages_of(&self, block: BlockIdx) -> std::ops::Range<usize> {
@@ -251,6 +264,7 @@ impl Contents {
                     self.on_flash[pages].fill(Cell::Erased);
                     self.labels_on_flash[block.0 as usize] = label;
                 }
+                What::List(defect, block) => self.listed(defect, block, &cells),
             }
             self.records.reuse(cells);
         }

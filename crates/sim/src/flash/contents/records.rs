@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Label};
+use super::{Cell, Defect, Label};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// What an operation changes.
@@ -14,13 +14,15 @@ pub(super) enum What {
     /// A flash page, from its first page on.
     Program(Ppn),
     Erase(BlockIdx),
+    /// The list of defects of a die, with one of this block.
+    List(Defect, BlockIdx),
 }
 
 /// An operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) what: What,
-    /// What the pages hold then.
+    /// What the pages hold then; of a list those are torn that are on it.
     pub(super) cells: Vec<Cell>,
     /// What its block says of itself then.
     pub(super) label: Label,

@@ -123,6 +123,18 @@ impl Flash {
         }
     }
 
+    /// Power was lost: these blocks and pages, a bit each, turn out not to be used, and these blocks are erased.
+    pub(crate) fn begin_anew(
+        &mut self,
+        (bad, pages): (&[bool], &[u64]),
+        erased: impl Iterator<Item = BlockIdx>,
+    ) {
+        self.nand.found_retired(bad, pages);
+        if let Some(wear_out) = &mut self.wear_out {
+            wear_out.begin_anew(erased);
+        }
+    }
+
     /// How much longer than the first the next erase of `block` takes [ns].
     #[inline]
     pub(crate) fn erase_extra_ns(&self, block: BlockIdx) -> u64 {

@@ -10,6 +10,7 @@ mod worn;
 
 pub(crate) use array::Flash;
 
+use crate::flash::contents::Defect;
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::make::Make;
 
@@ -55,6 +56,8 @@ pub(crate) trait CollectMedia: Media {
     fn retire_block(&mut self, block: BlockIdx);
     /// `page`, which is erased, will not be used any more.
     fn retire_page(&mut self, page: Place);
+    /// What is known of `block` by now has to be known when power comes back.
+    fn list(&mut self, _defect: Defect, _block: BlockIdx) {}
     /// So many valid pages of a victim are not moved: their data is lost (OFC figure 5(a)).
     fn give_up(&mut self, pages: u32);
     /// The cached map was asked for an entry.

@@ -96,6 +96,14 @@ impl History {
         next
     }
 
+    /// Power was lost, and these blocks are erased.
+    pub(super) fn begin_anew(&mut self, erased: impl Iterator<Item = BlockIdx>) {
+        erased.for_each(|block| self.erased(block));
+        if let Some(scrub) = &mut self.scrub {
+            scrub.begin_anew(&self.reads, &self.since, |since| since != NEVER);
+        }
+    }
+
     /// `block` was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
         self.since.get_mut(block.0 as usize).into_iter().for_each(|since| *since = NEVER);

@@ -187,6 +187,13 @@ impl WearOut {
         }
     }
 
+    /// Power was lost, and these blocks are erased: what was counted of others is known again.
+    pub(crate) fn begin_anew(&mut self, erased: impl Iterator<Item = BlockIdx>) {
+        if let Some(history) = &mut self.history {
+            history.begin_anew(erased);
+        }
+    }
+
     /// Whether a block may be due to be moved at `clock`.
     pub(crate) fn has_due(&self, clock: u64) -> bool {
         self.history.as_ref().is_some_and(|history| history.has_due(clock, self.data_age_ns))

@@ -43,6 +43,26 @@ impl Scrub {
         Scrub { limits, read: VecDeque::new(), ages: VecDeque::new() }
     }
 
+    /// Nothing is known any more but how often blocks were read, and since when they hold anything, which `is_there`
+    /// says of the time.
+    pub(super) fn begin_anew(
+        &mut self,
+        reads: &[u32],
+        since: &[u64],
+        is_there: impl Fn(u64) -> bool,
+    ) {
+        let limit = self.limits.reads.unwrap_or(u32::MAX);
+        let blocks = (0..).map(BlockIdx);
+        let read = blocks.clone().zip(reads).filter(|(_, reads)| **reads >= limit);
+        self.read = read.map(|(block, _)| block).collect();
+        let held = blocks.zip(since).filter(|(_, since)| is_there(**since));
+        let mut ages: Vec<(BlockIdx, u64)> = held.map(|(block, since)| (block, *since)).collect();
+        // What was there at the hand-over is the oldest.
+        ages.sort_by_key(|(block, since)| (since.wrapping_add(2), *block));
+        let keeps_ages = self.limits.age_ns.is_some();
+        self.ages = ages.into_iter().filter(|_| keeps_ages).collect();
+    }
+
     /// Reads of `block` went from `before` to `after`.
     pub(super) fn read(&mut self, block: BlockIdx, before: u32, after: u32) {
         if self.limits.reads.is_some_and(|limit| before < limit && limit <= after) {

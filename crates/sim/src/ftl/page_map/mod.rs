@@ -290,8 +290,12 @@ impl PageMap {
         }
     }
 
-    /// The books; for tests.
-    #[cfg(test)]
+    /// Whether any page of `block` is valid.
+    pub(crate) fn holds_valid(&self, block: BlockIdx) -> bool {
+        self.blocks.valid_count(block) > 0
+    }
+
+    /// The books.
     pub(crate) fn blocks(&self) -> &Blocks {
         &self.blocks
     }

@@ -16,16 +16,36 @@
 use std::collections::BTreeMap;
 
 use super::PageMap;
-use crate::flash::contents::{Found, Image, Label};
+use crate::flash::contents::{Contents, Found, Image, Label};
 use crate::flash::geometry::{BlockIdx, Lpn, Place, Ppn};
+use crate::flash::media::Flash;
 use crate::pool::blocks::{Stream, Use};
+use crate::pool::free::FreeOrder;
 
 impl PageMap {
-    /// A map that nothing was written to becomes the one that `image` says; so often were blocks erased.
-    /// Returns what every block is used for.
-    pub(crate) fn restore(&mut self, image: &Image, wear: impl Fn(BlockIdx) -> u32) -> Vec<Use> {
-        let uses = self.uses(image);
-        self.blocks.restore(&uses, wear);
+    /// A map that nothing was written to becomes the one that `contents` say. Blocks that were erased `again`, or
+    /// could not be, are free again, or retired. Returns what every block is used for.
+    pub(crate) fn restore(
+        &mut self,
+        contents: &Contents,
+        again: &[(BlockIdx, bool)],
+        flash: &mut Flash,
+    ) -> Vec<Use> {
+        if let Some(listed) = contents.defects() {
+            self.find_defects(listed);
+        }
+        let image = &contents.read();
+        let mut uses = self.uses(image);
+        self.set_apart(&mut uses, contents, again);
+        let wear = contents.erases_found();
+        let keys = match self.options.free_order {
+            FreeOrder::FewestErrors => {
+                let blocks = (0..uses.len() as u32).map(BlockIdx);
+                blocks.map(|block| self.errors_of(block, flash)).collect()
+            }
+            FreeOrder::Oldest | FreeOrder::LeastWorn => wear.clone(),
+        };
+        self.blocks.restore(&uses, &wear, &keys);
         for (page, at) in (0..).map(Lpn).zip(&image.map) {
             if let Some(at) = *at {
                 let at = self.options.geometry.place_of(at);
@@ -46,8 +66,26 @@ impl PageMap {
             let place = Place { page: Ppn(0), block, die: self.options.geometry.die_of(block) };
             self.is_closed_now(place, stream);
         }
+        for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == Use::Erased) {
+            let block = BlockIdx(at as u32);
+            let erased = again.iter().all(|(other, erased)| *other != block || *erased);
+            self.reuse(self.options.geometry.die_of(block), block, erased, flash);
+        }
         self.go_on_collecting();
         uses
+    }
+
+    /// Of the blocks that seem to be free, what is listed is bad, and what was erased `again`, or after a program of it
+    /// had failed, is looked at.
+    fn set_apart(&self, uses: &mut [Use], contents: &Contents, again: &[(BlockIdx, bool)]) {
+        again.iter().for_each(|(block, _)| uses[block.0 as usize] = Use::Erased);
+        for (block, used) in (0..).map(BlockIdx).zip(uses) {
+            if contents.is_listed(block) {
+                *used = Use::Bad;
+            } else if *used == Use::Free && self.failed_programs().binary_search(&block).is_ok() {
+                *used = Use::Erased;
+            }
+        }
     }
 
     /// What every block is used for.
@@ -57,14 +95,14 @@ impl PageMap {
         // Per die and role: which block was opened last, of those with a page left, and when.
         let mut last: BTreeMap<(u32, u8), (u64, usize)> = BTreeMap::new();
         for (block, (found, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
-            let Label { role, opened } = *label;
+            let Label { role, opened, .. } = *label;
             let Found::Programmed(pages) = *found else {
                 uses.push(Use::Free);
                 continue;
             };
             let next = Ppn(geometry.first_page(block).0 + pages);
             let mut used = Use::Filled { role };
-            if next < self.blocks.end_of(block, role) {
+            if let Some(next) = self.blocks.goes_on_with(block, role, next) {
                 let newest = last.entry((geometry.die_of(block).0, role)).or_insert((0, 0));
                 if opened > newest.0 {
                     if newest.0 > 0 {
@@ -95,7 +133,7 @@ impl PageMap {
         let die = self.options.geometry.die_of(block);
         let of_map = self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
         let role = if of_map { self.blocks.kind(Stream::Mapping) as u8 } else { role };
-        Label { role, opened: 1 + order }
+        Label { role, opened: 1 + order, erases: self.blocks.wear(block) }
     }
 
     /// A block that was filled is chosen from now on, by whoever chooses.

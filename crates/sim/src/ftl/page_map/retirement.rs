@@ -12,7 +12,7 @@
 //! **Faithful**: whole blocks; single pages by a bitmap for each partly used block, with a limit on how
 //! many there are; groups of pages (even and odd ones, first and second half).
 //! **Simplified**: a block of which a program failed is filled up and retired when it is collected;
-//! bad-block tables and bitmaps take no flash.
+//! bad-block tables and bitmaps take no flash; they take time where power may be lost (`flash/contents/defects.rs`).
 //! **Ambiguous**: OFC does not say when a block is given up whose pages are retired one by one: here
 //! when fewer than `usable_pages_min` are left, when the limit is reached, or when its metadata page is
 //! worn. Nor when a device ends: here when what is left would not make a device any more (the check
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, ErrorKind};
 
 use super::PageMap;
+use crate::flash::contents::{Defect, Defects};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
 use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
@@ -74,11 +75,13 @@ impl Retirement {
         Retirement { options, partial_blocks: 0, failed: Vec::new(), read_only: false }
     }
 
-    /// A program of `block` has failed.
-    fn program_failed(&mut self, block: BlockIdx) {
-        if let Err(at) = self.failed.binary_search(&block) {
+    /// A program of `block` has failed; whether it is the first.
+    fn program_failed(&mut self, block: BlockIdx) -> bool {
+        let place = self.failed.binary_search(&block);
+        if let Err(at) = place {
             self.failed.insert(at, block);
         }
+        place.is_err()
     }
 
     fn forget(&mut self, block: BlockIdx) -> bool {
@@ -140,7 +143,7 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<Taken> {
         let Place { die, block, .. } = to.place;
-        self.program_failed(block);
+        self.program_failed(block, media);
         self.blocks.mark_invalid(to.place);
         self.close_if_full(to, stream, media);
         let die = if self.blocks.has_page(die, stream) {
@@ -153,9 +156,46 @@ impl PageMap {
 
     /// A program of `block` has failed: it will be retired.
     #[cold]
-    pub(super) fn program_failed(&mut self, block: BlockIdx) {
+    pub(super) fn program_failed(&mut self, block: BlockIdx, media: &mut impl CollectMedia) {
         let retirement = self.retirement.as_mut().expect("programs fail where flash wears out");
-        retirement.program_failed(block);
+        if retirement.program_failed(block) {
+            media.list(Defect::Program, block);
+        }
+    }
+
+    /// Blocks of which a program has failed, in order.
+    pub(crate) fn failed_programs(&self) -> &[BlockIdx] {
+        self.retirement.as_ref().map_or(&[], |retirement| &retirement.failed)
+    }
+
+    /// What is not to be used after power was lost is what is listed, whatever was known before.
+    pub(super) fn find_defects(&mut self, listed: &Defects) {
+        let geometry = self.options.geometry;
+        let retirement = self.retirement.as_mut().expect("there are lists where flash wears out");
+        for block in (0..geometry.blocks()).map(BlockIdx) {
+            if listed.has_block(block) {
+                if retirement.options.bad.binary_search(&block).is_err() {
+                    self.blocks.found_bad(block);
+                }
+                continue;
+            }
+            let pages = geometry.place(block, 0);
+            let pages = (0..geometry.data_pages()).map(|page| pages.behind(page));
+            let mut retired = pages.filter(|page| listed.has_page(page.page)).peekable();
+            retirement.partial_blocks += u32::from(retired.peek().is_some());
+            retired.for_each(|page| self.blocks.retire_page(page));
+            if listed.has_program(block) {
+                retirement.program_failed(block);
+            }
+        }
+        self.end_if_used_up();
+    }
+
+    /// Too little may be left.
+    fn end_if_used_up(&mut self) {
+        let left = self.blocks.usable_pages();
+        let retirement = self.retirement.as_mut().expect("it was there");
+        retirement.read_only |= left < retirement.options.needed_pages;
     }
 
     /// `block` of `die` was erased, or could not be: it is free again, or retired, whole or in part.
@@ -175,9 +215,7 @@ impl PageMap {
         } else {
             self.set_free(block, media);
         }
-        let left = self.blocks.usable_pages();
-        let retirement = self.retirement.as_mut().expect("it was there");
-        retirement.read_only |= left < retirement.options.needed_pages;
+        self.end_if_used_up();
     }
 
     /// `block`, which was erased, takes data again.
@@ -197,6 +235,7 @@ impl PageMap {
         retirement.partial_blocks -= u32::from(partial);
         self.blocks.retire_block(block);
         media.retire_block(block);
+        media.list(Defect::Block, block);
     }
 
     /// Retire what is worn of `block`, which is erased; false where that is all of it.
@@ -253,6 +292,9 @@ impl PageMap {
             }
             let retirement = self.retirement.as_mut().expect("it was there");
             retirement.partial_blocks += u32::from(begins);
+            if !worn.is_empty() {
+                media.list(Defect::Pages, block);
+            }
         }
         self.scratch = worn;
         !whole

@@ -224,7 +224,7 @@ impl PageMap {
         if let Some(page) = self.metadata_page(die, block)
             && !media.program_metadata(page)
         {
-            self.program_failed(block);
+            self.program_failed(block, media);
         }
         // Only now, with its last page accounted for, may it be chosen.
         self.is_closed_now(last, stream);

@@ -236,6 +236,11 @@ impl Blocks {
         self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
     }
 
+    /// `block`, of which nothing is used yet, turns out to be bad.
+    pub(crate) fn found_bad(&mut self, block: BlockIdx) {
+        self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
+    }
+
     /// `page`, whose block was erased and is not free yet, is not used any more.
     pub(crate) fn retire_page(&mut self, page: Place) {
         if self.retired.is_empty() {

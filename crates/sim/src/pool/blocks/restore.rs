@@ -1,7 +1,6 @@
 //! The books of blocks as they are made again after power was lost.
 
-use super::{Blocks, Open, Stream};
-use crate::collections::bits;
+use super::{Blocks, Open, Stream, first_usable};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// What a block is used for.
@@ -13,20 +12,26 @@ pub(crate) enum Use {
     Open { role: u8, next: Ppn },
     /// No page of it is programmed any more; it was opened as this one.
     Filled { role: u8 },
+    /// It was erased, and is to be looked at.
+    Erased,
+    /// It is not used.
+    Bad,
 }
 
 impl Blocks {
-    /// Begin anew with blocks of which nothing is known but their use and wear, one after the other. Which
-    /// pages are valid is said afterwards, and then which blocks are closed.
-    pub(crate) fn restore(&mut self, uses: &[Use], wear: impl Fn(BlockIdx) -> u32) {
+    /// Begin anew with blocks of which nothing is known but their use and wear, one after the other; which of
+    /// those that are free is next is found by `keys`. Which pages are valid is said afterwards, and then which
+    /// blocks are closed.
+    pub(crate) fn restore(&mut self, uses: &[Use], wear: &[u32], keys: &[u32]) {
         self.free.clear();
         self.free_in.fill(0);
         (self.free_blocks, self.free_pages) = (0, 0);
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
             let at = block.0 as usize;
-            self.wear[at] = wear(block);
+            self.wear[at] = wear[at];
             match *used {
-                Use::Free => self.found_free(block),
+                Use::Free => self.found_free(block, keys[at]),
+                Use::Erased | Use::Bad => {}
                 Use::Filled { role } => {
                     self.stream_of.get_mut(at).into_iter().for_each(|of| *of = role)
                 }
@@ -35,10 +40,10 @@ impl Blocks {
         }
     }
 
-    fn found_free(&mut self, block: BlockIdx) {
+    fn found_free(&mut self, block: BlockIdx, key: u32) {
         let die = self.geometry.die_of(block).0;
         self.free_in[die as usize] += 1;
-        self.free.put_worn(die, block.0, self.wear(block));
+        self.free.put_worn(die, block.0, key);
         self.free_blocks += 1;
         self.free_pages += self.usable(block);
     }
@@ -49,9 +54,20 @@ impl Blocks {
         let end = self.end_of(block, role).0;
         self.open[index] = Open { next: next.0, end, block: block.0 };
         self.stream_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
-        bits::fill(&mut self.valid, next.0 as usize, end as usize);
-        self.counts[block.0 as usize] += (end - next.0) as u16;
-        self.open_pages[usize::from(role)] += end - next.0;
+        let retired = self.expect_valid_from(next.0, end);
+        self.counts[block.0 as usize] += (end - next.0 - retired) as u16;
+        self.open_pages[usize::from(role)] += end - next.0 - retired;
+    }
+
+    /// The first page of `block` from `next` on that takes data where it is opened as the `role`-th of its die, if any
+    /// does.
+    pub(crate) fn goes_on_with(&self, block: BlockIdx, role: u8, next: Ppn) -> Option<Ppn> {
+        let end = self.end_of(block, role).0;
+        let next = match self.retired.is_empty() {
+            true => next.0,
+            false => first_usable(&self.retired, next.0.min(end), end),
+        };
+        (next < end).then_some(Ppn(next))
     }
 
     /// Which of its die's open blocks `block` is, or was as far as that is known, and when it was filled.

@@ -56,15 +56,20 @@ impl Blocks {
     /// page that turns out otherwise is marked invalid.
     pub(super) fn expect_valid(&mut self, block: BlockIdx, end: u32) {
         let first = self.geometry.first_page(block);
-        bits::fill(&mut self.valid, first.0 as usize, end as usize);
-        if !self.retired.is_empty() {
-            for page in bits::members(&self.retired, first.0 as usize, end as usize) {
-                bits::remove(&mut self.valid, page);
-            }
-        }
+        self.expect_valid_from(first.0, end);
         let whole = end - first.0 == self.geometry.data_pages();
         let usable = self.usable[block.0 as usize];
         self.counts[block.0 as usize] += if whole { usable } else { (end - first.0) as u16 };
+    }
+
+    /// The same of the pages from `first` to `end` alone; so many of them are retired.
+    pub(super) fn expect_valid_from(&mut self, first: u32, end: u32) -> u32 {
+        bits::fill(&mut self.valid, first as usize, end as usize);
+        if self.retired.is_empty() {
+            return 0;
+        }
+        let retired = bits::members(&self.retired, first as usize, end as usize);
+        retired.map(|page| bits::remove(&mut self.valid, page)).count() as u32
     }
 
     /// `at` stays valid after all.

@@ -1,0 +1,143 @@
+//! What is not to be used, as it is found after power was lost; times are worked out by hand.
+
+use uflip_core::{Bytes, Device, Io, Mode, Nanos};
+
+use super::audit;
+use crate::flash::geometry::BlockIdx;
+use crate::{Profile, SimDevice};
+
+const READ: u64 = 25_000;
+const PROGRAM: u64 = 300_000;
+const ERASE: u64 = 1_500_000;
+/// 16 bytes at 40 MB/s, and a page of 4096 bytes in steps of that.
+const SPARE: u64 = 400;
+const PAGE: u64 = 4096 / 16 * SPARE;
+const BLOCKS: u64 = 16;
+const PAGES: u64 = 8;
+
+/// One die with plain times, of which erases and programs fail so often, whatever the wear.
+fn device(erase_failures: f64, program_failures: f64) -> SimDevice {
+    let overrides = format!(
+        r#"{{"channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_die": {BLOCKS},
+        "pages_per_block": {PAGES}, "metadata_pages": 0, "page_bytes": 4096, "spare_bytes": 0,
+        "spare_factor": 0.6, "read_ns": {READ}, "program_ns": {PROGRAM}, "program_high_ns": {PROGRAM},
+        "erase_ns": {ERASE}, "channel_bytes_per_s": 40000000, "buses": 0, "idle_free_blocks": 0,
+        "state": "empty", "write_cache_bytes": 0, "copy_back": false, "power_loss_protection": false,
+        "spare_read_bytes": 16, "wear_law": "exponential", "rated_cycles": 1000, "rber_fresh": 1e-9,
+        "rber_rated": 1e-9, "wear_exponent": 1.0, "page_spread": 0.0, "high_page_factor": 1.0,
+        "retention_doubling_s": 0.0, "retention_exponent": 1.0, "ecc_codeword_bytes": 512,
+        "ecc_correctable_bits": 8, "erase_step_cycles": 0, "erase_step_ns": 0, "erase_steps_max": 0,
+        "cycles_before": 1000, "data_age_s": 0.0, "read_retries": 0, "retry_gain": 1.0,
+        "fail_uncorrectable": false, "factory_bad_share": 0.0, "program_failures": {program_failures},
+        "erase_failures": {erase_failures}, "retire": "nothing", "retire_rber": 0.4,
+        "partial_blocks_max": 0, "usable_pages_min": 1, "seed": 7}}"#
+    );
+    let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
+    SimDevice::new("test", Profile::parse(demo, "demo.toml", &overrides).unwrap()).unwrap()
+}
+
+fn write(page: u64) -> Io {
+    Io { offset: Bytes(page * 4096), size: Bytes(4096), mode: Mode::Write, stream: 0 }
+}
+
+/// Overwrite a few pages until `found` has what it looks for in a copy of the device that loses power.
+fn cut_when(mut device: SimDevice, found: impl Fn(&SimDevice) -> bool) -> SimDevice {
+    for page in 0..10_000 {
+        device.submit(&write(page * 7 % 40)).unwrap();
+        for later in (0..20).map(|step| Nanos(step * PROGRAM / 2)) {
+            let mut copy = device.clone();
+            copy.cut_power(copy.now() + later).unwrap();
+            if found(&copy) {
+                return copy;
+            }
+        }
+        device.complete().unwrap();
+    }
+    panic!("it never came to that");
+}
+
+fn blocks(device: &SimDevice, are: impl Fn(&SimDevice, BlockIdx) -> bool) -> Vec<BlockIdx> {
+    let all = (0..device.flash.geometry.blocks()).map(BlockIdx);
+    all.filter(|block| are(device, *block)).collect()
+}
+
+fn is_listed(device: &SimDevice, block: BlockIdx) -> bool {
+    device.events.contents.as_ref().unwrap().is_listed(block)
+}
+
+fn is_broken(device: &SimDevice, block: BlockIdx) -> bool {
+    device.events.contents.as_ref().unwrap().is_broken(block)
+}
+
+#[test]
+fn the_list_is_read_before_anything_else() {
+    let mut device = device(0.0, 0.0);
+    device.apply((0..12).map(write)).unwrap();
+    device.cut_power(device.now()).unwrap();
+    let recovery = device.recover().unwrap();
+    let spare = PAGES + (PAGES / 2 + 1) + (BLOCKS - 2);
+    assert_eq!((recovery.metadata_pages_read, recovery.spare_areas_read), (1, spare));
+    assert_eq!(recovery.reading, Nanos(READ + PAGE + spare * (READ + SPARE)));
+}
+
+#[test]
+fn a_block_whose_list_was_not_programmed_is_found_bad_again() {
+    let unlisted = |device: &SimDevice| {
+        blocks(device, |device, block| is_broken(device, block) && !is_listed(device, block))
+    };
+    let mut device = cut_when(device(0.3, 0.0), |device| !unlisted(device).is_empty());
+    let lost = unlisted(&device);
+    assert_eq!(lost.len(), 1);
+    assert!(!device.flash.nand.is_bad(lost[0]), "nobody knows of it");
+    let recovery = device.recover().unwrap();
+    // It cannot be read, so that it is erased; that fails, and the list is programmed.
+    assert_eq!((recovery.blocks_erased, recovery.erasing), (1, Nanos(ERASE + PAGE + PROGRAM)));
+    assert!(is_listed(&device, lost[0]));
+    audit(&device);
+    // What is listed is neither read nor erased any more.
+    device.cut_power(device.now()).unwrap();
+    let again = device.recover().unwrap();
+    assert_eq!((again.blocks_erased, again.erasing), (0, Nanos(0)));
+    assert!(again.spare_areas_read < recovery.spare_areas_read);
+}
+
+#[test]
+fn a_block_of_which_a_program_failed_is_taken_out_of_use_after_power_was_lost() {
+    let failed = |device: &SimDevice| {
+        let defects =
+            |block| device.events.contents.as_ref().unwrap().defects().unwrap().has_program(block);
+        blocks(device, |_, block| defects(block))
+    };
+    let mut device = cut_when(device(0.0, 0.02), |device| !failed(device).is_empty());
+    let worn = failed(&device)[0];
+    device.recover().unwrap();
+    assert!(!is_listed(&device, worn), "what it holds is there");
+    for page in 0..1000 {
+        device.submit(&write(page * 7 % 40)).unwrap();
+        device.complete().unwrap();
+        if device.flash.nand.is_bad(worn) {
+            break;
+        }
+    }
+    assert!(device.flash.nand.is_bad(worn), "it was erased, and is used no more");
+    assert_eq!(device.flash.nand.erases(worn), 1);
+}
+
+#[test]
+fn erases_are_known_where_a_page_can_be_read_and_guessed_elsewhere() {
+    let mut device = device(0.0, 0.0);
+    device.apply((0..400).map(|page| write(page * 7 % 40))).unwrap();
+    device.cut_power(device.now()).unwrap();
+    let nand = &device.flash.nand;
+    let truth: Vec<u32> = (0..BLOCKS as u32).map(|block| nand.erases(BlockIdx(block))).collect();
+    let read = blocks(&device, |device, block| !device.flash.nand.is_erased(block));
+    let sum: u32 = read.iter().map(|block| truth[block.0 as usize]).sum();
+    let mean = sum / read.len() as u32;
+    assert!(mean > 0 && read.len() < truth.len());
+    device.recover().unwrap();
+    let super::AnyBackend::Paged(paged) = &device.backend else { panic!("a page map") };
+    for (block, erases) in (0..).map(BlockIdx).zip(truth) {
+        let known = if read.contains(&block) { erases } else { mean };
+        assert_eq!(paged.ftl().blocks().wear(block), known, "{block:?}");
+    }
+}
