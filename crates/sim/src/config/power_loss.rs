@@ -31,11 +31,6 @@ impl Profile {
         let allowed = "0 with [power_loss]: pages that are moved for nothing take the room of those that a \
                        collection cut short has still to move";
         found.refuse(least > 0, "relocate_at_least", &least, allowed);
-        let kept = self.streams.as_ref().is_some_and(|streams| streams.rewrite_buffer);
-        let cached = self.cache.write_cache_bytes > 0;
-        let allowed =
-            "false with [power_loss] and a write cache: of two memories nobody says which is newer";
-        found.refuse(kept && cached, "rewrite_buffer", &kept, allowed);
         let wears = self.reliability.is_some() && self.merges();
         let allowed = "no [power_loss] with [reliability] and an FTL that merges: no spare area says for which block \
                        another one stands in";

@@ -16,9 +16,14 @@ impl Merged {
     /// The page of a write stays in memory.
     #[inline]
     pub(super) fn keep(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
-        if let Some((contents, account)) = hardware.events.contents.as_mut().zip(target.account) {
-            contents.keeps(page.0, account.number());
+        if let Some(contents) = &mut hardware.events.contents {
+            contents.keeps(page.0, Merged::origin(target));
         }
+    }
+
+    /// Whose version a page is that is written.
+    fn origin(target: Target) -> Origin {
+        target.account.map_or(Origin::Cache, |account| Origin::Account(account.number()))
     }
 
     /// Where steps beside the host wait for their turn.
@@ -45,15 +50,11 @@ impl Merged {
             Written::Nothing => Vec::new(),
             Written::Page(page, target) => {
                 if self.buffers {
-                    contents.trimmed(page.0); // what stayed in memory of it is older
+                    contents.keeps_no_more(page.0); // what stayed in memory of it is older
                 }
-                let of = target.account.map(|account| Origin::Account(account.number()));
-                vec![(page.0, of.unwrap_or(Origin::Cache))]
+                vec![(page.0, Merged::origin(target))]
             }
-            Written::Kept(extent) => {
-                extent.pages().for_each(|page| contents.leaves_cache(page.0));
-                extent.pages().map(|page| (page.0, Origin::Cache)).collect()
-            }
+            Written::Kept(extent) => extent.pages().map(|page| (page.0, Origin::Kept)).collect(),
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
         let records = contents.decide_plan(&self.plan, pages.into_iter(), of_map, true);

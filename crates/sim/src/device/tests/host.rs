@@ -48,6 +48,8 @@ pub(super) struct Host {
     refused: bool,
     /// Capacitors have promised what a device at its end has no room for.
     promised_too_much: bool,
+    /// Where it wrote last.
+    last: Option<Io>,
 }
 
 impl Host {
@@ -73,6 +75,7 @@ impl Host {
             streams: device.info.write_streams(),
             refused: false,
             promised_too_much: part.power_loss_protection && volatile,
+            last: None,
         }
     }
 
@@ -104,7 +107,8 @@ impl Host {
 
     fn submit(&mut self, device: &mut SimDevice) {
         let mode = if self.below(5) == 0 { Mode::Read } else { Mode::Write };
-        let io = self.io(mode);
+        let again = self.last.filter(|_| mode == Mode::Write && self.below(6) == 0);
+        let io = again.unwrap_or_else(|| self.io(mode));
         let pages: Vec<u32> = self.touched(&io).collect();
         // No host writes the same place twice at once: nobody could say which of the two is the last.
         if mode == Mode::Write && pages.iter().any(|page| self.pages[*page as usize].busy) {
@@ -133,6 +137,7 @@ impl Host {
             self.under_way.insert(ticket, asked);
             return;
         }
+        self.last = Some(io);
         for page in &pages {
             let known = &mut self.pages[*page as usize];
             known.written += 1;

@@ -9,7 +9,7 @@ mod times;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_core::{Device, Nanos};
+use uflip_core::{Counters, Device, Nanos};
 
 use super::SimDevice;
 use super::any::AnyBackend;
@@ -39,6 +39,8 @@ struct Seen {
     unlisted: AtomicU64,
     listed: AtomicU64,
     ended: AtomicU64,
+    /// Pages that an FTL kept in memory, behind a write cache.
+    kept: AtomicU64,
 }
 
 impl Seen {
@@ -46,7 +48,7 @@ impl Seen {
         count.fetch_add(number, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [(&'static str, u64); 11] {
+    fn all(&self) -> [(&'static str, u64); 12] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("torn", of(&self.torn)),
@@ -60,6 +62,7 @@ impl Seen {
             ("unlisted", of(&self.unlisted)),
             ("listed", of(&self.listed)),
             ("ended", of(&self.ended)),
+            ("kept", of(&self.kept)),
         ]
     }
 }
@@ -172,6 +175,15 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     true
 }
 
+/// Pages that an FTL has kept in memory, where what it was given had been in a write cache.
+fn kept_behind_a_cache(device: &SimDevice) -> u64 {
+    let mut counters = Counters::default();
+    if let (AnyBackend::Merged(merged), Some(_)) = (&device.backend, &device.cache) {
+        merged.count(&mut counters);
+    }
+    counters.pages_absorbed
+}
+
 /// How a device is drawn.
 type Drawn = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
 
@@ -188,6 +200,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
         let mut host = Host::new(&device, seed, depth);
         for _ in 0..CUTS_OF_ONE / 3 {
             host.work(&mut device, 40);
+            seen.add(&seen.kept, kept_behind_a_cache(&device));
             // Beside what goes on, somebody else's power is cut here, twice.
             let (mut other, mut theirs) = (device.clone(), host.clone());
             if cut(&mut other, &mut theirs, &mut rng, seen) {
@@ -227,13 +240,13 @@ fn devices_are_cut(draw: Drawn, others: &[&str]) {
 
 #[test]
 fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
-    let others = ["merged", "dropped", "unlisted", "listed", "ended"];
+    let others = ["merged", "dropped", "unlisted", "listed", "ended", "kept"];
     devices_are_cut(|rng, _| draw::profile(rng, Flash::Lasts), &others);
 }
 
 #[test]
 fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
-    devices_are_cut(|rng, _| draw::profile(rng, Flash::WearsOut), &["merged", "dropped"]);
+    devices_are_cut(|rng, _| draw::profile(rng, Flash::WearsOut), &["merged", "dropped", "kept"]);
 }
 
 #[test]

@@ -100,6 +100,7 @@ impl Contents {
         self.arrivals.clear();
         self.cached.clear();
         self.leaving.clear();
+        self.kept.clear();
     }
 
     /// The newest versions that the device has taken, in memory or on flash.
@@ -109,6 +110,7 @@ impl Contents {
             let known = newest.entry(page).or_insert(0);
             *known = (*known).max(version);
         };
+        self.kept.iter().for_each(|(page, version)| add(*page, *version));
         for (page, versions) in &self.leaving {
             versions.iter().for_each(|version| add(*page, *version));
         }

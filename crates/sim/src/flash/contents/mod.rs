@@ -83,6 +83,9 @@ pub(crate) struct Contents {
     /// Of pages in the write cache the newest version there, and those that have left it and are not decided.
     cached: BTreeMap<u32, u64>,
     leaving: BTreeMap<u32, VecDeque<u64>>,
+    /// Of pages that an FTL keeps in memory the version there. What the write cache has of them is newer: nothing
+    /// comes past it that it has not let go before.
+    kept: BTreeMap<u32, u64>,
     /// Pages whose newest version capacitors have saved, beside their places.
     saved: Vec<u32>,
     /// What is not to be used, where flash wears out.
@@ -96,6 +99,8 @@ pub(crate) enum Origin {
     Account(u32),
     /// That which left the write cache.
     Cache,
+    /// That which an FTL has kept in memory.
+    Kept,
     /// That which another page holds, or held.
     Page(Ppn),
     /// A new one of the map.
@@ -122,6 +127,7 @@ impl Contents {
             arrivals: Vec::new(),
             cached: BTreeMap::new(),
             leaving: BTreeMap::new(),
+            kept: BTreeMap::new(),
             saved: Vec::new(),
             defects: None,
         }
@@ -140,9 +146,15 @@ impl Contents {
         self.arrivals[place] = *version;
     }
 
-    /// What has come of `page` with this account stays in memory.
-    pub(crate) fn keeps(&mut self, page: u32, account: u32) {
-        self.cached.insert(page, self.arrivals[account as usize]);
+    /// What has come of `page` from the host or from the write cache stays in memory.
+    pub(crate) fn keeps(&mut self, page: u32, from: Origin) {
+        let version = self.version(page, from, true);
+        self.kept.insert(page, version);
+    }
+
+    /// What stayed in memory of `page` is not needed any more.
+    pub(crate) fn keeps_no_more(&mut self, page: u32) {
+        self.kept.remove(&page);
     }
 
     /// What the write cache has of `page` leaves it for the flash.
@@ -170,6 +182,7 @@ impl Contents {
                 }
                 version
             }
+            Origin::Kept => self.kept.remove(&page).expect("it was kept"),
             Origin::Page(from) => match self.decided[from.0 as usize] {
                 Cell::Holds { version, .. } => version,
                 _ => 0,
