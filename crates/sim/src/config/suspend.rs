@@ -48,9 +48,5 @@ impl Profile {
         let cached = self.timing.cache_program;
         let allowed = "false with [suspend]: a read finds no register that is free";
         found.refuse(cached, "cache_program", &cached, allowed);
-        let dies = self.power_loss.is_some();
-        let allowed =
-            "no [suspend] with [power_loss]: what a half-programmed page holds is not known";
-        found.refuse(dies, "suspensions_max", &part.suspensions_max, allowed);
     }
 }

@@ -58,6 +58,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
+    /// The cells of what could be suspended have ended at `at`.
+    #[inline]
+    pub(super) fn cells_end(&mut self, record: u32, at: u64) {
+        if record != 0 {
+            self.note_cells(record, at, at);
+        }
+    }
+
     /// Whether `token` will be told when all programs have ended that were asked for by now; false where
     /// nobody keeps account of them, or all have.
     #[inline]
@@ -86,6 +94,17 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             calendar.tell(until, token.into());
         }
         until.is_none_or(|until| until > calendar.now)
+    }
+
+    /// The cells of a record are at work until `end`, unless somebody suspends them: then nobody knows how long.
+    fn note_record(&mut self, what: Noted, end: u64) {
+        let begin = end - what.cell_ns;
+        let suspend = self.timing.suspend.as_ref();
+        if suspend.is_none_or(|suspend| suspend.stop_ns(what.kind, what.purpose).is_none()) {
+            return self.note_cells(what.writes, begin, end);
+        }
+        let contents = self.contents.as_mut().expect("it made the record");
+        contents.begun(what.writes, begin);
     }
 
     /// From now on `account` is that of a page of the I/O number `io`.
@@ -158,7 +177,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         end: u64,
     ) {
         if what.writes != 0 {
-            self.note_cells(what.writes, end - what.cell_ns, end);
+            self.note_record(what, end);
         }
         let Some(log) = &mut self.log else { return };
         let length = self.timing.transfer::<Equipped>(what.transfers);

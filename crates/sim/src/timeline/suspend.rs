@@ -34,9 +34,9 @@ pub(crate) struct Suspend {
 }
 
 impl Suspend {
-    /// How long it takes to stop `op`, where it can be suspended.
-    pub(super) fn stop_ns<T>(&self, op: &Op<T>) -> Option<u64> {
-        match (op.kind, op.purpose) {
+    /// How long it takes to stop an operation, where it can be suspended.
+    pub(super) fn stop_ns(&self, kind: Kind, purpose: Purpose) -> Option<u64> {
+        match (kind, purpose) {
             (Kind::Program, _) => self.program_ns,
             (Kind::Inside, Purpose::Erase) => self.erase_ns,
             _ => None,
@@ -57,7 +57,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// `op`, which needs the channel no more, has its die from `begin` to `end`, if nobody suspends it.
     #[inline(never)]
     pub(super) fn occupy(&mut self, begin: u64, end: u64, now: u64, op: Op<T>) {
-        let can_be = self.timing.suspend.and_then(|suspend| suspend.stop_ns(&op)).is_some();
+        let can_be =
+            self.timing.suspend.and_then(|suspend| suspend.stop_ns(op.kind, op.purpose)).is_some();
         if self.watched {
             self.write_down(op.die, op.what(), begin, end);
         }
@@ -84,7 +85,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn programs(&mut self, index: u32, now: u64) {
         let op = &mut self.ops[index as usize];
         let suspend = self.timing.suspend.expect("who asks knows");
-        if op.kind == Kind::Read || suspend.stop_ns(op).is_none() {
+        if op.kind == Kind::Read || suspend.stop_ns(op.kind, op.purpose).is_none() {
             return;
         }
         op.stage = Stage::Cells;
@@ -111,7 +112,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let op = self.ops[index as usize];
         let stop = now.max(ends - op.cell_ns);
-        let Some(stop_ns) = suspend.stop_ns(&op).filter(|stop_ns| *stop_ns < ends - stop) else {
+        let Some(stop_ns) =
+            suspend.stop_ns(op.kind, op.purpose).filter(|stop_ns| *stop_ns < ends - stop)
+        else {
             return;
         };
         let next = stop + stop_ns;

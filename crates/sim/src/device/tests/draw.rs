@@ -17,6 +17,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Flash) -> (Profile, S
     loop {
         let (base, mut overrides) = draw(rng);
         interrupts(rng, &mut overrides);
+        suspend(rng, &mut overrides);
         if flash == Flash::WearsOut {
             wear(rng, &mut overrides);
         }
@@ -104,6 +105,22 @@ pub(super) fn interrupts(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Va
     ] {
         keys.insert(key.to_owned(), value);
     }
+}
+
+/// Dies that stop for reads, where these go first, or not.
+pub(super) fn suspend(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
+    let mut below = |end: u64| uniform(rng, end);
+    if keys["die_queue"] != "reads_first" || keys["cache_program"] == true || below(2) == 0 {
+        return;
+    }
+    let which = below(3);
+    if which != 1 {
+        keys.insert("program_suspend_ns".into(), json!([0, 1, 20_000][below(3) as usize]));
+    }
+    if which != 0 {
+        keys.insert("erase_suspend_ns".into(), json!([0, 1, 40_000][below(3) as usize]));
+    }
+    keys.insert("suspensions_max".into(), json!(1 + below(4)));
 }
 
 fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
-use super::draw::interrupts;
+use super::draw::{interrupts, suspend};
 use crate::Profile;
 use crate::ftl::MERGING_FTLS;
 
@@ -28,6 +28,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64) -> (Profile, Stri
         let mut keys = Map::new();
         draw(rng, ftl, &mut keys);
         interrupts(rng, &mut keys);
+        suspend(rng, &mut keys);
         let overrides = Value::Object(keys).to_string();
         if let Ok(profile) = Profile::parse(text, base, &overrides) {
             return (profile, format!("sim:{base} {overrides}"));

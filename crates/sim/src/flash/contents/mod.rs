@@ -245,6 +245,11 @@ impl Contents {
         first..first + self.geometry.shape().pages_per_block as usize
     }
 
+    /// The cells of a record are at work from `begin` on, and perhaps not all the time until they end.
+    pub(crate) fn begun(&mut self, record: u32, begin: u64) {
+        self.records.begun(record, begin);
+    }
+
     /// The cells of a record are at work from `begin` to `end`. Whoever waited for that, when it is over.
     pub(crate) fn known(&mut self, record: u32, begin: u64, end: u64, now: u64) -> Vec<(u64, u64)> {
         let told = self.records.known(record, begin, end);

@@ -28,7 +28,7 @@ pub(super) struct Record {
     pub(super) label: Label,
     /// So many came before it.
     number: u64,
-    /// While its cells are at work; both [`UNKNOWN`] while it waits.
+    /// While its cells are at work; both [`UNKNOWN`] while it waits, and the end alone of what may be suspended.
     pub(super) begin: u64,
     pub(super) end: u64,
 }
@@ -77,11 +77,17 @@ impl Records {
         index + 1
     }
 
+    /// The cells of a record are at work from `begin` on, if they have not been before.
+    pub(super) fn begun(&mut self, record: u32, begin: u64) {
+        let record = self.records[record as usize - 1].as_mut().expect("it has not ended");
+        record.begin = record.begin.min(begin);
+    }
+
     /// The cells of a record are at work from `begin` to `end`. Whoever waited for that, when it is over.
     pub(super) fn known(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let index = record - 1;
         let record = self.records[index as usize].as_mut().expect("it has not ended");
-        (record.begin, record.end) = (begin, end);
+        (record.begin, record.end) = (record.begin.min(begin), end);
         self.ends.push(Reverse((end, record.number, index)));
         if self.barriers.is_empty() || !matches!(record.what, What::Program(_)) {
             return Vec::new();
