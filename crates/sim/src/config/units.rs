@@ -30,9 +30,6 @@ impl Profile {
             let wrong = !fits || page / unit > UNITS_MAX;
             found.refuse(wrong, "mapping_unit_bytes", &unit, allowed);
         }
-        let planned = self.timing.partial_transfer && self.merges();
-        let allowed = "false with an FTL that merges: its plans are of whole pages";
-        found.refuse(planned, "partial_transfer", &true, allowed);
         let many = self.sectors_sent() > u32::from(u16::MAX);
         let allowed = "false with pages of more than 65535 sectors";
         found.refuse(many, "partial_transfer", &true, allowed);

@@ -118,6 +118,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.end_of(at, at, next, report, token);
     }
 
+    /// So many transfers bring what the host wants of a page, which is `bytes`.
+    #[inline]
+    pub(crate) fn transfers_of(&self, bytes: u64) -> u16 {
+        match self.timing.transfer_parts {
+            0 => self.timing.read_transfers,
+            parts => (bytes * parts / self.page_bytes) as u16,
+        }
+    }
+
     /// For how long nobody needs to know when the operation had the channel, from then on.
     fn after(&self, op: &Op<T>) -> u64 {
         let asked = self.is_cached(op) || self.timing.suspend.is_some() || self.planes.is_some();

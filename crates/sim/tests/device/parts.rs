@@ -103,9 +103,23 @@ fn a_page_of_the_map_is_read_as_a_whole() {
 }
 
 #[test]
-fn plans_of_whole_pages_are_sent_as_such() {
-    let merging = of_ftl("fast", &profile(1, 1, "empty"));
-    let made = Profile::parse(&merging, "test", r#"{"partial_transfer": true}"#);
-    let refused = made.unwrap_err().to_string();
-    assert!(refused.contains("false with an FTL that merges"), "{refused}");
+fn an_ftl_that_merges_sends_what_is_wanted_and_plans_whole_pages() {
+    for ftl in ["bast", "fast", "superblock"] {
+        let log = "log = { log_blocks = 8, superblock_blocks = 1, compat = \"none\" }";
+        let text = of_ftl(ftl, &profile(1, 1, "sequential"));
+        let merging = text.replace("sources = {", &format!("{log}\n        sources = {{"));
+        let keys = r#"{"page_bytes": 16384, "partial_transfer": true}"#;
+        let made = Profile::parse(&merging, "test", keys).unwrap();
+        let mut device = SimDevice::new("test", made).unwrap();
+        for sectors in [1, 8, SECTORS] {
+            let sent = PAGE * sectors / SECTORS;
+            let (read, parts) = alone(&mut device, io(Mode::Read, SECTORS - sectors, sectors));
+            assert_eq!(read, COMMAND + READ + sent + link(sectors), "{sectors} {ftl}");
+            assert_eq!(part(&parts, "transfer_ns"), sent);
+        }
+        // The rest is read to be modified, as a whole.
+        let (modified, parts) = alone(&mut device, io(Mode::Write, 0, 8));
+        assert_eq!(modified, COMMAND + link(8) + READ + PAGE + PAGE + PROGRAM, "{ftl}");
+        assert_eq!(part(&parts, "read_to_modify_ns"), READ + PAGE);
+    }
 }

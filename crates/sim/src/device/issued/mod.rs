@@ -94,10 +94,7 @@ impl<'a, M: Make> Issued<'a, M> {
     /// The same, for a read that sends so many bytes to the host.
     #[inline]
     pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a, M> {
-        let parts = self.events.timing.transfer_parts;
-        let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let units_read =
-            if parts == 0 { self.units_read } else { (read_bytes * parts / page_bytes) as u16 };
+        let units_read = self.events.transfers_of(read_bytes);
         Issued { read_bytes, units_read, ..self }
     }
 

@@ -290,7 +290,8 @@ fn serve_step(
 ) {
     let Target { token, report, account } = target;
     let link_bytes = read_bytes.unwrap_or(0) as u32;
-    let op = Op { report, account, link_bytes, ..step.op(token) };
+    let mut op = Op { report, account, link_bytes, ..step.op(token, &events.timing) };
+    op.transfers = read_bytes.map_or(op.transfers, |bytes| events.transfers_of(bytes));
     match step.read_before(account, token, &events.timing) {
         None => events.issue_when(at, now, op),
         Some(before) => events.issue_chain(at, now, &[before], op),
@@ -313,7 +314,7 @@ fn issue(
     // What the firmware does is charged as a whole when it has ended.
     let account = account.filter(|_| step.purpose == Purpose::HostWrite);
     let in_turn = step.purpose != Purpose::HostWrite;
-    let op = Op { report, account, in_turn, ..step.op(token) };
+    let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
     match step.read_before(account, token, &events.timing) {
         None => events.issue(at, op),
         Some(before) => events.issue_after(at, &[before], op),
@@ -322,14 +323,14 @@ fn issue(
 
 impl Step {
     #[inline]
-    fn op(&self, token: Token) -> Op<Token> {
+    fn op(&self, token: Token, timing: &Timing) -> Op<Token> {
         let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
         let op = match what {
             What::Read => Op::read(die, cell_ns, purpose, token),
             What::Program => Op::program(die, cell_ns, purpose, token),
             What::Inside => Op::inside(die, cell_ns, purpose, token),
         };
-        let op = Op { writes, ..op };
+        let op = Op { writes, transfers: timing.program_transfers, ..op };
         at.map_or(op, |at| op.on(at))
     }
 
@@ -342,6 +343,7 @@ impl Step {
     ) -> Option<Op<Token>> {
         let (die, kind) = self.rest?;
         let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
-        Some(Op { account, lump: Some(Cause::ReadToModify), ..read })
+        let transfers = timing.program_transfers;
+        Some(Op { account, transfers, lump: Some(Cause::ReadToModify), ..read })
     }
 }

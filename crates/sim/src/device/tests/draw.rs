@@ -165,6 +165,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     }
     set("channel_bytes_per_s", json!([40_000_000, 400_000_000][below(2) as usize]));
     set("buses", json!(below(2)));
+    set("partial_transfer", json!(below(3) == 0));
     set("die_queue", json!(["fifo", "collection_first", "reads_first"][below(3) as usize]));
     set("cache_program", json!(protected && below(3) == 0 && together == 0));
     set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));

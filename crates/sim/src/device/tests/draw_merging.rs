@@ -78,6 +78,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     let rates = [40_000_000, 400_000_000, 1_000_000_000_000_000u64];
     set("channel_bytes_per_s", json!(rates[below(3) as usize]));
     set("buses", json!(below(2)));
+    set("partial_transfer", json!(below(3) == 0));
     set("bus_bytes_per_s", json!(400_000_000));
     set("die_queue", json!(["fifo", "fifo", "reads_first"][below(3) as usize]));
     set("cache_program", json!(protected && below(3) == 0 && together == 0));
