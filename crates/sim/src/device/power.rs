@@ -207,6 +207,7 @@ impl SimDevice {
     pub fn version_of(&self, page: u32) -> Option<u64> {
         let contents = self.events.contents.as_ref()?;
         let at = self.place_of(Lpn(page));
-        Some(at.map_or(0, |at| contents.version_at(page, at.page)))
+        let saved = contents.saved_version(page).unwrap_or(0);
+        Some(at.map_or(0, |at| contents.version_at(page, at.page)).max(saved))
     }
 }

@@ -206,12 +206,23 @@ impl SimDevice {
     /// Write what capacitors have saved.
     fn put_back(&mut self, pages: &[u32]) {
         self.lend_contents(Origin::Newest);
+        let mut unplaced = Vec::new();
         for page in pages {
             let (page, extent) = (Lpn(*page), Extent::single(Lpn(*page), true, 0));
+            let (before, version) =
+                (self.flash.counters.host_pages_written, self.version_of(page.0));
             let SimDevice { backend, flash, .. } = self;
             either!(backend, backend => backend.write_untimed(page, &extent, flash));
+            if self.flash.counters.host_pages_written == before {
+                unplaced.push((page, version.unwrap_or(0)));
+            }
         }
         self.settle_contents(false);
+        for (page, version) in unplaced {
+            let at = self.place_of(page);
+            let contents = self.events.contents.as_mut().expect("it lost power");
+            contents.stays_saved(page.0, at, version);
+        }
     }
 
     /// What flash may be asked for next follows from what its blocks are used for: nothing more is programmed

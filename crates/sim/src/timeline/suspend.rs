@@ -143,6 +143,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.run(end, at, op);
     }
 
+    /// The operation, which could be suspended, is over at `at`.
+    #[inline(never)]
+    pub(super) fn cells_over(&mut self, at: u64, op: Op<T>) {
+        self.cells_end(op.writes, at);
+        self.over(at, at, op);
+    }
+
     /// The operation, which leaves nothing to be sent, is over at `end`.
     #[inline(never)]
     pub(super) fn over(&mut self, end: u64, now: u64, op: Op<T>) {

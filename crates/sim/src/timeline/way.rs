@@ -50,10 +50,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
             Stage::Ring => self.enter_ring::<Equipped>(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
-            Stage::Cells => {
-                self.cells_end(op.writes, at);
-                self.over(at, at, op);
-            }
+            Stage::Cells => self.cells_over(at, op),
             Stage::BusOut => {
                 let end = self.bus(at, &op);
                 if self.timing.memory_ns > 0 {

@@ -46,8 +46,6 @@ pub(super) struct Host {
     streams: u64,
     /// The device has refused something since it had power, as one does that is worn out: it is left alone.
     refused: bool,
-    /// Capacitors have promised what a device at its end has no room for.
-    promised_too_much: bool,
     /// Where it wrote last.
     last: Option<Io>,
 }
@@ -74,7 +72,6 @@ impl Host {
             page_bytes: u64::from(shape.page_bytes),
             streams: device.info.write_streams(),
             refused: false,
-            promised_too_much: part.power_loss_protection && volatile,
             last: None,
         }
     }
@@ -218,9 +215,8 @@ impl Host {
         }
     }
 
-    /// Go on until some moment, at which nothing need happen, and let power go; nothing where the device is at its end
-    /// and has no place for what it has taken.
-    pub(super) fn cut(&mut self, device: &mut SimDevice) -> Option<crate::PowerCut> {
+    /// Go on until some moment, at which nothing need happen, and let power go.
+    pub(super) fn cut(&mut self, device: &mut SimDevice) -> crate::PowerCut {
         let ahead = [0, 1, 1_000, 100_000, 1_000_000, 10_000_000][self.below(6) as usize];
         let mut at = device.now() + Nanos(self.below(ahead + 1));
         while !self.refused
@@ -237,13 +233,10 @@ impl Host {
         }
         let at_its_end = super::is_read_only(device);
         assert!(!at_its_end || super::wears_out(device), "a device that has room");
-        if at_its_end && self.promised_too_much {
-            return None;
-        }
         let cut = device.cut_power(at).expect("it can lose power");
         self.under_way.clear();
         self.refused = false;
-        Some(cut)
+        cut
     }
 
     /// Hold what the device has now against what it promised.

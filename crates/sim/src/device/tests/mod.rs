@@ -130,12 +130,9 @@ fn is_read_only(device: &SimDevice) -> bool {
     matches!(&device.backend, AnyBackend::Paged(paged) if paged.is_read_only())
 }
 
-/// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile. False
-/// where the device is at its end.
-fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) -> bool {
-    let Some(cut) = host.cut(device) else {
-        return false;
-    };
+/// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
+fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
+    let cut = host.cut(device);
     if wears_out(device) {
         seen.add(&seen.unlisted, unlisted(device));
     }
@@ -172,7 +169,6 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
     seen.add(&seen.listed, blocks.filter(|block| contents.is_listed(*block)).count() as u64);
     seen.add(&seen.ended, u64::from(is_read_only(device)));
-    true
 }
 
 /// Pages that an FTL has kept in memory, where what it was given had been in a write cache.
@@ -203,13 +199,10 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
             seen.add(&seen.kept, kept_behind_a_cache(&device));
             // Beside what goes on, somebody else's power is cut here, twice.
             let (mut other, mut theirs) = (device.clone(), host.clone());
-            if cut(&mut other, &mut theirs, &mut rng, seen) {
-                theirs.work(&mut other, 10);
-                cut(&mut other, &mut theirs, &mut rng, seen);
-            }
-            if !cut(&mut device, &mut host, &mut rng, seen) {
-                return;
-            }
+            cut(&mut other, &mut theirs, &mut rng, seen);
+            theirs.work(&mut other, 10);
+            cut(&mut other, &mut theirs, &mut rng, seen);
+            cut(&mut device, &mut host, &mut rng, seen);
         }
     }));
     told.map_err(|panic| {

@@ -75,6 +75,7 @@ impl Contents {
             }
         }
         let newest = if protected { self.newest() } else { BTreeMap::new() };
+        self.saved.clear();
         self.forget();
         self.decided.clone_from(&self.on_flash);
         self.relabel();
@@ -85,7 +86,7 @@ impl Contents {
             let mut found = at.map_or(0, |at| self.version_at(page as u32, at));
             let saved = newest.get(&(page as u32)).filter(|version| **version > found);
             if let Some(version) = saved.filter(|_| page < of_host) {
-                self.saved.push(page as u32);
+                self.saved.insert(page as u32, *version);
                 found = *version;
             }
             // Who counts on counts from what there is.
@@ -110,7 +111,8 @@ impl Contents {
             let known = newest.entry(page).or_insert(0);
             *known = (*known).max(version);
         };
-        self.kept.iter().for_each(|(page, version)| add(*page, *version));
+        let elsewhere = self.kept.iter().chain(&self.saved);
+        elsewhere.for_each(|(page, version)| add(*page, *version));
         for (page, versions) in &self.leaving {
             versions.iter().for_each(|version| add(*page, *version));
         }
@@ -127,9 +129,22 @@ impl Contents {
         !self.saved.is_empty()
     }
 
+    /// A device at its end found no place for `page`: it stays saved, and what is `at` its place is an older version.
+    pub(crate) fn stays_saved(&mut self, page: u32, at: Option<Place>, version: u64) {
+        self.saved.insert(page, self.written[page as usize]);
+        for cells in [&mut self.decided, &mut self.on_flash] {
+            at.iter().for_each(|at| cells[at.page.0 as usize] = Cell::Holds { page, version });
+        }
+    }
+
+    /// Which version of `page` capacitors have saved, if any.
+    pub(crate) fn saved_version(&self, page: u32) -> Option<u64> {
+        self.saved.get(&page).copied()
+    }
+
     /// The pages that capacitors have saved.
     pub(crate) fn take_saved(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.saved)
+        std::mem::take(&mut self.saved).into_keys().collect()
     }
 
     /// Whether what is in the spare area of `at` can be read, and `at` is not erased.

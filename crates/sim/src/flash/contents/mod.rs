@@ -86,8 +86,8 @@ pub(crate) struct Contents {
     /// Of pages that an FTL keeps in memory the version there. What the write cache has of them is newer: nothing
     /// comes past it that it has not let go before.
     kept: BTreeMap<u32, u64>,
-    /// Pages whose newest version capacitors have saved, beside their places.
-    saved: Vec<u32>,
+    /// Pages of which capacitors have saved a version that is nowhere else.
+    saved: BTreeMap<u32, u64>,
     /// What is not to be used, where flash wears out.
     defects: Option<Box<Defects>>,
 }
@@ -128,7 +128,7 @@ impl Contents {
             cached: BTreeMap::new(),
             leaving: BTreeMap::new(),
             kept: BTreeMap::new(),
-            saved: Vec::new(),
+            saved: BTreeMap::new(),
             defects: None,
         }
     }

@@ -9,6 +9,8 @@
 //! Where pages go in order and none is retired, one number a block says it all: the page that may be
 //! programmed next. One comparison checks a program, one a read; everything else is out of the way.
 
+mod found;
+
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 
@@ -87,22 +89,6 @@ impl Nand {
         }
         let (word, bit) = Nand::bit(page);
         self.retired[word] |= bit;
-    }
-
-    /// These blocks, and these pages, a bit each, turn out not to be used, and no others.
-    pub(crate) fn found_retired(&mut self, bad: &[bool], pages: &[u64]) {
-        self.begin_retiring();
-        (self.bad, self.retired) = (bad.to_vec(), pages.to_vec());
-    }
-
-    /// Whether `block` is not used any more.
-    pub(crate) fn is_bad(&self, block: BlockIdx) -> bool {
-        self.bad.get(block.0 as usize).is_some_and(|bad| *bad)
-    }
-
-    /// Whether `page` is not by itself.
-    pub(crate) fn is_page_retired(&self, page: Ppn) -> bool {
-        !self.retired.is_empty() && bits::has(&self.retired, page.0 as usize)
     }
 
     fn begin_retiring(&mut self) {
