@@ -17,18 +17,18 @@ impl PageMap {
     /// How many are set aside for it: those that move. Where power may be lost, pages that were trimmed, or whose
     /// newer versions are, may come back to it, and copies may be torn: then as many as any victim needs.
     fn pages_for_victim(&self, valid: u32) -> u32 {
-        if self.options.power_loss && self.on_flash.is_none() {
-            self.pages_for_any_victim()
-        } else {
-            self.pages_to_move(valid)
-        }
+        if self.may_come_back() { self.pages_for_any_victim() } else { self.pages_to_move(valid) }
+    }
+
+    /// Whether a loss of power may bring back what is not valid any more, with no map on flash to know better.
+    fn may_come_back(&self) -> bool {
+        self.options.power_loss && self.on_flash.is_none()
     }
 
     /// A block of pages; where power may be lost, one more for each die, which may be tearing one. A map on flash
     /// leaves another block anyway.
     pub(super) fn pages_for_any_victim(&self) -> u32 {
-        let torn = self.options.power_loss && self.on_flash.is_none();
-        let dies = if torn { self.options.geometry.shape().dies } else { 0 };
+        let dies = if self.may_come_back() { self.options.geometry.shape().dies } else { 0 };
         self.options.geometry.data_pages() + dies
     }
 
