@@ -131,20 +131,37 @@ impl Geometry {
     /// The number of the flash page that `page` is in.
     #[inline]
     pub(crate) fn flash_page(&self, page: Ppn) -> u32 {
-        if self.units == 1 { page.0 } else { page.0 / self.units }
+        self.units_to_flash_pages(page.0)
+    }
+
+    /// So many units that whole flash pages begin with, as flash pages. A division takes as long as all else about
+    /// a unit, and nearly every chip has a power of two.
+    #[inline]
+    fn units_to_flash_pages(&self, units: u32) -> u32 {
+        if self.units & (self.units - 1) == 0 {
+            units >> self.units.trailing_zeros()
+        } else {
+            units / self.units
+        }
+    }
+
+    /// How many units of its flash page lie before `page`.
+    #[inline]
+    pub(crate) fn begun_in_flash_page(&self, page: Ppn) -> u32 {
+        let mask = self.units - 1;
+        if self.units & mask == 0 { page.0 & mask } else { page.0 % self.units }
     }
 
     /// Whether the flash page that `page` is in ends with it.
     #[inline]
     pub(crate) fn ends_flash_page(&self, page: Ppn) -> bool {
-        (page.0 + 1).is_multiple_of(self.units)
+        self.begun_in_flash_page(page) + 1 == self.units
     }
 
     /// The number of the flash page that a page is in within its block.
     #[inline]
     pub(crate) fn flash_page_in_block(&self, place: Place) -> u32 {
-        let page = self.page_in_block(place);
-        if self.units == 1 { page } else { page / self.units }
+        self.units_to_flash_pages(self.page_in_block(place))
     }
 
     /// Whose clock the die goes by: its own, or that of the first plane of the real die that it is a

@@ -105,7 +105,7 @@ impl PageMap {
     }
 
     /// The die whose flash page in the cache the next unit of the host goes on with; then it is served there.
-    #[cold]
+    #[inline]
     pub(super) fn cache_goes_on(&mut self) -> Option<DieIdx> {
         if self.slc.as_ref().is_none_or(|slc| slc.past) {
             return None;
@@ -126,24 +126,29 @@ impl PageMap {
 
     /// Whether the host's next page finds a place in the cache of `die`; then it is served there, and
     /// otherwise past it.
-    #[cold]
+    #[inline]
     pub(super) fn finds_cache(&mut self, die: DieIdx) -> bool {
         let Some(slc) = &self.slc else { return false };
-        let (of, past, full) = (slc.of, slc.past, slc.full_in(die));
-        let free = self.blocks.free_in(die);
-        let beyond_kept = free > self.kept_free::<Equipped>(die) + 1;
+        let past = slc.past;
         self.blocks.serve(CACHE);
         let opens = !self.blocks.has_open_page(die, Stream::Host);
-        let may_open = match full {
-            full if full < of.blocks => free > self.options.reserved_blocks,
-            // A free block is left for what goes past the cache.
-            full => full < of.blocks_max && beyond_kept,
-        };
-        let finds = !past && (!opens || may_open) && self.fits_host_page(die, opens);
+        let may_open = !past && (!opens || self.may_open_cache(die));
+        let finds = may_open && self.fits_host_page(die, opens);
         if !finds {
             self.blocks.serve(0);
         }
         finds
+    }
+
+    /// Whether the cache may open another block of `die`.
+    fn may_open_cache(&self, die: DieIdx) -> bool {
+        let Some(slc) = &self.slc else { return false };
+        let free = self.blocks.free_in(die);
+        match slc.full_in(die) {
+            full if full < slc.of.blocks => free > self.options.reserved_blocks,
+            // A free block is left for what goes past the cache.
+            full => full < slc.of.blocks_max && free > self.kept_free::<Equipped>(die) + 1,
+        }
     }
 
     /// The block of the cache that is to be folded: the oldest of `die`, where it is time for that, or where

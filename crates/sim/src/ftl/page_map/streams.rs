@@ -110,8 +110,31 @@ impl PageMap {
 
     /// Whether all that was promised, and what is wanted, find room where each stream fills blocks of its own;
     /// and `more` pages of another victim, whose stream may be any.
-    #[cold]
     pub(super) fn fits_apart(
+        &self,
+        apart: &Apart,
+        wanted: Option<Wanted>,
+        more: Option<(Option<BlockIdx>, u32)>,
+    ) -> bool {
+        let opens = wanted.as_ref().is_some_and(|wanted| wanted.opens);
+        let pages = more.map_or(0, |(_, pages)| pages);
+        self.fits_easily(apart, opens, pages) || self.fits_counted(apart, wanted, more)
+    }
+
+    /// Whether there is room even where no block that is open had a page left, and every stream began one that it
+    /// does not fill: mostly. Asked with every unit, so nothing is divided.
+    #[inline]
+    fn fits_easily(&self, apart: &Apart, opens: bool, more: u32) -> bool {
+        let least = u64::from(self.blocks.least_usable());
+        let promised: u64 = apart.promised.iter().map(|pages| u64::from(*pages)).sum();
+        let begun = apart.promised.len() as u64 + 1;
+        let most = promised + u64::from(more) + begun * least;
+        most + u64::from(opens) * least <= u64::from(self.blocks.free_blocks()) * least
+    }
+
+    /// [`PageMap::fits_apart`], counted stream by stream.
+    #[cold]
+    fn fits_counted(
         &self,
         apart: &Apart,
         wanted: Option<Wanted>,
@@ -122,12 +145,6 @@ impl PageMap {
         let Some(free) = self.blocks.free_blocks().checked_sub(u32::from(opens)) else {
             return false;
         };
-        // Mostly there is room even where no block that is open had a page left.
-        let more_blocks = more.map_or(0, |(_, pages)| pages.div_ceil(least));
-        let promised: u32 = apart.promised.iter().map(|pages| pages.div_ceil(least)).sum();
-        if promised + more_blocks <= free {
-            return true;
-        }
         let mut needed = 0;
         for (kind, open) in self.blocks.open_pages().iter().enumerate() {
             let taken = match &wanted {
@@ -150,24 +167,27 @@ impl PageMap {
     }
 
     /// Whether a page of the host finds room in the block that is open for it on `die`, or is opened.
-    #[cold]
+    #[inline]
     pub(super) fn fits_host_page(&self, die: DieIdx, opens: bool) -> bool {
         let Some(apart) = &self.apart else { return true };
+        let kept = self.kept_for_next;
+        if self.fits_easily(apart, opens, kept) {
+            return true;
+        }
         let kind = usize::from(self.blocks.served());
         let wanted = Wanted { kind, pages: self.pages_taken(die), opens };
-        let kept = self.kept_for_next;
-        self.fits_apart(apart, Some(wanted), (kept > 0).then_some((None, kept)))
+        self.fits_counted(apart, Some(wanted), (kept > 0).then_some((None, kept)))
     }
 
     /// In place of `die`: one that need not open a block for `stream`, where opening one would leave no room
     /// for what was promised.
-    #[cold]
+    #[inline]
     pub(super) fn without_opening(&self, apart: &Apart, die: DieIdx, stream: Stream) -> DieIdx {
-        if self.blocks.has_open_page(die, stream) {
+        if self.blocks.has_open_page(die, stream) || self.fits_easily(apart, true, 0) {
             return die;
         }
         let wanted = Wanted { kind: self.blocks.kind(stream), pages: 1, opens: true };
-        if self.fits_apart(apart, Some(wanted), None) {
+        if self.fits_counted(apart, Some(wanted), None) {
             return die;
         }
         self.die_with_open_page(stream).unwrap_or(die)

@@ -193,9 +193,10 @@ impl PageMap {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
             _ if !M::PLAIN && self.gathers() => {
-                let going_on = self.goes_on(stream);
-                let next = || self.options.allocator.choose_with_page(&self.blocks, stream);
-                let die = going_on.or_else(next)?;
+                let die = match self.goes_on(stream) {
+                    Some(die) => die,
+                    None => self.options.allocator.choose_with_page(&self.blocks, stream)?,
+                };
                 self.goes_to::<M>(die, stream);
                 Some(die)
             }

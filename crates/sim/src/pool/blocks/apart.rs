@@ -10,7 +10,7 @@
 //! before whose it is. So nothing is asked where there is only one.
 
 use super::{Blocks, Stream};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, DieIdx, Ppn};
 
 /// More than drives with streams or placement handles offer.
 pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
@@ -90,9 +90,13 @@ impl Blocks {
     }
 
     /// How many pages the flash page has left that has begun on `die` for a stream of the host.
+    #[inline]
     pub(crate) fn left_to_gather(&self, die: DieIdx, stream: u8) -> u32 {
         let next = self.open[die.0 as usize * self.streams + usize::from(stream)].next;
-        next.next_multiple_of(self.geometry.units()) - next
+        match self.geometry.begun_in_flash_page(Ppn(next)) {
+            0 => 0,
+            begun => self.geometry.units() - begun,
+        }
     }
 
     /// The fewest pages that take data in any block.

@@ -73,7 +73,7 @@ impl Blocks {
     #[inline]
     pub(crate) fn is_gathering(&self, die: DieIdx, stream: Stream) -> bool {
         let open = &self.open[self.open_of(die, stream)];
-        open.next != open.end && !open.next.is_multiple_of(self.geometry.units())
+        open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
     }
 
     /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
@@ -81,7 +81,7 @@ impl Blocks {
         let first = at.die.0 as usize * self.streams;
         let page = self.geometry.flash_page(at.page);
         self.open[first..first + self.streams].iter().any(|open| {
-            let begun = !open.next.is_multiple_of(self.geometry.units());
+            let begun = self.geometry.begun_in_flash_page(Ppn(open.next)) > 0;
             begun && open.next != open.end && self.geometry.flash_page(Ppn(open.next)) == page
         })
     }

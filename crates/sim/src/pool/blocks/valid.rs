@@ -141,6 +141,7 @@ impl Blocks {
             && !self.is_retired(page)
     }
 
+    #[inline]
     pub(crate) fn is_valid(&self, page: Ppn) -> bool {
         bits::has(&self.valid, page.0 as usize)
     }
