@@ -44,8 +44,8 @@ impl Event {
     }
 }
 
-/// So many are few.
-const FEW: usize = 32;
+/// So many are few: what 32 I/Os and as many dies wait for is.
+const FEW: usize = 96;
 
 /// All events, first first. There is an event for every operation under way at most, so there are few: to look
 /// for the place of a new one by halves and to move what is behind it costs less than a heap.
@@ -138,35 +138,40 @@ impl Calendar {
     #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
         let event = Event { at, what: RELEASE << KIND | u64::from(die.0) };
-        let is_before = |other: &Event| (other.at, other.what) <= (at, event.what);
-        self.put(self.events[self.first..].partition_point(is_before), event);
+        self.put_behind(event, |other| (other.at, other.what) <= (at, event.what));
     }
 
-    /// Put what is no release behind all that is not later. Among a few, its place is found from the nearer end by
-    /// those that make room for it; among many by halves.
+    /// Put what is no release behind all that is not later.
     #[inline]
     fn add(&mut self, at: u64, what: u64) {
-        debug_assert!(at >= self.now, "an event at {at} lies before {}", self.now);
-        let event = Event { at, what };
+        self.put_behind(Event { at, what }, |other| other.at <= at);
+    }
+
+    /// Put `event` behind all that `are_before` it. Among a few, its place is found from the nearer end by those that
+    /// make room for it; among many by halves.
+    #[inline(always)]
+    fn put_behind(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
+        debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
         let live = &self.events[self.first..];
         if live.len() > FEW {
-            let place = live.partition_point(|other| other.at <= at);
+            let place = live.partition_point(are_before);
             return self.put(place, event);
         }
-        if self.first > 0 && live.get(live.len() / 2).is_some_and(|middle| at < middle.at) {
-            self.add_soon(event);
+        let is_soon = live.get(live.len() / 2).is_some_and(|middle| !are_before(middle));
+        if self.first > 0 && is_soon {
+            self.add_soon(event, are_before);
         } else {
-            self.add_late(event);
+            self.add_late(event, are_before);
         }
     }
 
     /// The same from the beginning, where there is room.
     #[inline(always)]
-    fn add_soon(&mut self, event: Event) {
+    fn add_soon(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
         self.first -= 1;
         let live = &mut self.events[self.first..];
         let mut place = 0;
-        while place + 1 < live.len() && live[place + 1].at <= event.at {
+        while place + 1 < live.len() && are_before(&live[place + 1]) {
             live[place] = live[place + 1];
             place += 1;
         }
@@ -175,12 +180,12 @@ impl Calendar {
 
     /// The same from the end.
     #[inline(always)]
-    fn add_late(&mut self, event: Event) {
+    fn add_late(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
         self.make_room();
         self.events.push(event);
         let live = &mut self.events[self.first..];
         let mut place = live.len() - 1;
-        while place > 0 && live[place - 1].at > event.at {
+        while place > 0 && !are_before(&live[place - 1]) {
             live[place] = live[place - 1];
             place -= 1;
         }
@@ -207,7 +212,6 @@ impl Calendar {
     /// Put `event` behind so many of those that have not happened; the fewer of them move.
     #[inline(always)]
     fn put(&mut self, place: usize, event: Event) {
-        debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
         let behind = self.events.len() - self.first - place;
         if place < behind && self.first > 0 {
             self.events.copy_within(self.first..self.first + place, self.first - 1);
