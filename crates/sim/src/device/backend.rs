@@ -46,8 +46,8 @@ pub(crate) trait Backend {
     /// Read `page` from `at` on; `bytes` of it go to the host.
     fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
 
-    /// Write a page from `at` on, when its data is there.
-    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>);
+    /// Write a page from `at` on, when its data is there; its stream may be another one afterwards.
+    fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>);
 
     /// What a collection, or a plan, waited for has happened.
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>);

@@ -22,11 +22,11 @@ use std::collections::VecDeque;
 use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
-use crate::timeline::{Op, Purpose, Timeline, Timing};
+use crate::timeline::{Kind, Op, Purpose, Timeline, Timing};
 
 /// Collections under way, one a die at most.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -212,12 +212,14 @@ impl Collector {
                 if !M::PLAIN {
                     media.moves = job.collection.purpose();
                 }
-                ftl.relocate(&mut job.collection, item, &mut media);
-                media.beside = true;
-                while !M::PLAIN
-                    && let Some(beside) = ftl.next_beside(&mut job.collection, &item)
-                {
-                    ftl.relocate(&mut job.collection, beside, &mut media);
+                let mut next = Some(item);
+                while let Some(item) = next {
+                    ftl.relocate(&mut job.collection, item, &mut media);
+                    media.beside = true;
+                    if M::PLAIN {
+                        break;
+                    }
+                    next = ftl.next_beside(&mut job.collection, item);
                 }
             }
             Step::Erasing => return self.finish(die, at, parts),
@@ -228,7 +230,7 @@ impl Collector {
         match parts.ftl.next_item(&mut job.collection) {
             Some(item) => {
                 job.step = Step::Reading(item);
-                read::<M>(parts, &job.collection, &item, at);
+                read::<M>(parts, &job.collection, item.from, at);
             }
             None => job.erase(at, parts),
         }
@@ -244,7 +246,7 @@ impl Collector {
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
         {
             ahead.push_back(item);
-            read::<Equipped>(parts, &job.collection, &item, at);
+            read::<Equipped>(parts, &job.collection, item.from, at);
         }
         match ahead.pop_front() {
             Some(item) => job.step = Step::Reading(item),
@@ -319,9 +321,8 @@ impl Job {
 
 /// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
 #[inline(always)]
-fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, item: &Item, at: u64) {
+fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
-    let from = item.from;
     let (die, token) = (from.die, Told::Collect(from.die).into());
     let purpose = if M::PLAIN { Purpose::Relocation } else { of.purpose() };
     let slc_ns = if M::PLAIN { None } else { flash.slc_ns(from.block) };
@@ -329,15 +330,14 @@ fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, item: &Item, at: u64) {
         Some((read_ns, _)) => read_ns,
         None => events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from)),
     };
-    let op = if events.timing.copy_back {
-        Op::inside(die, read_ns, purpose, token)
-    } else {
-        let transfers = match events.timing.read_transfers {
-            1 if !M::PLAIN && flash.geometry.units() > 1 => ftl.valid_beside(item) as u16,
-            whole => whole,
-        };
-        Op { transfers, ..Op::read(die, read_ns, purpose, token) }
+    let (kind, transfers) = match events.timing.read_transfers {
+        _ if events.timing.copy_back => (Kind::Inside, 1),
+        1 if !M::PLAIN && flash.geometry.units() > 1 => {
+            (Kind::Read, ftl.valid_beside(from.page) as u16)
+        }
+        whole => (Kind::Read, whole),
     };
+    let op = Op { kind, transfers, ..Op::read(die, read_ns, purpose, token) };
     let op = if M::PLAIN { op } else { op.on(from) };
     let Timing { relocate_ns, relocate_latency_ns, .. } = events.timing;
     let planned = events.process(at, relocate_ns, relocate_latency_ns);

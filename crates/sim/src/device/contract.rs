@@ -99,13 +99,14 @@ impl Device for SimDevice {
     #[inline]
     fn complete(&mut self) -> Result<Completion<SimBreakdown>> {
         self.settle(u64::MAX);
-        let failed = self.host.first_failed();
-        let completion = self.host.complete(&self.events.accounts);
-        self.now = self.now.max(completion.completed.0);
-        match failed {
-            None => Ok(completion),
-            Some(io) => Err(self.failure(&io)),
+        let end = self.host.first_end().expect("something is outstanding");
+        self.now = self.now.max(end);
+        if let Some(io) = self.host.first_failed() {
+            self.host.complete(&self.events.accounts);
+            return Err(self.failure(&io));
         }
+        // Where it was made it stays: it is as long as the list of causes.
+        Ok(self.host.complete(&self.events.accounts))
     }
 
     fn counters(&self) -> Option<Counters> {

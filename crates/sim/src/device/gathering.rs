@@ -11,6 +11,7 @@ use crate::device::issued::Issued;
 use crate::device::paged::Paged;
 use crate::device::token::{IoIdx, Target, Told};
 use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::flash::make::Equipped;
 use crate::flash::media::Media as _;
 use crate::ftl::extent::Extent;
 use crate::timeline::Report;
@@ -98,18 +99,18 @@ impl Paged {
     }
 
     /// Write a unit. What the host does not bring of it is read first.
-    pub(super) fn gather(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
-        let Write { page, extent, target, through } = write;
+    pub(super) fn gather(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, extent, target, through } = *write;
         // What was read for a part of it comes first.
         let alone = !self.gather.as_ref().is_some_and(|gather| gather.modifies_unit(page));
         let old = if extent.covers(page) && alone { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_gathered(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
-            let token = Told::Modified(gather.modify(write)).into();
+            let token = Told::Modified(gather.modify(*write)).into();
             let target = Target { token, report: Report::AtEnd, ..target };
             return Issued::new(hardware.flash, hardware.events, at, target).modify(from);
         }
-        self.seek_and_write::<crate::flash::make::Equipped>(write, at, hardware);
+        self.seek_and_write::<Equipped>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.fill_up_pages(false, at, hardware);
         }
@@ -185,7 +186,7 @@ impl Paged {
         match told {
             Told::Modified(index) => {
                 let write = gather.modified(index);
-                self.seek_and_write::<crate::flash::make::Equipped>(write, at, hardware);
+                self.seek_and_write::<Equipped>(&write, at, hardware);
                 self.gathered_late(write.through, at, hardware);
             }
             Told::Programmed(number) => {

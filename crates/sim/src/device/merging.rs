@@ -184,15 +184,15 @@ impl Backend for Merged {
     }
 
     #[inline]
-    fn write(&mut self, write: Write, ready: u64, hardware: &mut Hardware<'_>) {
-        let Write { page, extent, target, .. } = write;
+    fn write(&mut self, write: &mut Write, ready: u64, hardware: &mut Hardware<'_>) {
+        let Write { page, extent, target, .. } = *write;
         self.scrub_if_due(hardware.events.now(), hardware);
         if self.read_only {
             return hardware.events.end(ready, hardware.events.now(), target.failed().op());
         }
         if self.buffers {
             self.flush(ready, Some(&extent), None, hardware);
-            if self.absorbs(&write) {
+            if self.absorbs(write) {
                 self.keep(page, target, hardware);
                 return hardware.events.end(ready, hardware.events.now(), target.op());
             }

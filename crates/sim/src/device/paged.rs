@@ -91,7 +91,7 @@ impl Paged {
     #[inline(always)]
     pub(super) fn seek_and_write<M: Make>(
         &mut self,
-        write: Write,
+        write: &Write,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
@@ -100,7 +100,7 @@ impl Paged {
             // Who waits is not overtaken by what the host wrote to the same page afterwards.
             let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
             if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
-                return self.waiting.add(die, write, at);
+                return self.waiting.add(die, *write, at);
             }
         }
         let turn = self.ftl.turn::<M>(write.page);
@@ -109,9 +109,9 @@ impl Paged {
             false => self.seek(turn, &mut false, at, hardware),
         };
         match sought {
-            Sought::Room(die) => self.write_to::<M>(die, &write, at, hardware),
+            Sought::Room(die) => self.write_to::<M>(die, write, at, hardware),
             Sought::Begun | Sought::Waits => {
-                self.waiting.add(turn, write, at);
+                self.waiting.add(turn, *write, at);
                 if self.ftl.is_read_only() {
                     self.refuse_waiting(at, hardware);
                 }
@@ -150,7 +150,7 @@ impl Backend for Paged {
     }
 
     #[inline(always)]
-    fn write(&mut self, mut write: Write, at: u64, hardware: &mut Hardware<'_>) {
+    fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>) {
         self.scrub_if_due(at, hardware);
         if self.ftl.keeps_apart() {
             let stream = self.ftl.stream_of(write.page, write.extent.stream());

@@ -271,7 +271,7 @@ impl Backend for Zoned {
     }
 
     #[inline]
-    fn write(&mut self, write: Write, at: u64, hardware: &mut Hardware<'_>) {
+    fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>) {
         match self.take(write.page, hardware.flash) {
             None => hardware.events.end(at, at, write.target.op()),
             Some(place) => {

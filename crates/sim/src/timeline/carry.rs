@@ -9,14 +9,16 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
     /// `after` longer than the channel.
     #[inline(always)]
-    pub(super) fn announce<M: Make>(&mut self, at: u64, after: u64, mut op: Op<T>) {
-        op.stage = Stage::Channel;
-        (op.arrived, op.ends) = (at, UNKNOWN);
+    pub(super) fn announce<M: Make>(&mut self, at: u64, after: u64, op: Op<T>) {
         let length = self.timing.over_channel::<M, T>(&op);
         let die = &mut self.dies[op.die.0 as usize];
         die.free_at = UNKNOWN;
         let channel = die.channel as usize;
+        // Changed where it is kept: what is written in parts is slow to copy as a whole.
         let index = self.put(op);
+        let op = &mut self.ops[index as usize];
+        op.stage = Stage::Channel;
+        (op.arrived, op.ends) = (at, UNKNOWN);
         let channel = &mut self.channels[channel];
         channel.announce(at, index);
         // Sooner it cannot end.

@@ -67,7 +67,7 @@ pub use descriptors::Completion;
 use descriptors::Descriptors;
 pub(crate) use descriptors::Rings;
 use log::Log;
-pub(crate) use op::{Op, Purpose, Report, Stage};
+pub(crate) use op::{Kind, Op, Purpose, Report, Stage};
 pub use planes::MultiPlane;
 use planes::Planes;
 pub use rings::DieQueue;

@@ -73,7 +73,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// The cells of `op` are at work until `end`, if nobody suspends it.
     fn run(&mut self, end: u64, now: u64, op: Op<T>) {
         let die = op.die;
-        let index = self.put(Op { stage: Stage::Cells, ends: end, ..op });
+        let index = self.put(op);
+        let op = &mut self.ops[index as usize];
+        (op.stage, op.ends) = (Stage::Cells, end);
         self.calendar.arrive(end, index);
         let running = &mut self.dies[die.0 as usize].running;
         (running.index, running.ends) = (index, end);

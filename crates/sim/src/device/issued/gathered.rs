@@ -11,10 +11,16 @@ use crate::timeline::{Op, Purpose, Report};
 
 impl<M: Make> Issued<'_, M> {
     /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
+    #[inline(always)]
     pub(super) fn gathered(&mut self, to: Place, relocated: bool) {
-        if !self.flash.geometry.ends_flash_page(to.page) {
-            return;
+        if self.flash.geometry.ends_flash_page(to.page) {
+            self.program_gathered(to, relocated);
         }
+    }
+
+    /// The flash page is programmed that ends with `to`.
+    #[inline(never)]
+    fn program_gathered(&mut self, to: Place, relocated: bool) {
         let writes = self.events.contents.as_mut().map_or(0, |contents| contents.program(to));
         let purpose = if relocated { self.moves_for() } else { Purpose::HostWrite };
         let gather = self.gather.as_mut().expect("units are gathered");
@@ -33,7 +39,7 @@ impl<M: Make> Issued<'_, M> {
     }
 
     /// A unit of the host goes to the buffer of its flash page; false where that cannot be programmed.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn gather(&mut self, to: Place) -> bool {
         let programmed = self.flash.program(to, None);
         self.note(to, None, programmed);
@@ -47,7 +53,7 @@ impl<M: Make> Issued<'_, M> {
     }
 
     /// A unit that was read goes to the buffer of its new flash page.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn gather_moved(&mut self, from: Place, to: Place) -> bool {
         let programmed = self.flash.relocate(from, to);
         self.note(to, Some(Origin::Page(from.page)), programmed);
@@ -56,8 +62,8 @@ impl<M: Make> Issued<'_, M> {
             self.read_again(from, self.moves_for());
         }
         self.flash.retries = 0;
-        for op in self.before.drain(..) {
-            self.events.issue(self.at, op);
+        if !self.before.is_empty() {
+            self.before.drain(..).for_each(|op| self.events.issue(self.at, op));
         }
         self.gathered(to, true);
         programmed

@@ -216,10 +216,28 @@ impl PageMap {
     ) -> Option<Taken> {
         let die = self.die_for::<D::Make>(Some(from.die), stream)?;
         let mut to = self.blocks.take_page_of::<D::Make>(die, stream);
-        while !media.relocate(from, to.place) {
-            to = self.page_instead(to, stream, media)?;
+        if !media.relocate(from, to.place) {
+            to = self.copy_instead(from, to, stream, media)?;
         }
         Some(to)
+    }
+
+    /// Programming `to` has failed: other pages are tried until one is programmed.
+    #[cold]
+    #[inline(never)]
+    fn copy_instead(
+        &mut self,
+        from: Place,
+        mut to: Taken,
+        stream: Stream,
+        media: &mut impl CollectMedia,
+    ) -> Option<Taken> {
+        loop {
+            to = self.page_instead(to, stream, media)?;
+            if media.relocate(from, to.place) {
+                return Some(to);
+            }
+        }
     }
 
     /// Erase the victim, which holds nothing valid any more.

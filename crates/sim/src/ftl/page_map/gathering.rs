@@ -52,7 +52,7 @@ impl PageMap {
     }
 
     /// The next unit of `stream` goes to `die`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn goes_to<M: Make>(&mut self, die: DieIdx, stream: Stream) {
         if M::PLAIN {
             return;
@@ -116,7 +116,7 @@ impl PageMap {
 
     /// The next unit to move, where it was read with `item`.
     #[inline]
-    pub(crate) fn next_beside(&self, collection: &mut Collection, item: &Item) -> Option<Item> {
+    pub(crate) fn next_beside(&self, collection: &mut Collection, item: Item) -> Option<Item> {
         if !self.gathers() {
             return None;
         }
@@ -128,11 +128,11 @@ impl PageMap {
         self.next_item(collection)
     }
 
-    /// How many units of the flash page of `item`, the first of them, are valid.
-    pub(crate) fn valid_beside(&self, item: &Item) -> u32 {
+    /// How many units are valid from the first that is, `from`, to the end of its flash page.
+    #[inline]
+    pub(crate) fn valid_beside(&self, from: Ppn) -> u32 {
         let geometry = &self.options.geometry;
-        let page = geometry.flash_page(item.from.page);
-        let units = (item.from.page.0..).take_while(|unit| unit / geometry.units() == page);
-        units.filter(|unit| self.blocks.is_valid(Ppn(*unit))).count() as u32
+        let units = geometry.units() - geometry.begun_in_flash_page(from);
+        (from.0..from.0 + units).map(|unit| u32::from(self.blocks.is_valid(Ppn(unit)))).sum()
     }
 }

@@ -136,6 +136,7 @@ impl PageMap {
 
     /// Programming `to` has failed: another page of `stream`, on the same die where it has one.
     #[cold]
+    #[inline(never)]
     pub(super) fn page_instead(
         &mut self,
         to: Taken,
