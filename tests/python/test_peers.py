@@ -5,9 +5,35 @@ import pytest
 from scipy import stats
 
 from uflip.results.agreement import CLAIM, claimed, peers_among, together
-from uflip.results.peers import FEWEST, Peers, Scatter, peers_of, supported
+from uflip.results.neighbours import alone, correlation, resemble
+from uflip.results.peers import (
+    ENOUGH,
+    FEWEST,
+    Peers,
+    Scatter,
+    fewest,
+    is_odd,
+    peers_of,
+    supported,
+)
 
 ALLOWED = 5.0
+
+
+def some_peers(variance: float, degrees: float, together: int = 60) -> Peers:
+    """Peers that are alike, whose neighbours are not."""
+    return Peers(variance, degrees, together, 0.0, variance, variance, mixed=False)
+
+
+def autoregressive(
+    random: np.random.Generator, count: int, repetitions: int, rho: float
+) -> np.ndarray:
+    """Values (count, repetitions) of AR(1) processes, of variance 1."""
+    steps = random.normal(0, 1, (count, repetitions))
+    for place in range(1, repetitions):
+        steps[:, place] *= np.sqrt(1 - rho**2)
+        steps[:, place] += rho * steps[:, place - 1]
+    return steps
 
 
 def drawn(
@@ -36,11 +62,7 @@ def test_what_neighbours_have_in_common_is_found_and_made_up_for(
     correlation: float, repetitions: int
 ) -> None:
     """Its square: the variance of the mean of an AR(1) process, simulated."""
-    random = np.random.default_rng(6)
-    steps = random.normal(0, 1, (1000, repetitions))
-    for place in range(1, repetitions):
-        steps[:, place] *= np.sqrt(1 - correlation**2)
-        steps[:, place] += correlation * steps[:, place - 1]
+    steps = autoregressive(np.random.default_rng(6), 1000, repetitions, correlation)
     every = [Scatter(list(100 + row), ALLOWED) for row in steps]
     found = peers_of(every)
     assert found is not None
@@ -54,7 +76,7 @@ def test_what_neighbours_have_in_common_is_found_and_made_up_for(
 def test_an_interval_rests_on_the_scatter_of_both(lent: float) -> None:
     """Student's, by scipy, of the weighted mean of both variances."""
     means = [101.0, 99.0, 103.0]
-    peers = Peers(variance=0.25, degrees=lent, together=60, correlation=0.0)
+    peers = some_peers(0.25, lent)
     width, degrees = supported(peers, Scatter(means, ALLOWED), CLAIM)
     both = (lent * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (lent + 2)
     assert degrees == min(lent + 2, 60)
@@ -98,13 +120,13 @@ def test_claims_are_seldom_false_however_often_one_looks(degrees: float) -> None
 
 
 @pytest.mark.parametrize("lent", [4.0, 1e6])
-@pytest.mark.parametrize("theirs", [0.01, 4.0])
+@pytest.mark.parametrize("theirs", [0.05, 4.0])
 def test_of_many_the_wider_of_its_own_interval_and_that_of_its_sort(
     theirs: float, lent: float
 ) -> None:
     """Both Student's, by scipy; one value far off stretches neither."""
     means = [100.0, 99.0, 101.0, 100.5, 99.5, 100.0, 99.8, 104.0]
-    peers = Peers(variance=theirs, degrees=lent, together=60, correlation=0.0)
+    peers = some_peers(theirs, lent)
     runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
     both = (lent * theirs * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (lent + 7)
 
@@ -119,23 +141,130 @@ def test_of_many_the_wider_of_its_own_interval_and_that_of_its_sort(
     assert found["half_width_ns"] == pytest.approx(wider(0.95), rel=0.02)
     assert claimed(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
     assert found["converged"] is bool(wider(0.98) <= allowed)
-    alone = together(runs)["half_width_ns"]
-    assert alone > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
+    without = together(runs)["half_width_ns"]
+    assert without > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
 
 
 def test_one_that_scatters_more_than_its_peers_is_not_believed_for_their_sake() -> None:
-    """Eight that scatter by 8 %: as often as Student's interval of 98 % is narrow, by scipy."""
-    random, believed, by_peers = np.random.default_rng(9), 0, 0
-    quiet = Peers(variance=0.25, degrees=256.0, together=500, correlation=0.0)
+    """Eight that scatter by 8 %: its own interval of 98 % decides, whatever its peers say."""
+    random, believed, by_peers, by_student, narrow = np.random.default_rng(9), 0, 0, 0, 0
+    quiet = some_peers(0.25, 256.0, 500)
     for _ in range(1000):
         means = random.normal(100, 8, 8).tolist()
         runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
         believed += bool(together(runs, None, quiet)["converged"])
         by_peers += supported(quiet, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
+        by_student += stats.t.ppf(0.99, 7) * stats.sem(means) <= ALLOWED
+        narrow += alone(means, CLAIM) <= ALLOWED
     assert by_peers == 1000
-    narrow = 5 * np.sqrt(8) / stats.t.ppf(0.99, 7)
-    share = stats.chi2.cdf(7 * (narrow / 8) ** 2, 7)
-    assert believed == pytest.approx(1000 * share, rel=0.25)
+    share = stats.chi2.cdf(7 * (5 * np.sqrt(8) / stats.t.ppf(0.99, 7) / 8) ** 2, 7)
+    assert by_student == pytest.approx(1000 * share, rel=0.25)
+    assert narrow <= believed <= by_student
+    assert narrow < 0.5 * by_student
+
+
+def test_an_interval_of_one_alone_takes_in_all_that_neighbours_may_have_in_common() -> None:
+    """By whole matrices: the likelihood of contrasts, whose mean is nothing, by their density."""
+    means = [100.0, 101.0, 103.0, 102.5, 99.5, 98.0, 98.2, 101.0, 104.0]
+    n = len(means)
+    contrasts = np.linalg.svd(np.ones((1, n)))[2][1:]
+    z = contrasts @ np.array(means)
+    likely, variances = [], []
+    for rho in np.arange(0, 0.951, 0.05):
+        alike = rho ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+        scale = contrasts @ alike @ contrasts.T
+        variance = z @ np.linalg.solve(scale, z) / (n - 1)
+        density = stats.multivariate_normal(np.zeros(n - 1), variance * scale)
+        likely.append(density.logpdf(z))
+        variances.append(variance * alike.sum() / n**2)
+    weights = np.exp(np.array(likely) - max(likely))
+    expected = stats.t.ppf(0.99, n - 1) * np.sqrt(np.average(variances, weights=weights))
+    assert alone(means, CLAIM) == pytest.approx(expected, rel=2e-3)
+    assert expected > 1.3 * stats.t.ppf(0.99, n - 1) * stats.sem(means)
+    assert alone([100.0] * 5, CLAIM) == 0
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_an_interval_of_one_alone_holds_the_mean(rho: float) -> None:
+    """Student's of 98 % holds that of neighbours that are alike three times in four."""
+    every = autoregressive(np.random.default_rng(10), 600, 24, rho)
+    held = sum(abs(row.mean()) <= alone(row.tolist(), CLAIM) for row in every)
+    student = sum(abs(row.mean()) <= stats.t.ppf(0.99, 23) * stats.sem(row) for row in every)
+    assert held >= stats.binom.ppf(0.001, 600, 0.95)
+    assert (student >= stats.binom.ppf(0.001, 600, 0.95)) == (rho == 0)
+
+
+def test_fewer_than_five_say_nothing_of_neighbours() -> None:
+    rising = [[100.0 + step + 10 * one for step in range(12)] for one in range(20)]
+    assert correlation([row[:4] for row in rising]) == 0
+    assert correlation([row[:5] for row in rising]) > 0.5
+    assert not resemble(rising[0][:4], 0.0)
+    assert resemble(rising[0], 0.0)
+    assert not resemble(rising[0], 0.95), "no more than others"
+
+
+def test_neighbours_are_said_to_be_alike_by_chance_once_in_a_hundred_plans() -> None:
+    random = np.random.default_rng(12)
+    every = [random.normal(100, 5, (20, 8)).tolist() for _ in range(400)]
+    found = sum(correlation(plan) > 0 for plan in every)
+    assert found <= stats.binom.ppf(0.999, 400, 0.012)
+    alike = [(100 + autoregressive(random, 20, 8, 0.5)).tolist() for _ in range(100)]
+    assert sum(correlation(plan) > 0 for plan in alike) >= 95
+    assert np.mean([correlation(plan) for plan in alike]) == pytest.approx(0.5, abs=0.06)
+
+
+def test_who_is_odd_is_found_and_who_is_like_others_seldom_is() -> None:
+    """Bartlett's test by scipy, one of twenty against the others, at one in twenty of one side."""
+    random, odd, by_scipy, found = np.random.default_rng(13), 0, 0, 0
+    for _ in range(150):
+        rows = random.normal(100, 4, (20, 8))
+        every = [Scatter(row.tolist(), ALLOWED) for row in rows]
+        odd += is_odd(peers_of(every), every[0])
+        rest = (rows[1:] - rows[1:].mean(axis=1, keepdims=True)).ravel()
+        # Scipy counts a sample's degrees of freedom itself: one of 133 with the others' variance.
+        rest = np.resize([1.0, -1.0], 134) * np.sqrt((rest @ rest) / 133 * 133 / 134)
+        statistic, _ = stats.bartlett(rows[0], rest)
+        by_scipy += rows[0].var(ddof=1) > (rest @ rest) / 133 and statistic > 1.645**2
+        loud = [Scatter((3 * rows[0] - 200).tolist(), ALLOWED), *every[1:]]
+        found += is_odd(peers_of(loud), loud[0])
+    assert abs(odd - by_scipy) <= 4, "but for neighbours that happen to be alike"
+    assert odd <= stats.binom.ppf(0.999, 150, 0.07)
+    assert found >= 140
+
+
+@pytest.mark.parametrize(
+    ("loudest", "least"), [(0.5, 3), (1.0, 6), (1.3, 9), (2.0, ENOUGH), (9.0, ENOUGH)]
+)
+def test_a_quiet_one_among_others_is_asked_as_often_as_shows_what_they_show(
+    loudest: float, least: int
+) -> None:
+    """By trying all states: how many repetitions miss one that matters twice in a hundred."""
+    share = np.linspace(0.01, 0.99, 9801)
+    matters = share[loudest * np.sqrt(share / (1 - share)) >= 1]
+    missed = np.log(0.02) / np.log(1 - matters.min())
+    assert min(int(np.ceil(round(missed, 2))), ENOUGH) == least
+    peers = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=loudest**2, mixed=True)
+    quiet, loud = [100.0, 100.1, 99.9], [100.0, 105.0, 95.0]
+    assert fewest(peers, Scatter(quiet, ALLOWED)) == least
+    assert fewest(peers, Scatter(loud, ALLOWED)) == 2
+    alike = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=loudest**2, mixed=False)
+    assert fewest(alike, Scatter(quiet, ALLOWED)) == 2
+
+
+def test_three_are_not_believed_where_others_meet_a_state_that_they_may_have_missed() -> None:
+    """A third of repetitions take 1.3 times as long: one in three of three meets none."""
+
+    def runs(means: list[float]) -> list[dict[str, object]]:
+        return [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
+
+    random = np.random.default_rng(14)
+    flat = [runs(random.normal(100, 0.5, 3).tolist()) for _ in range(16)]
+    states = [runs([91.0, 118.0, 91.5]), runs([90.5, 91.0, 118.5])]
+    for count, believed in ((3, False), (ENOUGH, True)):
+        missed = runs(random.normal(91, 0.5, count).tolist())
+        said = together(missed, None, peers_among([*flat, *states, missed]))
+        assert said["converged"] is believed
+        assert together(missed, None, peers_among([*flat, missed]))["converged"] is True
 
 
 def test_three_that_agree_where_others_do_not_are_not_believed() -> None:

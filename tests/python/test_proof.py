@@ -15,7 +15,15 @@ from scipy import stats
 from uflip.proof import families as make
 from uflip.proof.economy import CASES, economy
 from uflip.proof.repeated import CASES as REPEATED
-from uflip.proof.repeated import MIXED
+from uflip.proof.repeated import (
+    FIRST,
+    MIXED,
+    ODD,
+    TOGETHER,
+    interval_of_share,
+    measure_odd,
+    measure_repeated,
+)
 from uflip.proof.trials import DETECTION, LENGTH, UNSEEN, Case, detect, measure
 
 REPEATS = 30
@@ -138,3 +146,34 @@ def test_the_families_are_what_they_say() -> None:
             error = batches.std(ddof=1) / np.sqrt(BATCHES)
             assert abs(rest.mean() - series.mean) <= 4 * error + 1e-3 * series.mean, case.name
     assert make.mtron(random, 500).startup == (125, 127)
+
+
+def test_the_interval_of_a_share_is_wilsons_of_as_many_as_the_plans_are_worth() -> None:
+    """By scipy; where all of a plan are alike it is that of plans."""
+    happened = np.zeros(2000)
+    happened[:37] = 1
+    expected = stats.binomtest(37, 2000).proportion_ci(method="wilson")
+    found = interval_of_share(np.random.default_rng(1).permutation(happened).reshape(-1, 1))
+    assert found == pytest.approx((expected.low, expected.high), abs=2e-5)
+    plans = np.repeat(np.arange(100)[:, None] < 5, TOGETHER, axis=1).astype(float)
+    of_plans = stats.binomtest(5, 100).proportion_ci(method="wilson")
+    assert interval_of_share(plans) == pytest.approx((of_plans.low, of_plans.high), rel=0.02)
+    assert interval_of_share(np.zeros((50, 1)))[1] == pytest.approx(0.0713, abs=1e-4)
+
+
+@pytest.mark.parametrize(("few", "others"), ODD)
+def test_of_those_that_differ_from_their_peers_few_are_claimed_falsely(
+    few: str, others: str
+) -> None:
+    """Two in a hundred, but of those whose neighbours alone are alike six."""
+    row = measure_odd(few, others, 400)
+    assert row.between[0] <= (0.06 if "neighbours" in few else 0.02)
+    assert row.known > 0.7
+
+
+@pytest.mark.parametrize("name", ["levels ± 5 %", "levels ± 10 %, neighbours alike, 0.5"])
+def test_of_twenty_alike_few_are_claimed_falsely_and_few_given_up(name: str) -> None:
+    case = next(case for case in REPEATED if case.name == name)
+    row = measure_repeated(case, 400, FIRST)
+    assert row.between[0] <= 0.02
+    assert row.known > 0.85

@@ -78,6 +78,8 @@ class Certainty(Together):
     expected_ns: float | None
     supported_ns: float | None
     degrees: float | None
+    widened: float | None
+    fewest: int
     surely: bool
     hopeless: bool
 

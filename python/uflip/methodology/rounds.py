@@ -80,7 +80,8 @@ class Told(Protocol):
 
         `mean_ns`, the half widths that are `expected_ns` to become narrower (by its own scatter,
         and as `supported_ns` by that of all of its sort, with so many `degrees` of freedom) and
-        that which is `allowed_ns`, whether it is `surely` known, and whether it is `hopeless`.
+        that which is `allowed_ns`, how many times wider than Student's it is (`widened`), the
+        `fewest` that are believed, whether it is `surely` known, and whether it is `hopeless`.
         """
 
     def ios_of(self, run_id: str) -> int:
@@ -254,8 +255,12 @@ def needed_by(said: Certainty, made: int) -> int | None:
     own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
     if own is None or supported is None:
         return own
+    if max(expected, supported) <= allowed and made < said["fewest"]:
+        return said["fewest"]
+    # What neighbours may have in common is known better by more: no reason to give up.
+    own = min(ceil(own * (said["widened"] or 1.0)), MOST_REPETITIONS)
     theirs = needed_repetitions(made, supported / allowed, (said["degrees"] or 0.0) - (made - 1))
-    return None if theirs is None else max(own, theirs)
+    return None if theirs is None else max(own, theirs, said["fewest"])
 
 
 def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | None:

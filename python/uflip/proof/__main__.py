@@ -103,10 +103,12 @@ def _print_ten(repeats: int) -> None:
 
 
 def _print_repeated(rows: Sequence[Repeated]) -> None:
-    _head("family", "known", "interval holds the mean", "claims that are false", "runs", "I/Os")
+    columns = ("known", "interval holds the mean", "claims that are false", "between")
+    _head("family", *columns, "runs", "I/Os")
     for row in rows:
-        shares = (row.known, row.covered, row.false)
-        _row(row.case, *map(_percent, shares), f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
+        between = " and ".join(map(_percent, row.between))
+        shares = (*map(_percent, (row.known, row.covered, row.false)), between)
+        _row(row.case, *shares, f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
 
 
 def _cells(row: Lengths) -> tuple[str, ...]:

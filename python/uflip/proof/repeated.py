@@ -9,13 +9,14 @@ several times may make an interval look narrow by chance; how often it does is w
 
 **Source** the families of `families`; the rounds of `uflip.methodology.rounds`.
 **Faithful** the same functions as in a plan, but for the budget, which is not bounded here.
-**Simplified** all of a run is at one level.
+**Simplified** all of a run is at one level. Runs of a family are drawn from `BANK` of them, which
+are analysed once: at another level every time is another, and nothing else.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,11 +27,13 @@ from uflip.methodology.lengths import longest
 from uflip.methodology.rounds import GROWTH, needed_by
 from uflip.proof import families as make
 from uflip.proof.families import Family, Random, Times
+from uflip.proof.rivals import Z95
 from uflip.results.agreement import AGREEMENT
 from uflip.results.ended import opening_ns
 from uflip.results.said import each_with_certainty
 
 SHORTEST, FIRST, MOST = 1024, 3, 100
+BANK = 400
 MANY_FIRST = 10
 """What a user may ask for (`--repetitions`) where three runs hide something."""
 TOGETHER = 20
@@ -102,17 +105,17 @@ class Case:
     hides: bool = False
 
 
+FLAT = make.flat(0.3)
+
 CASES = (
-    Case("flat, scatter 30 %", make.flat(0.3), alike),
-    Case("levels ± 3 %", make.flat(0.3), scattered(0.03)),
-    Case("levels ± 5 %", make.flat(0.3), scattered(0.05)),
-    Case("levels ± 10 %", make.flat(0.3), scattered(0.1)),
-    Case("levels ± 15 %", make.flat(0.3), scattered(0.15)),
-    Case("levels ± 10 %, neighbours alike, 0.5", make.flat(0.3), scattered(0.1, 0.5), hides=True),
-    Case("levels ± 10 %, seldom high", make.flat(0.3), skewed(0.1), hides=True),
-    Case(
-        "two states, a third of runs 1.3 times", make.flat(0.3), two_states(1 / 3, 1.3), hides=True
-    ),
+    Case("flat, scatter 30 %", FLAT, alike),
+    Case("levels ± 3 %", FLAT, scattered(0.03)),
+    Case("levels ± 5 %", FLAT, scattered(0.05)),
+    Case("levels ± 10 %", FLAT, scattered(0.1)),
+    Case("levels ± 15 %", FLAT, scattered(0.15)),
+    Case("levels ± 10 %, neighbours alike, 0.5", FLAT, scattered(0.1, 0.5), hides=True),
+    Case("levels ± 10 %, seldom high", FLAT, skewed(0.1), hides=True),
+    Case("two states, a third of runs 1.3 times", FLAT, two_states(1 / 3, 1.3), hides=True),
     Case("mtron, levels ± 5 %", make.mtron, scattered(0.05)),
     Case("two levels at random, 30 %", make.two_levels(0.3, 30), alike),
     Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), alike),
@@ -120,7 +123,7 @@ CASES = (
     Case("bursts of 2,000 and 400", make.bursty(2000, 400), alike, hides=True),
     Case("one in 500 takes 100 times as long", make.stalls(500, 100), alike),
     Case("slope of 1,000 in each run", make.ramp(1000, 0.3), alike),
-    Case("each run 3 % slower", make.flat(0.3), slower(0.03), has_mean=False),
+    Case("each run 3 % slower", FLAT, slower(0.03), has_mean=False),
 )
 
 
@@ -138,13 +141,15 @@ ODD = (
 @dataclass(frozen=True)
 class Repeated:
     """Shares of experiments: `known`; of these, `covered` by their interval, and `false`: further
-    off than is allowed. Medians of `repetitions` and `ios`.
+    off than is allowed, with the interval of 95 % of that share. Medians of `repetitions` and
+    `ios`.
     """
 
     case: str
     known: float
     covered: float | None
     false: float
+    between: tuple[float, float]
     repetitions: float
     ios: float
 
@@ -172,18 +177,40 @@ def measure_odd(few: str, others: str, repeats: int) -> Repeated:
 def _measured(
     name: str, places: tuple[int, ...], plans: int, first: int, of: int | None = None
 ) -> Repeated:
-    every = on_all(partial(_plan, places, first), range(plans))
-    trials = np.array([trial for plan in every for trial in plan[:of]])
+    every = np.array(on_all(partial(_plan, places, first), range(plans)))[:, :of]
+    trials = every.reshape(-1, every.shape[2])
     known = trials[trials[:, 0] > 0]
     has_mean = any(CASES[place].has_mean for place in places)
     return Repeated(
         name,
         len(known) / len(trials),
         float(known[:, 1].mean()) if len(known) and has_mean else None,
-        float(known[:, 2].sum()) / len(trials),
+        float(trials[:, 2].mean()),
+        interval_of_share(every[:, :, 2]),
         float(np.median(trials[:, 3])),
         float(np.median(trials[:, 4])),
     )
+
+
+def interval_of_share(happened: Times) -> tuple[float, float]:
+    """The interval of 95 % of a share of experiments (plans, together), 1 or 0.
+
+    E. B. Wilson's (1927), of so many independent experiments as the plans are worth: what befalls
+    one of a plan befalls others (L. Kish 1965, the design effect).
+
+    Examples
+    --------
+    >>> low, high = interval_of_share(np.repeat([[1.0], [0.0]], [2, 98], axis=0))
+    >>> round(low, 4), round(high, 4)
+    (0.0055, 0.07)
+    """
+    share, n = float(happened.mean()), happened.size
+    if 0 < share < 1 and len(happened) > 1:
+        of_independent = share * (1 - share) / happened.shape[1]
+        n /= max(float(happened.mean(axis=1).var(ddof=1)) / of_independent, 1.0)
+    middle = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
+    reach = Z95 / (1 + Z95**2 / n) * (share * (1 - share) / n + Z95**2 / (4 * n * n)) ** 0.5
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
 class _Experiment:
@@ -199,10 +226,9 @@ class _Experiment:
     def make(self, wanted: int, first: int) -> None:
         """Make runs until there are so many; the first ones may end by the rule."""
         while len(self.runs) < wanted:
-            series = self.case.family(self.random, longest(SHORTEST))
-            times, self.truth = series.times * self.levels[len(self.runs)], series.mean
-            run, length = _run(times, is_first=len(self.runs) < first)
-            self.runs.append(run)
+            bank, self.truth = _bank(self.case.family, len(self.runs) < first)
+            run, length = bank[self.random.integers(len(bank))]
+            self.runs.append(_at_level(run, self.levels[len(self.runs)]))
             self.ios += length
 
     def trial(self, said: Together) -> tuple[float, ...]:
@@ -228,6 +254,25 @@ def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...
             wanted[number] = min(max(needed_by(known, made) or 0, made), GROWTH * made)
         if all(len(one.runs) == count for one, count in zip(every, wanted, strict=True)):
             return [one.trial(known) for one, known in zip(every, said, strict=True)]
+
+
+@lru_cache
+def _bank(family: Family, is_first: bool) -> tuple[list[tuple[Said, int]], float]:
+    """Runs of a family, with their lengths, and their true mean [ns]."""
+    every = [
+        family(np.random.default_rng([SEED, is_first, number]), longest(SHORTEST))
+        for number in range(BANK)
+    ]
+    return [_run(each.times, is_first=is_first) for each in every], every[0].mean
+
+
+def _at_level(run: Said, level: float) -> Said:
+    """What a run says at another level."""
+    told: dict[str, Any] = {**run}
+    for name in ("mean_ns", "half_width_ns", "opening_ns"):
+        if told[name] is not None:
+            told[name] *= level
+    return cast(Said, told)
 
 
 def _run(times: Times, *, is_first: bool) -> tuple[Said, int]:

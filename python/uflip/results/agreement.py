@@ -4,12 +4,12 @@ A run knows its own mean, and what it says is true of the time and the place at 
 How much that differs from another time and another place, only repetitions tell.
 
 **Source** uFLIP (CIDR 2009) §5.1: "differences ... were typically within 5%". Student's interval
-for the mean of a few independent repetitions.
-With many of them, what one knows of itself does not matter any more, as the scatter of their means
-holds all of it: they are batches that lie far apart. Of these the interval is the wider of
-Student's and that by the scatter of all experiments of a sort (`peers`); where there are no others
-of its sort it is that of batch means (Skart: Tafazzoli et al. 2011; Willink 2005), stretched for
-skewness and for what neighbours have in common.
+for the mean of a few independent repetitions. With many of them, what one knows of itself does not
+matter any more, as the scatter of their means holds all of it: they are batches that lie far apart.
+Of these the interval is the wider of Student's and that by the scatter of all experiments of a sort
+(`peers`), and of one that is not like them its own, whatever its neighbours have in common
+(`neighbours`); where there are no others of its sort it is that of batch means (Skart: Tafazzoli et
+al. 2011; Willink 2005), stretched for skewness and for what neighbours have in common.
 **Faithful** Each experiment is run three times; their range is reported.
 **Simplified** A repetition counts as much as any other, however long it was.
 **Ambiguous** When an experiment has converged. Here: the interval for the mean of all is narrow
@@ -31,15 +31,15 @@ from math import sqrt
 
 from uflip import _native
 from uflip.data.summary import Said, Together
-from uflip.results.peers import Peers, Scatter, peers_of, supported
+from uflip.results import neighbours
+from uflip.results.neighbours import MANY
+from uflip.results.peers import Peers, Scatter, fewest, is_odd, peers_of, supported
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
 CLAIM = 0.98
 """With this confidence an experiment is said to have converged: one claim in fifty may be false."""
 SHARE_OF_SLOWEST = 0.02
-MANY = 5
-"""So many repetitions are batches of their own: as few as batch means take."""
 # The one doubt that a few others can make up for.
 WIDE = "interval_too_wide"
 FEW_EPISODES = "too_few_slow_episodes"
@@ -117,7 +117,9 @@ def together(
     return {
         "mean_ns": mean,
         "half_width_ns": round(half_width, 3),
-        "converged": believable and claimed(means, half_width, allowed, peers) <= allowed,
+        "converged": believable
+        and len(means) >= least(means, allowed, peers)
+        and claimed(means, half_width, allowed, peers) <= allowed,
     }
 
 
@@ -140,16 +142,15 @@ def claimed(
 ) -> float:
     """Half the width that a claim rests on [ns], of repetitions with an interval of 95 %.
 
-    With peers that of 98 % by their scatter and its own, where it is wider. Without, of few, that
-    which many have of so few, several times Student's: three that lie together by chance are no
-    evidence. Of many it is at least Student's, so that what scatters more than its peers is not
-    believed for their sake.
+    With peers that of 98 % by their scatter and its own, and at least its own, so that what
+    scatters more than its peers is not believed for their sake. Without, of few, that which many
+    have of so few, several times Student's: three that lie together by chance are no evidence.
     """
     if len(means) < 2:
         return half_width
     wide = [half_width]
-    if len(means) >= MANY:
-        wide.append(student(means, CLAIM))
+    if len(means) >= MANY or peers is not None:
+        wide.append(own(means, allowed, CLAIM, peers))
     if peers is not None and allowed > 0:
         wide.append(supported(peers, Scatter(means, allowed), CLAIM)[0])
     elif len(means) < MANY:
@@ -206,10 +207,28 @@ def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> flo
         return 0.0
     if len(means) >= MANY and (peers is None or allowed <= 0):
         return stretched(means, CONFIDENCE)
-    own = student(means, CONFIDENCE)
     if len(means) < MANY or peers is None:
-        return own
-    return max(own, supported(peers, Scatter(means, allowed), CONFIDENCE)[0])
+        return student(means, CONFIDENCE)
+    theirs = supported(peers, Scatter(means, allowed), CONFIDENCE)[0]
+    return max(own(means, allowed, CONFIDENCE, peers), theirs)
+
+
+def least(means: Sequence[float], allowed: float, peers: Peers | None) -> int:
+    """So many repetitions of an experiment are believed."""
+    if peers is None or len(means) < 2 or allowed <= 0:
+        return 1
+    return fewest(peers, Scatter(means, allowed))
+
+
+def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers | None) -> float:
+    """Half the width of the interval of the mean by an experiment's own repetitions [ns].
+
+    Student's, and of one that its peers do not speak for by all that its neighbours may have in
+    common.
+    """
+    if peers is None or len(means) < MANY or not is_odd(peers, Scatter(means, allowed)):
+        return student(means, confidence)
+    return neighbours.alone(means, confidence)
 
 
 def student(means: Sequence[float], confidence: float) -> float:

@@ -9,41 +9,49 @@
 
 Three repetitions that lie together by chance, or that all found the device in the state that it is
 in two times of three, claim what is not so, and an interval of their own cannot tell. What the
-others of the same sort did, on the same device and at the same time, can. The variance that a
-claim rests on is the weighted mean of an experiment's own and of theirs.
+others of the same sort did, on the same device and at the same time, can. The variance that a claim
+rests on is the weighted mean of an experiment's own and of theirs. They speak for it as far as
+nothing shows that it is not like them: one that scatters more, or whose neighbours are more alike,
+stands for itself (`is_odd`), and one that is quiet where others are not is believed when it has
+been repeated so often that it would have shown what they show (`fewest`).
 
 **Source** H. Robbins (1956), empirical Bayes; G. K. Smyth, "Linear models and empirical Bayes
 methods for assessing differential expression in microarray experiments" (2004): the same question,
-thousands of means of three each. J. von Neumann (1941): what neighbours differ by, over the
-variance. W. Edwards, H. Lindman, L. J. Savage (1963): what a posterior says does not depend on when
-one stops looking, so that rounds may ask again.
+thousands of means of three each. M. S. Bartlett (1937): whether two variances are one. B. Phipson
+et al., "Robust hyperparameter estimation protects against hypervariable genes" (2016): who is not
+like the others gets no support from them. W. Edwards, H. Lindman, L. J. Savage (1963): what a
+posterior says does not depend on when one stops looking, so that rounds may ask again.
 **Faithful** A scaled inverse χ² for the variances of a sort; degrees of freedom of both added,
 never more than all of them have together.
-**Simplified** Neighbours that resemble each other do so like an AR(1) process, in all experiments
-of a sort alike. The mean of the ratios of short series shows less than there is (of 0.5 three
-repetitions show 0.2, twelve 0.4), and what chance shows counts for nothing. The two numbers of the
-distribution are the most likely ones (Smyth takes moments of logarithms, which repetitions that
-went on until they agreed would move).
+**Simplified** Neighbours that resemble each other do so like an AR(1) process (`neighbours`), in
+all experiments of a sort alike but for odd ones. The two numbers of the distribution are the most
+likely ones (Smyth takes moments of logarithms, which repetitions that went on until they agreed
+would move).
 **Ambiguous** (1) In what unit scatters are comparable: in what is allowed, which is what claims are
 held against. A tenth of that or less is as good as none. (2) Who is a peer: experiments of the same
 micro-benchmark and pattern, which differ in the value of one parameter only. Fewer than `FEWEST`
-say nothing.
+say nothing. (3) What a quiet one may hide: a state of the device that makes its peers scatter as
+much as the loudest of them do, and that less than a third of repetitions need not meet.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import lgamma, log, sqrt
+from math import ceil, lgamma, log, sqrt
 
 from uflip import _native
+from uflip.results import neighbours
+from uflip.results.neighbours import common, kept
 
 FEWEST = 5
 """So many experiments with repetitions are peers."""
 LEAST = 0.1
 """A scatter, in what is allowed, that is as good as none."""
-MOST_CORRELATED = 0.95
-BEYOND_CHANCE = 1.645
-"""Standard errors, of what is so once in twenty times where there is nothing."""
+MISSED = 0.02
+"""The chance at which a state of the device may be missed."""
+ENOUGH = 12
+"""More are not asked for: of so many one in 130 misses a state in which a third find the device."""
+BEYOND_CHANCE = 1.645**2
+"""Twice the logarithm of a ratio of likelihoods, beyond which chance gets once in 20 times."""
 WORTH = tuple(2.0**power for power in range(-1, 9))
 """Degrees of freedom that others may be worth."""
 CLOSE = 1.001
@@ -63,12 +71,21 @@ class Peers:
         Degrees of freedom of all.
     correlation : float
         Of repetitions that follow each other.
+    pooled : float
+        Mean of the variances of all, each by its degrees of freedom.
+    loudest : float
+        The largest of these.
+    mixed : bool
+        Whether they scatter otherwise than each other beyond chance.
     """
 
     variance: float
     degrees: float
     together: int
     correlation: float
+    pooled: float
+    loudest: float
+    mixed: bool
 
 
 @dataclass(frozen=True)
@@ -94,10 +111,15 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     known = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
     if len(known) < FEWEST:
         return None
-    correlation = _correlation([one.means for one in known])
+    correlation = neighbours.correlation([one.means for one in known])
     scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in known]
     variance, degrees = _fitted(scatters)
-    return Peers(variance, degrees, sum(own for _, own in scatters), correlation)
+    together = sum(own for _, own in scatters)
+    pooled = sum(each * own for each, own in scatters) / together
+    alike = _likelihood(scatters, _middle(scatters, WORTH[-1]), WORTH[-1])
+    gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
+    loudest = max(each for each, _ in scatters)
+    return Peers(variance, degrees, together, correlation, pooled, loudest, gained > BEYOND_CHANCE)
 
 
 def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
@@ -115,16 +137,63 @@ def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, flo
     degrees = peers.degrees + n - 1
     variance = (peers.degrees * peers.variance + (n - 1) * own) / degrees
     degrees = min(degrees, max(peers.together, n - 1))
-    standard_error = sqrt(variance * (1 + 2 * _common(peers.correlation, n)) / n)
+    standard_error = sqrt(variance * (1 + 2 * common(peers.correlation, n)) / n)
     student: float = _native.student_quantile(1 - confidence, degrees)
     return student * standard_error * one.allowed, degrees
+
+
+def is_odd(peers: Peers, one: Scatter) -> bool:
+    """Whether an experiment of theirs stands for itself.
+
+    Beyond chance it scatters more than the others, or its neighbours are more alike.
+
+    Examples
+    --------
+    >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (1, 1.5, 2, 2.5, 20)]
+    >>> [is_odd(peers_of(some), one) for one in some]
+    [False, False, False, False, True]
+    """
+    return _louder(peers, one) > BEYOND_CHANCE or neighbours.resemble(one.means, peers.correlation)
+
+
+def fewest(peers: Peers, one: Scatter) -> int:
+    """So many repetitions of an experiment of theirs are believed.
+
+    One that is quiet where others are not may hide what they show. A state that a share p of
+    repetitions meet makes them scatter by s, and their mean wrong by s √(p/(1 − p)) where none has
+    met it. That is more than is allowed from p = 1/(1 + s²) on, which n miss with the chance (1 −
+    p)ⁿ.
+
+    Examples
+    --------
+    >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (0.1, 0.1, 0.2, 0.2, 0.3, 5.0)]
+    >>> fewest(peers_of(some), some[0]), fewest(peers_of(some), some[-1])
+    (6, 2)
+    """
+    if not peers.mixed or _louder(peers, one) > -BEYOND_CHANCE:
+        return 2
+    not_met = peers.loudest / (1 + peers.loudest)
+    return max(2, min(ENOUGH, ceil(log(MISSED) / log(not_met))))
+
+
+def _louder(peers: Peers, one: Scatter) -> float:
+    """Bartlett's ratio of an experiment's variance and its peers'; below zero if it is lower."""
+    own, rest = len(one.means) - 1, peers.together - len(one.means) + 1
+    if rest < 1 or own < 1:
+        return 0.0
+    variance = _variance(one, peers.correlation, LEAST)
+    theirs = max((peers.pooled * peers.together - own * variance) / rest, LEAST**2)
+    both = (own * variance + rest * theirs) / (own + rest)
+    ratio = own * log(both / variance) + rest * log(both / theirs)
+    ratio /= 1 + (1 / own + 1 / rest - 1 / (own + rest)) / 3
+    return ratio if variance > theirs else -ratio
 
 
 def _variance(one: Scatter, correlation: float, least: float = 0.0) -> float:
     """Variance of repetitions in the square of what is allowed, with what they have in common."""
     n, middle = len(one.means), sum(one.means) / len(one.means)
     variance = sum((each - middle) ** 2 for each in one.means) / (n - 1)
-    return max(variance / one.allowed**2 / _kept(correlation, n), least**2)
+    return max(variance / one.allowed**2 / kept(correlation, n), least**2)
 
 
 def _fitted(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
@@ -160,49 +229,3 @@ def _likelihood(scatters: Sequence[tuple[float, int]], middle: float, degrees: f
         for variance, own in scatters
     )
     return len(scatters) * one + sum(parts)
-
-
-def _correlation(every: Sequence[Sequence[float]]) -> float:
-    """The correlation of neighbours that the ratios of all experiments ask for; 0 within chance.
-
-    Of n independent values the mean square of what neighbours differ by is on average twice their
-    variance; how far it stays below says how much they resemble each other. That ratio does not
-    depend on how large the variance is, so that who is repeated further does not matter.
-    """
-    ratios = [(ratio, len(means)) for means in every if (ratio := _ratio(means)) is not None]
-    if not ratios:
-        return 0.0
-
-    def more(correlation: float) -> bool:
-        """Whether neighbours resemble each other more than that."""
-        expected = ((1 - correlation) / _kept(correlation, n) * (n - 1) for _, n in ratios)
-        return sum(ratio * (n - 1) for ratio, n in ratios) < sum(expected)
-
-    # Of normal values such a ratio has this variance (von Neumann 1941).
-    chance = sqrt(sum((n - 1) ** 2 * (n - 2) / (n * n - 1) for _, n in ratios))
-    if sum((1 - ratio) * (n - 1) for ratio, n in ratios) <= BEYOND_CHANCE * chance:
-        return 0.0
-    low, high = 0.0, MOST_CORRELATED
-    for _ in range(30):
-        between = (low + high) / 2
-        low, high = (between, high) if more(between) else (low, between)
-    return low
-
-
-def _ratio(means: Sequence[float]) -> float | None:
-    """Half the mean square of what neighbours differ by, over the variance; None of equal ones."""
-    middle = sum(means) / len(means)
-    squares = sum((each - middle) ** 2 for each in means)
-    if len(means) < 3 or squares <= (1e-9 * middle) ** 2:
-        return None
-    return sum((b - a) ** 2 for a, b in pairwise(means)) / 2 / squares
-
-
-def _common(correlation: float, n: int) -> float:
-    """What n repetitions have in common by their correlation: Σ (1 − k/n) ρᵏ over distances k."""
-    return sum((1 - k / n) * correlation**k for k in range(1, n)) if correlation else 0.0
-
-
-def _kept(correlation: float, n: int) -> float:
-    """The share of the variance that n repetitions show, whose own mean takes the rest."""
-    return 1 - 2 * _common(correlation, n) / (n - 1)

@@ -11,15 +11,17 @@ from uflip.data import summary
 from uflip.data.summary import Certainty, Repetition
 from uflip.results.agreement import (
     CLAIM,
-    MANY,
     allowed_ns,
     begin_otherwise,
+    least,
+    own,
     peers_among,
     student,
     together,
 )
 from uflip.results.columns import measured
 from uflip.results.ended import repetition
+from uflip.results.neighbours import MANY
 from uflip.results.peers import Peers, Scatter, supported
 
 Experiments = Sequence[tuple[str, Sequence[str]]]
@@ -35,15 +37,15 @@ def with_certainty(
     -------
     dict
         As `together`; `allowed_ns`, the half width that is narrow enough; `expected_ns`, that which
-        more repetitions narrow: with the confidence of a claim, as they scatter so far, or of few
-        with peers as it is shown, and `supported_ns` by the scatter of these, with its
-        `degrees` of freedom; `surely`,
-        whether it has converged, and few repetitions begin alike; `hopeless`, whether something
-        speaks against it that more repetitions do not change.
+        more repetitions narrow: with the confidence of a claim, as they scatter so far, which is
+        `widened` where peers do not speak for it, and `supported_ns` by the scatter of these, with
+        its `degrees` of freedom; `fewest` that are believed; `surely`, whether it has converged,
+        and few repetitions begin alike; `hopeless`, whether something speaks against it that more
+        repetitions do not change.
     """
     said = together(repetitions, slowest_ns, peers)
-    nothing = dict.fromkeys(("allowed_ns", "expected_ns", "supported_ns", "degrees"))
-    nothing |= {"surely": False, "hopeless": False}
+    nothing = dict.fromkeys(("allowed_ns", "expected_ns", "supported_ns", "degrees", "widened"))
+    nothing |= {"fewest": 0, "surely": False, "hopeless": False}
     if said["mean_ns"] is None:
         return cast(Certainty, said | nothing)
     allowed, half_width = allowed_ns(said["mean_ns"], slowest_ns), said["half_width_ns"]
@@ -51,10 +53,12 @@ def with_certainty(
     is_doubtful = 1 < len(means) < MANY and not _begin_alike(repetitions)
     is_narrow = half_width is not None and half_width <= allowed
     expected = half_width
-    supported_ns = degrees = None
+    supported_ns = degrees = widened = None
     if half_width is not None and len(means) > 1:
-        if peers is None or len(means) >= MANY:
-            expected = max(half_width, student(means, CLAIM))
+        by_student = student(means, CLAIM)
+        is_by_student = peers is not None and len(means) >= MANY
+        expected = by_student if is_by_student else max(half_width, by_student)
+        widened = own(means, allowed, CLAIM, peers) / by_student if by_student else None
         if peers is not None:
             supported_ns, degrees = supported(peers, Scatter(means, allowed), CLAIM)
     return {
@@ -63,6 +67,8 @@ def with_certainty(
         "expected_ns": expected,
         "supported_ns": supported_ns,
         "degrees": degrees,
+        "widened": widened,
+        "fewest": least(means, allowed, peers),
         "surely": bool(said["converged"]) and not is_doubtful,
         "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
     }
