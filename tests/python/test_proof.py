@@ -33,9 +33,10 @@ TABLES = {
     "lengths": {case.name for case in LENGTH},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
-    "repetitions --repeats 200": {case.name for case in REPEATED} | {MIXED},
-    "alone --repeats 200": {case.name for case in REPEATED if case.hides},
-    "ten --repeats 100": {case.name for case in REPEATED if case.hides},
+    "repetitions --repeats 2000": {case.name for case in REPEATED} | {MIXED},
+    "odd --repeats 2000": {f"{few}, among {others}" for few, others in ODD},
+    "alone --repeats 1000": {case.name for case in REPEATED if case.hides},
+    "ten --repeats 1000": {case.name for case in REPEATED if case.hides},
 }
 
 

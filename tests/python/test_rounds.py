@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ from uflip.methodology import (
 from uflip.methodology.chosen import MOST_REPETITIONS
 from uflip.methodology.lengths import TWICE, shortest
 from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
-from uflip.methodology.rounds import APART, needed_repetitions, next_round
+from uflip.methodology.rounds import APART, needed_by, needed_repetitions, next_round
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
 from uflip.results import Results, summary
 from uflip.results.said import each_with_certainty
@@ -238,3 +238,30 @@ def test_intervals_of_rounds_hold_the_true_mean(place: int) -> None:
     assert row.covered is not None
     assert row.covered * known >= stats.binom.ppf(0.001, known, 0.93)
     assert row.false * TOGETHER <= stats.binom.ppf(0.999, TOGETHER, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("expected", "supported", "widened", "made", "needed"),
+    [
+        (2.0, 3.0, 1.0, 3, 12),  # narrow, and too few to be believed
+        (2.0, 3.0, 1.0, 12, 18),  # something else speaks against it
+        (7.5, 3.0, 1.0, 12, 26),  # 12 · 1.5² · (2.50 / 2.72)², Student's of both, and a tenth more
+        (7.5, 3.0, 2.0, 12, 52),  # neighbours may have much in common
+        (7.5, 3.0, 9.0, 12, 100),  # which is no reason to give up
+        (20.0, 3.0, 1.0, 12, None),  # by its scatter more than a hundred
+    ],
+)
+def test_what_a_quiet_one_and_an_odd_one_need(
+    expected: float, supported: float, widened: float, made: int, needed: int | None
+) -> None:
+    said = {
+        "expected_ns": expected,
+        "supported_ns": supported,
+        "allowed_ns": 5.0,
+        "degrees": 60.0,
+        "widened": widened,
+        "fewest": 12,
+        "surely": False,
+        "hopeless": False,
+    }
+    assert needed_by(cast(Certainty, said), made) == needed

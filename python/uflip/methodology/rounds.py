@@ -55,14 +55,12 @@ from uflip.spec import Mix, Spec
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: their
 # scatter is known too badly.
 FEWEST = 8
-# A round makes at least half as many again, so that there are few looks, and at most four times as
-# many, because what they are counted by is as badly known as what is measured.
+# A round makes half as many again, so that there are few looks, and at most four times as many, as
+# what they are counted by is known as badly as what is measured.
 LEAST_GROWTH, GROWTH = 1.5, 4
-# An estimate is as often too low as too high: a tenth more saves a round.
-MARGIN = 1.1
+MARGIN = 1.1  # An estimate is as often too low as too high: a tenth more saves a round.
 # On sim:demo half of the variance between repetitions is missing where fewer than eight runs lie
-# between them, and next to nothing from sixteen on: 43 that followed each other scattered by 1 %,
-# the eight before them, which lay apart, by 8 % around another mean.
+# between them: 43 that followed each other scattered by 1 %, the eight before, apart, by 8 %.
 APART = 8
 # That of a claim (`uflip.results.agreement.CLAIM`).
 CONFIDENCE = 0.98
@@ -78,10 +76,7 @@ class Told(Protocol):
     ) -> Sequence[Certainty]:
         """What the repetitions of each experiment, with its sort, say together.
 
-        `mean_ns`, the half widths that are `expected_ns` to become narrower (by its own scatter,
-        and as `supported_ns` by that of all of its sort, with so many `degrees` of freedom) and
-        that which is `allowed_ns`, how many times wider than Student's it is (`widened`), the
-        `fewest` that are believed, whether it is `surely` known, and whether it is `hopeless`.
+        What each number is, `uflip.results.said` says.
         """
 
     def ios_of(self, run_id: str) -> int:

@@ -29,6 +29,8 @@ from uflip import _native
 
 MANY = 5
 """So many repetitions of an experiment show what neighbours have in common."""
+ODD = 0.02
+"""So often an experiment is not like the others of its sort."""
 CORRELATIONS: NDArray[np.float64] = np.arange(0.0, 0.96, 0.05)
 BEYOND_CHANCE = 2.326**2
 """Twice the logarithm of a ratio of likelihoods, beyond which chance gets once in 100 times."""
@@ -37,12 +39,14 @@ BEYOND_CHANCE = 2.326**2
 def correlation(every: Sequence[Sequence[float]]) -> float:
     """The most likely correlation of neighbours of all experiments; 0 where it is within chance.
 
-    How large the variance of any of them is does not matter.
+    How large the variance of any of them is does not matter, and one that is not like the others,
+    whose correlation may be any, says little of theirs.
     """
     likely = np.zeros_like(CORRELATIONS)
     for means in every:
         if len(means) >= MANY and (seen := _seen(means)) is not None:
-            likely += seen[0]
+            share = np.exp(seen[0] - seen[0].max())
+            likely += np.log((1 - ODD) * share + ODD * share.mean())
     best = int(likely.argmax())
     return float(CORRELATIONS[best]) if 2 * (likely[best] - likely[0]) > BEYOND_CHANCE else 0.0
 

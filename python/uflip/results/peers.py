@@ -74,7 +74,7 @@ class Peers:
     pooled : float
         Mean of the variances of all, each by its degrees of freedom.
     loudest : float
-        The largest of these.
+        The largest of them, each weighed with that of all.
     mixed : bool
         Whether they scatter otherwise than each other beyond chance.
     """
@@ -118,8 +118,9 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     pooled = sum(each * own for each, own in scatters) / together
     alike = _likelihood(scatters, _middle(scatters, WORTH[-1]), WORTH[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
-    loudest = max(each for each, _ in scatters)
-    return Peers(variance, degrees, together, correlation, pooled, loudest, gained > BEYOND_CHANCE)
+    loudest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
+    mixed = gained > neighbours.BEYOND_CHANCE
+    return Peers(variance, degrees, together, correlation, pooled, loudest, mixed)
 
 
 def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
