@@ -33,10 +33,10 @@ TABLES = {
     "lengths": {case.name for case in LENGTH},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
-    "repetitions --repeats 2000": {case.name for case in REPEATED} | {MIXED},
+    "repetitions --repeats 1000": {case.name for case in REPEATED} | {MIXED},
     "odd --repeats 2000": {f"{few}, among {others}" for few, others in ODD},
-    "alone --repeats 1000": {case.name for case in REPEATED if case.hides},
-    "ten --repeats 1000": {case.name for case in REPEATED if case.hides},
+    "alone --repeats 400": {case.name for case in REPEATED if case.hides},
+    "ten --repeats 400": {case.name for case in REPEATED if case.hides},
 }
 
 

@@ -16,7 +16,7 @@ are analysed once: at another level every time is another, and nothing else.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -268,11 +268,12 @@ def _bank(family: Family, is_first: bool) -> tuple[list[tuple[Said, int]], float
 
 def _at_level(run: Said, level: float) -> Said:
     """What a run says at another level."""
-    told: dict[str, Any] = {**run}
-    for name in ("mean_ns", "half_width_ns", "opening_ns"):
-        if told[name] is not None:
-            told[name] *= level
-    return cast(Said, told)
+    mean, half_width, opening = run["mean_ns"], run["half_width_ns"], run.get("opening_ns")
+    scaled = run.copy()
+    scaled["mean_ns"] = None if mean is None else level * mean
+    scaled["half_width_ns"] = None if half_width is None else level * half_width
+    scaled["opening_ns"] = None if opening is None else level * opening
+    return scaled
 
 
 def _run(times: Times, *, is_first: bool) -> tuple[Said, int]:
