@@ -202,7 +202,7 @@ def interval_of_share(happened: Times) -> tuple[float, float]:
     --------
     >>> low, high = interval_of_share(np.repeat([[1.0], [0.0]], [2, 98], axis=0))
     >>> round(low, 4), round(high, 4)
-    (0.0055, 0.07)
+    (0.0055, 0.0704)
     """
     share, n = float(happened.mean()), happened.size
     if 0 < share < 1 and len(happened) > 1:

@@ -128,7 +128,7 @@ def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, flo
 
     Examples
     --------
-    >>> alike = Peers(variance=1.0, degrees=256.0, together=100, correlation=0.0)
+    >>> alike = Peers(1.0, 256.0, 100, correlation=0.0, pooled=1.0, loudest=1.0, mixed=False)
     >>> width, degrees = supported(alike, Scatter([100.0, 100.0, 100.0], 5.0), 0.98)
     >>> round(width / 5.0 * 3**0.5, 2), degrees
     (2.36, 100)
@@ -169,7 +169,7 @@ def fewest(peers: Peers, one: Scatter) -> int:
     --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (0.1, 0.1, 0.2, 0.2, 0.3, 5.0)]
     >>> fewest(peers_of(some), some[0]), fewest(peers_of(some), some[-1])
-    (6, 2)
+    (4, 2)
     """
     if not peers.mixed or _louder(peers, one) > -BEYOND_CHANCE:
         return 2
