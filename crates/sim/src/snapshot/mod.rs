@@ -19,7 +19,8 @@
 //! Block devices and open-channel devices are kept alike; the profile in the header says which of them it is.
 //!
 //! Schemas: 1, the first that has a number; 2, what FTLs that merge keep for a loss of power; 3, planes that work
-//! together, and flash and timeline that open-channel devices share.
+//! together, and flash and timeline that open-channel devices share; 4, lists of defects that are found again after a
+//! loss of power, and open-channel devices.
 //! `tests/data/schema-N.txt` has the types of each.
 
 mod opened;

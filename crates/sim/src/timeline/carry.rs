@@ -93,10 +93,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// An operation whose arrival at the channel was announced could have ended by now.
     #[inline]
     pub(super) fn leave_channel<M: Make>(&mut self, at: u64, index: u32) {
-        let Op { die, ends, .. } = self.ops[index as usize];
+        let Op { die, ends, arrived, .. } = self.ops[index as usize];
+        debug_assert!(arrived <= at, "nothing leaves its channel before it came there");
         if ends == UNKNOWN {
+            if !M::PLAIN {
+                self.leaving = Some(index);
+            }
             self.serve::<M>(self.dies[die.0 as usize].channel as usize, at);
-            if !M::PLAIN && self.ops[index as usize].stage == Stage::Cells {
+            // Its cells are at work, or were suspended, and then another may have its place already.
+            if !M::PLAIN && self.leaving.take().is_none() {
                 return;
             }
         }

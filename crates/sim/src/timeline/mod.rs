@@ -139,6 +139,9 @@ pub(crate) struct Timeline<T, A = SimBreakdown> {
     /// Operations that somebody refers to: an event, a channel's list, or the operation before.
     ops: Vec<Op<T>>,
     unused: Vec<u32>,
+    /// The operation that may leave its channel now, until its cells are at work.
+    #[serde(skip)]
+    leaving: Option<u32>,
     /// What is known already, at its time, which may lie in the future; seldom there is more, in order.
     told: Option<(u64, T)>,
     told_next: VecDeque<(u64, T)>,
@@ -174,6 +177,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             calendar: Calendar::default(),
             ops: Vec::new(),
             unused: Vec::new(),
+            leaving: None,
             told: None,
             told_next: VecDeque::new(),
             dies: (0..shape.dies).map(|die| Die::on(geometry.channel_of(DieIdx(die)))).collect(),

@@ -48,7 +48,7 @@ impl Suspend {
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Running {
     index: u32,
-    /// When it will have ended; if the die is free at another time, it does something else.
+    /// When it will have ended; 0 while it is suspended. If the die is free at another time, it does something else.
     ends: u64,
     suspended: u32,
 }
@@ -91,6 +91,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return;
         }
         op.stage = Stage::Cells;
+        self.leaving = self.leaving.filter(|leaving| *leaving != index);
         let (die, ends) = (op.die, op.ends);
         self.calendar.withdraw_arrival(index);
         self.calendar.arrive(ends, index);
@@ -120,7 +121,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return;
         };
         let next = stop + stop_ns;
-        (state.free_at, state.running.suspended) = (next, suspended + 1);
+        // What the die does until this goes on may end when this would have.
+        (state.free_at, state.running) =
+            (next, Running { index, ends: 0, suspended: suspended + 1 });
         state.accounted += u32::from(op.account.is_some());
         state.ring.push_front(Op { cell_ns: ends - stop, arrived: stop, ..op });
         self.unused.push(index);

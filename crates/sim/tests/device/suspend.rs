@@ -1,6 +1,7 @@
 //! Programs and erases that stop for a read of the host: times worked out by hand.
 
-use uflip_core::{Device, Io, Mode, Nanos};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
 use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, of_ftl, part, profile};
@@ -106,4 +107,29 @@ fn the_erase_of_a_merge_stops_for_a_read() {
     assert_eq!(done[1].0, ALONE + STOP);
     assert_eq!(part(&done[1].1, "erase_ns"), STOP);
     assert_eq!(done[0].0, erases + ERASE + STOP + READS);
+}
+
+#[test]
+fn whatever_is_suspended_beside_others_on_its_channel_ends() {
+    let text = include_str!("../../../../python/uflip/profiles/demo.toml");
+    let today = r#"{"channels": 8, "dies_per_channel": 4, "blocks_per_die": 128, "page_bytes": 16384,
+        "pages_per_block": 16, "mapping_unit_bytes": 4096, "partial_transfer": true, "spare_factor": 0.21875,
+        "idle_free_blocks": 0, "relocation": "allocator", "copy_back": false, "gc": "greedy",
+        "die_queue": "reads_first", "program_suspend_ns": 20000, "erase_suspend_ns": 50000, "suspensions_max": 8,
+        "slc_blocks": 4, "slc_blocks_max": 16, "slc_read_ns": 30000, "slc_program_ns": 100000}"#;
+    let mut device =
+        SimDevice::new("today", Profile::parse(text, "demo.toml", today).unwrap()).unwrap();
+    let units = device.info().capacity_bytes.0 / 4096;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    let mut last = Nanos(0);
+    for number in 0..700_000 {
+        let mode = if number % 8 == 0 { Mode::Read } else { Mode::Write };
+        let offset = Bytes(4096 * uniform(&mut rng, units));
+        device.submit(&Io { offset, size: Bytes(4096), mode, stream: 0 }).unwrap();
+        if number >= 32 {
+            let done = device.complete().unwrap();
+            assert!(done.completed >= last, "in the order of time");
+            last = done.completed;
+        }
+    }
 }
