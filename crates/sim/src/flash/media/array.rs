@@ -266,12 +266,12 @@ impl CollectMedia for Flash {
 
     #[inline]
     fn erase(&mut self, block: BlockIdx) -> bool {
+        let erases = self.nand.erases(block);
         self.nand.erase(block);
         if let Some(slc) = &mut self.slc {
             slc.blocks[block.0 as usize] = false;
         }
         self.counters.blocks_erased += 1;
-        let erases = self.nand.erases(block);
         let fails = self.wear_out.as_mut().is_some_and(|wear| {
             wear.erased(block);
             wear.erase_fails(block, erases)

@@ -74,3 +74,6 @@ pub(crate) trait CollectMedia: Media {
     /// given. What follows waits for it. False where that fails.
     fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool;
 }
+
+#[cfg(test)]
+mod tests;

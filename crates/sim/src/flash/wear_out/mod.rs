@@ -223,7 +223,8 @@ impl WearOut {
         lot(self.seed, Lot::Program, page, erases) < self.scaled(self.program_failures, erases)
     }
 
-    /// Whether the erase that makes it `erases` fails: by chance, or because it would take too long.
+    /// Whether the next erase of a block that was erased so often fails: by chance, or because it would take too
+    /// long. A block endures as many cycles as its data sheet says, so that the one after these is judged first.
     pub(crate) fn erase_fails(&self, block: BlockIdx, erases: u32) -> bool {
         self.laws.erase_extra_ns(self.cycles_before.saturating_add(erases)).is_none()
             || lot(self.seed, Lot::Erase, block.0, erases)
