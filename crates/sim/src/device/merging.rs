@@ -41,7 +41,6 @@ pub(crate) struct Merged {
     beside: u64,
     /// Whether a write to exactly where the last one went stays in memory.
     pub(super) buffers: bool,
-    /// Nothing does, for a host that wants its writes durable.
     /// Where the last write went, and whether memory has a newer version than the flash.
     last: Option<Extent>,
     dirty: bool,

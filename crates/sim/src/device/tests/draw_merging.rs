@@ -152,7 +152,10 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
             set("merges_at_once", json!(1 + below(banks)));
             set("reads_per_step", json!([0, 1, 4][below(3) as usize]));
             set("bypass_partial_clusters", json!(below(3) == 0));
-            set("rewrite_buffer", json!(below(2) == 0));
+            let buffers = below(2) == 0;
+            set("rewrite_buffer", json!(buffers));
+            // What it keeps is saved by capacitors, or lost.
+            set("power_loss_protection", json!(protected || buffers && below(2) == 0));
             set("evict_single", json!(below(2) == 0));
             set("log_map_pages", json!(below(2)));
         }

@@ -46,8 +46,9 @@ pub(super) struct Host {
     streams: u64,
     /// The device has refused something since it had power, as one does that is worn out: it is left alone.
     refused: bool,
-    /// Where it wrote last.
+    /// Where it wrote last, and how many of twelve writes go there again.
     last: Option<Io>,
+    again: u64,
 }
 
 impl Host {
@@ -62,8 +63,10 @@ impl Host {
             let found = device.version_of(page).expect("an account is kept");
             Page { written: found, told: found, durable: found, ..Page::default() }
         });
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Host {
-            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            again: [1, 3, 9][uniform(&mut rng, 3) as usize],
+            rng,
             pages: pages.collect(),
             under_way: BTreeMap::new(),
             depth,
@@ -104,12 +107,16 @@ impl Host {
 
     fn submit(&mut self, device: &mut SimDevice) {
         let mode = if self.below(5) == 0 { Mode::Read } else { Mode::Write };
-        let again = self.last.filter(|_| mode == Mode::Write && self.below(6) == 0);
+        let again = self.last.filter(|_| mode == Mode::Write && self.below(12) < self.again);
         let io = again.unwrap_or_else(|| self.io(mode));
         let pages: Vec<u32> = self.touched(&io).collect();
-        // No host writes the same place twice at once: nobody could say which of the two is the last.
-        if mode == Mode::Write && pages.iter().any(|page| self.pages[*page as usize].busy) {
-            return;
+        // No host writes the same place twice at once: nobody could say which of the two is the last. One that goes
+        // where it was waits for that.
+        while mode == Mode::Write && pages.iter().any(|page| self.pages[*page as usize].busy) {
+            if again.is_none() || self.refused {
+                return;
+            }
+            self.complete(device);
         }
         let (fua, flushes) = match self.below(8) {
             0 => (true, false),

@@ -8,13 +8,14 @@ mod times;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::random::{Rng as _, SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Counters, Device, Nanos};
 
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::Backend as _;
 use crate::Profile;
+use crate::flash::contents::Contents;
 use crate::flash::geometry::BlockIdx;
 use draw::Flash;
 use host::Host;
@@ -39,8 +40,9 @@ struct Seen {
     unlisted: AtomicU64,
     listed: AtomicU64,
     ended: AtomicU64,
-    /// Pages that an FTL kept in memory, behind a write cache.
+    /// Pages that an FTL kept in memory, behind a write cache; and those that capacitors saved of such memory.
     kept: AtomicU64,
+    saved: AtomicU64,
 }
 
 impl Seen {
@@ -48,7 +50,7 @@ impl Seen {
         count.fetch_add(number, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [(&'static str, u64); 12] {
+    fn all(&self) -> [(&'static str, u64); 13] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("torn", of(&self.torn)),
@@ -63,6 +65,7 @@ impl Seen {
             ("listed", of(&self.listed)),
             ("ended", of(&self.ended)),
             ("kept", of(&self.kept)),
+            ("saved", of(&self.saved)),
         ]
     }
 }
@@ -85,7 +88,7 @@ fn audit(device: &SimDevice) {
         let offset = geometry.page_in_block(at);
         assert!(nand.programmed(at.block).contains(&offset), "page {page} is somewhere");
     }
-    let contents = device.events.contents.as_ref().expect("an account is kept");
+    let contents = contents(device);
     for block in (0..geometry.blocks()).map(BlockIdx) {
         let bad = nand.is_bad(block);
         assert_eq!(contents.is_listed(block), bad, "the list has {block:?}");
@@ -112,6 +115,11 @@ fn audit_merged(device: &SimDevice, ftl: &crate::ftl::Merging) {
     }
 }
 
+/// What is on flash, and on its way there.
+fn contents(device: &SimDevice) -> &Contents {
+    device.events.contents.as_ref().expect("an account is kept")
+}
+
 /// Whether blocks may fail, until too few are left.
 fn wears_out(device: &SimDevice) -> bool {
     device.profile().reliability.is_some()
@@ -119,7 +127,7 @@ fn wears_out(device: &SimDevice) -> bool {
 
 /// Blocks that cannot be erased, and of which no list says so.
 fn unlisted(device: &SimDevice) -> u64 {
-    let contents = device.events.contents.as_ref().expect("an account is kept");
+    let contents = contents(device);
     let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
     let lost = |block: &BlockIdx| contents.is_broken(*block) && !contents.is_listed(*block);
     blocks.filter(lost).count() as u64
@@ -132,7 +140,11 @@ fn is_read_only(device: &SimDevice) -> bool {
 
 /// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
 fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
+    let kept = contents(device).kept();
     let cut = host.cut(device);
+    let saved =
+        |(page, version): &(u32, u64)| contents(device).saved_version(*page) == Some(*version);
+    seen.add(&seen.saved, kept.iter().filter(|kept| saved(kept)).count() as u64);
     if wears_out(device) {
         seen.add(&seen.unlisted, unlisted(device));
     }
@@ -165,7 +177,7 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     assert_eq!(versions(&again), versions(device), "recovery can be interrupted");
     audit(&again);
     host.check(device);
-    let contents = device.events.contents.as_ref().expect("an account is kept");
+    let contents = contents(device);
     let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
     seen.add(&seen.listed, blocks.filter(|block| contents.is_listed(*block)).count() as u64);
     seen.add(&seen.ended, u64::from(is_read_only(device)));
@@ -193,7 +205,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
             Err(error) => return assert!(wears, "a device that lasts: {error:?}"),
         };
         let depth = [1, 2, 8, 24][uniform(&mut rng, 4) as usize];
-        let mut host = Host::new(&device, seed, depth);
+        let mut host = Host::new(&device, rng.next_u64(), depth);
         for _ in 0..CUTS_OF_ONE / 3 {
             host.work(&mut device, 40);
             seen.add(&seen.kept, kept_behind_a_cache(&device));
@@ -233,13 +245,16 @@ fn devices_are_cut(draw: Drawn, others: &[&str]) {
 
 #[test]
 fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
-    let others = ["merged", "dropped", "unlisted", "listed", "ended", "kept"];
+    let others = ["merged", "dropped", "unlisted", "listed", "ended", "kept", "saved"];
     devices_are_cut(|rng, _| draw::profile(rng, Flash::Lasts), &others);
 }
 
 #[test]
 fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
-    devices_are_cut(|rng, _| draw::profile(rng, Flash::WearsOut), &["merged", "dropped", "kept"]);
+    devices_are_cut(
+        |rng, _| draw::profile(rng, Flash::WearsOut),
+        &["merged", "dropped", "kept", "saved"],
+    );
 }
 
 #[test]

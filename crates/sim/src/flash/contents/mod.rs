@@ -157,6 +157,12 @@ impl Contents {
         self.kept.remove(&page);
     }
 
+    /// Which version stays in memory of which page.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> Vec<(u32, u64)> {
+        self.kept.iter().map(|(page, version)| (*page, *version)).collect()
+    }
+
     /// What the write cache has of `page` leaves it for the flash.
     pub(crate) fn leaves_cache(&mut self, page: u32) {
         let version = self.cached.remove(&page).unwrap_or(self.written[page as usize]);
