@@ -1,7 +1,7 @@
 //! Blocks that are moved because of their reads or their age: how often, and what that writes, against sums worked
 //! out by hand.
 
-use uflip_core::{Counters, Device, Io, Mode, Nanos, Result};
+use uflip_core::{Breakdown as _, Counters, Device, Io, Mode, Nanos, Result};
 use uflip_sim::{Profile, SimDevice};
 
 use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
@@ -133,6 +133,30 @@ fn all_that_is_old_is_moved_once_every_age() {
         }
         assert_eq!(counted(&device).blocks_scrubbed % blocks, 0, "{ftl}: all of them alike");
     }
+}
+
+/// Where the link is slow, a read is known to end long before it has: whoever comes meanwhile is served before the block
+/// is moved, whose metadata page is read first.
+#[test]
+fn what_comes_before_a_read_has_ended_does_not_wait_for_the_scrub_that_follows_it() {
+    let slow = 4_096_000;
+    let changes =
+        format!(r#"{{"scrub_reads": {LIMIT}, "metadata_pages": 1, "link_bytes_per_s": 1000000}}"#);
+    let mut device = device("page_map", &changes);
+    for number in 1..LIMIT {
+        assert_eq!(alone(&mut device, read(number % 2)).0, COMMAND + READ + TRANSFER + slow);
+    }
+    let begin = device.now();
+    for page in [0, 40, 80] {
+        device.submit(&read(page)).unwrap();
+    }
+    // The link sends one after the other, and the flash is done with all of them before the first has been sent.
+    for number in 1..=3 {
+        let done = device.complete().unwrap();
+        assert_eq!((done.completed - begin).0, COMMAND + READ + TRANSFER + number * slow);
+        assert_eq!(part(done.breakdown.parts(), "scrub_ns"), 0);
+    }
+    assert_eq!(counted(&device).blocks_scrubbed, 1);
 }
 
 #[test]

@@ -219,7 +219,8 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
                 let op = self.read_op(page, self.moves_for(), token);
                 let op = Op { transfers, ..op };
                 self.flash.retries = 0;
-                self.events.issue_when(planned, self.at, op);
+                // A block is scrubbed from the end of a read on, which is known before it has come.
+                self.events.issue_when(planned, self.events.now(), op);
             }
         }
     }
