@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A change that is to make the simulator faster and nothing else leaves the lines as they are. Devices are drawn
-//! small and odd by the swarm (`UFLIP_SWARM_LIST=1`, see `tests/swarm/main.rs`); here they are those of users.
+//! small and odd by the swarm (`UFLIP_SWARM_LIST=1`, see `tests/swarm/mod.rs`); here they are those of users.
 
 use std::hash::Hasher as _;
 use std::path::PathBuf;

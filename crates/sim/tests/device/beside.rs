@@ -4,7 +4,7 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 const PAGES: u64 = 16;
 /// A page of a merge, moved from a block to another of the same die.

@@ -4,7 +4,7 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
 /// 4096 bytes at 100 MB/s, as on a channel.
 const BUS: u64 = TRANSFER;

@@ -3,7 +3,7 @@
 use uflip_core::{ErrorKind, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
 /// Until the host's memory answers, and 64 bytes at 1 GB/s.
 const ANSWER: u64 = 1_000;

@@ -5,7 +5,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Device, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, READ, TRANSFER, alone, io, part, profile};
 
 /// Eight dies on as many channels, full of data.
 fn device(changes: &str) -> SimDevice {

@@ -3,7 +3,7 @@
 use uflip_core::{Bytes, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{READ, alone, part};
+use super::{READ, alone, part};
 
 /// A device whose map is on flash, with room for one page of it in memory: 128 entries of 512 bytes.
 fn map_on_flash() -> SimDevice {

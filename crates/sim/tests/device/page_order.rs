@@ -4,7 +4,7 @@
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
 
 const HIGH: u64 = 900_000;
 const PAGES: u64 = 16;

@@ -3,7 +3,7 @@
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{COMMAND, LINK, TRANSFER, alone, io, of_ftl, part, profile};
 
 /// LSB, CSB and MSB of a TLC.
 const READS: [u64; 3] = [58_000, 78_000, 107_000];

@@ -4,7 +4,7 @@
 use uflip_core::{Bytes, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, of_ftl, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, of_ftl, part, profile};
 
 /// A flash page of 16 KiB has so many sectors.
 const SECTORS: u64 = 32;

@@ -3,7 +3,7 @@
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
 const RULES: [&str; 3] = ["any_page", "same_page", "same_block"];
 

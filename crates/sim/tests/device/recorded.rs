@@ -5,7 +5,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::profile;
+use super::profile;
 
 const IOS: u64 = 3_000;
 

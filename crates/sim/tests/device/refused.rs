@@ -3,7 +3,7 @@
 use uflip_core::ErrorKind;
 use uflip_sim::Profile;
 
-use crate::profile;
+use super::profile;
 
 #[test]
 fn a_bad_profile_is_refused_with_the_reason() {

@@ -4,7 +4,7 @@
 use uflip_core::{Breakdown as _, Counters, Device, Io, Mode, Nanos, Result};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 const PAGES: u64 = 16;
 const LIMIT: u64 = 100;

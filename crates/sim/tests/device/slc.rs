@@ -4,7 +4,7 @@
 use uflip_core::{Device, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, profile};
 
 const SLC_READ: u64 = 20_000;
 const SLC_PROGRAM: u64 = 100_000;

@@ -4,7 +4,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, of_ftl, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, of_ftl, part, profile};
 
 const STOP: u64 = 20_000;
 /// When the cells of a write that is alone begin to be programmed, and how long a read has its die.

@@ -5,7 +5,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
 /// Units of a flash page.
 const UNITS: u64 = 4;

@@ -6,7 +6,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos, ZoneState};
 use uflip_sim::{Profile, SimDevice};
 
-use crate::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 /// Pages of a block, as the profile has them.
 const BLOCK: u64 = 16;
@@ -191,7 +191,7 @@ fn what_a_zone_does_not_take_is_told_as_the_standard_does() {
     assert!(refused(&mut device, reset).contains("have not ended"));
     device.complete().unwrap();
     alone(&mut device, reset);
-    let plain = crate::device(1, 1, "empty").submit(&reset).unwrap_err().to_string();
+    let plain = super::device(1, 1, "empty").submit(&reset).unwrap_err().to_string();
     assert!(plain.contains("has no zones"), "{plain}");
 }
 

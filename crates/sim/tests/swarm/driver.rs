@@ -6,7 +6,7 @@ use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Error, Io, Mode, Nanos};
 use uflip_sim::SimDevice;
 
-use crate::live::{pages_of, spent, work};
+use super::live::{pages_of, spent, work};
 
 /// The host at work.
 pub struct Driver<'a> {

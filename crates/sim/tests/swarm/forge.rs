@@ -9,10 +9,10 @@ use twox_hash::XxHash3_64;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{Profile, SimDevice, Snapshot};
 
-use crate::case::{Case, Host};
-use crate::draw;
-use crate::live::{drive, end, flash_pages, quiet};
-use crate::watch::Watch;
+use super::case::{Case, Host};
+use super::draw;
+use super::live::{drive, end, flash_pages, quiet};
+use super::watch::Watch;
 
 /// Larger ones take long and show no more.
 const PAGES_MAX: u64 = 1 << 11;

@@ -15,10 +15,10 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Counters, Device, Durability, Error, ErrorKind, Nanos};
 use uflip_sim::{Profile, SimDevice, Snapshot, State};
 
-use crate::case::{Case, Host};
-use crate::driver::Driver;
-use crate::promise;
-use crate::watch::Watch;
+use super::case::{Case, Host};
+use super::driver::Driver;
+use super::promise;
+use super::watch::Watch;
 
 /// Devices with more pages are read and refused, or read and left alone: they would take too long.
 const PAGES_MAX: u64 = 1 << 17;

@@ -6,7 +6,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Device, ErrorKind, FlashIo, FlashOp, Nanos, Ppa};
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
 
-use crate::live::quiet;
+use super::live::quiet;
 
 const BASE: &str = include_str!("../../../../python/uflip/profiles/dfc.toml");
 /// Larger ones are read, and not made.

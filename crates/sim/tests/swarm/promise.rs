@@ -4,8 +4,8 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Device, Io, Nanos};
 use uflip_sim::SimDevice;
 
-use crate::driver::Driver;
-use crate::live::spent;
+use super::driver::Driver;
+use super::live::spent;
 
 /// How a host asks for that.
 #[derive(Clone, Copy, Debug)]

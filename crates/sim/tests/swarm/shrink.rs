@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::case::Case;
-use crate::live::{Outcome, live};
-use crate::watch::Watch;
+use super::case::Case;
+use super::live::{Outcome, live};
+use super::watch::Watch;
 
 /// The shortest case found that breaks as `case` does, and how it breaks.
 pub fn shrink(case: Case, why: String, watch: &Watch) -> (Case, String) {

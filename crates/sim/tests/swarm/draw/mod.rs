@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
-use crate::case::{Case, Host};
+use crate::swarm::case::{Case, Host};
 use merging::{
     linear, log, streams, stripes, without_table, without_what_page_maps_have, worn_blocks,
 };
