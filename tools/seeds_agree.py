@@ -2,6 +2,8 @@
 
 python tools/seeds_agree.py [DEVICE] [SEEDS] [REPETITIONS]    prints how many, and who does not
 
+SEEDS are as many, from 1 on, or FIRST-LAST: 4-4 is the fourth alone.
+
 Every benchmark has a folder of its own and the repetitions of its plan; with three seeds of the
 demo it takes some eight minutes. I/Os are those that were measured, and those that wrote over what
 runs had left; resets of the state are counted apart. An experiment counts where its mean has
@@ -24,7 +26,7 @@ from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT
 from uflip.results.summarise import experiments_of
 
-DEVICE, SEEDS, REPETITIONS = "sim:demo", 3, 3
+DEVICE, SEEDS, REPETITIONS = "sim:demo", "3", 3
 
 Name = tuple[str, str, int | float | None]
 
@@ -50,12 +52,12 @@ def effort(folder: Path) -> str:
 
 
 def benchmarks(
-    device: str, seeds: int, repetitions: int
+    device: str, seeds: range, repetitions: int
 ) -> tuple[list[dict[Name, Together]], list[str]]:
     """Make a whole benchmark for each seed; return what each says, and what it took."""
     every, efforts = [], []
     with tempfile.TemporaryDirectory(prefix="uflip-seeds-") as folder:
-        for seed in range(1, seeds + 1):
+        for seed in seeds:
             out = Path(folder) / str(seed)
             options = ["--repetitions", repetitions, "--seed", seed, "--out", out, "--quiet"]
             command = [sys.executable, "-m", "uflip", "run", device, *map(str, options)]
@@ -72,17 +74,24 @@ def apart(name: Name, every: list[dict[Name, Together]]) -> float:
     return max(means) / min(means) - 1
 
 
+def seeds_of(text: str) -> range:
+    """Read "3" as seeds 1 to 3, and "4-6" as these."""
+    first, _, last = text.rpartition("-")
+    return range(int(first or 1), int(last) + 1)
+
+
 def main() -> int:
     """Run the benchmarks and compare them."""
     given = [*sys.argv[1:], *("",) * 3]
     device = given[0] or DEVICE
-    seeds, repetitions = int(given[1] or SEEDS), int(given[2] or REPETITIONS)
+    seeds, repetitions = seeds_of(given[1] or SEEDS), int(given[2] or REPETITIONS)
     every, efforts = benchmarks(device, seeds, repetitions)
     names = list(every[0])
     in_each = [sum(one[name]["converged"] is True for name in names) for one in every]
     known = [name for name in names if all(one[name]["converged"] for one in every)]
     wrong = [name for name in known if apart(name, every) > AGREEMENT]
-    print(f"{device}, {seeds} seeds, {repetitions} repetitions: {len(names)} experiments")
+    of_seeds = f"{len(seeds)} seeds" if seeds[0] == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    print(f"{device}, {of_seeds}, {repetitions} repetitions: {len(names)} experiments")
     for effort_of_one in efforts:
         print(f"  {effort_of_one}")
     print(f"converged: {', '.join(map(str, in_each))}; with every seed {len(known)}")
