@@ -3,6 +3,7 @@
 
 import type { Picture, Plain } from "./api";
 import { color } from "./dom";
+import { CAUSES } from "./palette";
 import type { Pen } from "./pen";
 import type { Plane } from "./plot";
 import { modeName } from "./words";
@@ -13,11 +14,9 @@ export type Colour = (typeof COLOURS)[number];
 
 export interface Key { words: string; color: string }
 
-// No two of them look alike: those of `python/uflip/report/figures/palette.py`.
-const MANY = ["#3b7fb8", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#7fc4ee", "#b8a800", "#7a5ea8", "#8a8d93", "#9c6b4e", "#1f3552", "#d8b98a", "#7d1f3c", "#4f7942", "#ff4fa0", "#3a3f00", "#00d0c8", "#6b00b3"];
-
+/** The colour of what has no meaning but that it differs from others: one of those that no two of which look alike. */
 export function many(code: number): string {
-  const hue = MANY[code % MANY.length]!;
+  const hue = CAUSES[code % CAUSES.length]!;
   const [red, green, blue] = channels(hue);
   const dim = 0.3 * red + 0.59 * green + 0.11 * blue < 110;
   return dim && matchMedia("(prefers-color-scheme: dark)").matches ? `#${[red, green, blue].map((each) => Math.round(each + (255 - each) * 0.55).toString(16).padStart(2, "0")).join("")}` : hue;
