@@ -25,14 +25,13 @@ impl Watchable for OpenChannelDevice {
 #[pyclass(frozen)]
 pub struct FlashDevice {
     slot: Slot<OpenChannelDevice>,
-    info: uflip_core::DeviceInfo,
     geometry: uflip_core::FlashGeometry,
 }
 
 impl FlashDevice {
     fn new(device: OpenChannelDevice) -> FlashDevice {
-        let (info, geometry) = (device.info().clone(), *device.geometry());
-        FlashDevice { slot: Slot::new(device, &info.url), info, geometry }
+        let (url, geometry) = (device.info().url.clone(), *device.geometry());
+        FlashDevice { slot: Slot::new(device, &url), geometry }
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut OpenChannelDevice) -> Result<T>) -> PyResult<T> {
@@ -98,10 +97,6 @@ impl FlashDevice {
         };
         let job = Job::start(device, self.slot.clone(), Control::new(1), 1, saved);
         Ok(job.handle(|py, ()| Ok(py.None())))
-    }
-
-    fn info_json(&self) -> String {
-        serde_json::to_string(&self.info).expect("plain data")
     }
 
     fn counters_json(&self) -> PyResult<String> {

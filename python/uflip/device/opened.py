@@ -17,14 +17,14 @@ from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
 from uflip.device.managing import Managed
 from uflip.device.resolving import resolve_state
-from uflip.device.url import check_snapshot_name
+from uflip.device.saved import Saved
 from uflip.errors import InterruptedRun, UsageError, native_errors
 from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 
 T = TypeVar("T")
 
 
-class Device(Managed):
+class Device(Managed, Saved):
     """An open device. Runs follow each other on it, and its state stays between them.
 
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
@@ -246,28 +246,6 @@ class Device(Managed):
     ) -> None:
         text = json.dumps(state)
         self._finished(lambda: self._opened().enforce(text, skip_ios), on_progress)
-
-    def save(self, path: str | Path) -> None:
-        """Write a simulated device with its whole state to a new file.
-
-        `open_device("sim:" + path)` opens it again; it then goes on as this one would.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in ".snapshot"; nothing of that name may exist.
-
-        Raises
-        ------
-        UsageError
-            If the device is not simulated, or the name ends otherwise.
-        ResultsError
-            If the file exists.
-        DeviceError
-            If it cannot be written.
-        """
-        check_snapshot_name(path)
-        finished(lambda: self._opened().save(str(path)), patience_s=COMPUTING_PATIENCE_S)
 
     def clone(self) -> "Device":
         """Return a simulated device of its own in the same state.

@@ -1,18 +1,18 @@
 """An open-channel device: jobs over physical addresses go down, their logs come up."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from uflip import _native
-from uflip.data.device import Geometry, read_info
+from uflip.data.device import DeviceInfo, Geometry
 from uflip.data.spec import Job, JobTotals, Spec, text_of
+from uflip.device.saved import Saved
 from uflip.device.simulated import inspect_sim, open_flash
-from uflip.device.url import check_snapshot_name, parse_url
+from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
+from uflip.waiting import OnProgress, finished
 
 Address = tuple[int, int, int, int, int, int]
 """Channel, LUN, block, plane, page, sector."""
@@ -25,17 +25,20 @@ class ResolvedJob(NamedTuple):
     totals: JobTotals
 
 
-class FlashDevice:
+class FlashDevice(Saved):
     """An open open-channel device. Jobs follow each other on it, and its state stays between them.
 
     Made by `open_flash_device`.
     """
 
-    def __init__(self, native: _native.FlashDevice, url: str) -> None:
+    def __init__(self, native: _native.FlashDevice, info: DeviceInfo) -> None:
         self._native = native
-        self.url = url
-        self.info = read_info(native.info_json(), url=url)
+        self.url = info.url
+        self.info = info
         """What is known about the device."""
+
+    def _opened(self) -> _native.FlashDevice:
+        return self._native
 
     @property
     def geometry(self) -> Geometry:
@@ -138,28 +141,6 @@ class FlashDevice:
         with native_errors():
             return self._native.block_state(channel, lun, block)
 
-    def save(self, path: str | Path) -> None:
-        """Write the device with its whole state to a new file.
-
-        `open_flash_device("sim:" + path)` opens it again; it then goes on as this one would.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in ".snapshot"; nothing of that name may exist.
-
-        Raises
-        ------
-        UsageError
-            If the name ends otherwise.
-        ResultsError
-            If the file exists.
-        DeviceError
-            If it cannot be written.
-        """
-        check_snapshot_name(path)
-        finished(lambda: self._native.save(str(path)), patience_s=COMPUTING_PATIENCE_S)
-
 
 def open_flash_device(url: str) -> FlashDevice:
     """Open an open-channel device.
@@ -189,6 +170,4 @@ def open_flash_device(url: str) -> FlashDevice:
             allowed="sim:dfc, or a profile of your own",
             action="LightNVM is gone from Linux; zoned devices are not there yet",
         )
-    device = FlashDevice(open_flash(target), url)
-    device.info = inspect_sim(target, any_interface=True)  # of a snapshot, which state it is
-    return device
+    return FlashDevice(open_flash(target), inspect_sim(target, any_interface=True))

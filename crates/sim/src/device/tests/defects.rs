@@ -1,43 +1,24 @@
 //! What is not to be used, as it is found after power was lost; times are worked out by hand.
 
-use uflip_core::{Bytes, Device, Io, Mode, Nanos};
+use serde_json::json;
+use uflip_core::{Device, Nanos};
 
 use super::audit;
+use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
 use crate::flash::geometry::BlockIdx;
-use crate::{Profile, SimDevice};
+use crate::SimDevice;
 
-const READ: u64 = 25_000;
-const PROGRAM: u64 = 300_000;
-const ERASE: u64 = 1_500_000;
-/// 16 bytes at 40 MB/s, and a page of 4096 bytes in steps of that.
-const SPARE: u64 = 400;
-const PAGE: u64 = 4096 / 16 * SPARE;
-const BLOCKS: u64 = 16;
-const PAGES: u64 = 8;
-
-/// One die with plain times, of which erases and programs fail so often, whatever the wear.
+/// One die of which erases and programs fail so often, whatever the wear.
 fn device(erase_failures: f64, program_failures: f64) -> SimDevice {
-    let overrides = format!(
-        r#"{{"channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_die": {BLOCKS},
-        "pages_per_block": {PAGES}, "metadata_pages": 0, "page_bytes": 4096, "spare_bytes": 0,
-        "spare_factor": 0.6, "read_ns": {READ}, "program_ns": {PROGRAM}, "program_high_ns": {PROGRAM},
-        "erase_ns": {ERASE}, "channel_bytes_per_s": 40000000, "buses": 0, "idle_free_blocks": 0,
-        "state": "empty", "write_cache_bytes": 0, "copy_back": false, "power_loss_protection": false,
-        "spare_read_bytes": 16, "wear_law": "exponential", "rated_cycles": 1000, "rber_fresh": 1e-9,
-        "rber_rated": 1e-9, "wear_exponent": 1.0, "page_spread": 0.0, "high_page_factor": 1.0,
-        "retention_doubling_s": 0.0, "retention_exponent": 1.0, "ecc_codeword_bytes": 512,
-        "ecc_correctable_bits": 8, "erase_step_cycles": 0, "erase_step_ns": 0, "erase_steps_max": 0,
-        "cycles_before": 1000, "data_age_s": 0.0, "read_retries": 0, "retry_gain": 1.0,
-        "fail_uncorrectable": false, "factory_bad_share": 0.0, "program_failures": {program_failures},
-        "erase_failures": {erase_failures}, "retire": "nothing", "retire_rber": 0.4,
-        "partial_blocks_max": 0, "usable_pages_min": 1, "seed": 7}}"#
-    );
-    let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
-    SimDevice::new("test", Profile::parse(demo, "demo.toml", &overrides).unwrap()).unwrap()
-}
-
-fn write(page: u64) -> Io {
-    Io { offset: Bytes(page * 4096), size: Bytes(4096), mode: Mode::Write, stream: 0 }
+    plain::device(json!({
+        "spare_factor": 0.6, "wear_law": "exponential", "rated_cycles": 1000, "rber_fresh": 1e-9, "rber_rated": 1e-9,
+        "wear_exponent": 1.0, "page_spread": 0.0, "high_page_factor": 1.0, "retention_doubling_s": 0.0,
+        "retention_exponent": 1.0, "ecc_codeword_bytes": 512, "ecc_correctable_bits": 8, "erase_step_cycles": 0,
+        "erase_step_ns": 0, "erase_steps_max": 0, "cycles_before": 1000, "data_age_s": 0.0, "read_retries": 0,
+        "retry_gain": 1.0, "fail_uncorrectable": false, "factory_bad_share": 0.0,
+        "program_failures": program_failures, "erase_failures": erase_failures, "retire": "nothing",
+        "retire_rber": 0.4, "partial_blocks_max": 0, "usable_pages_min": 1, "seed": 7,
+    }))
 }
 
 /// Overwrite a few pages until `found` has what it looks for in a copy of the device that loses power.

@@ -4,6 +4,7 @@ mod defects;
 mod draw;
 mod draw_merging;
 mod host;
+mod plain;
 mod times;
 
 use std::sync::atomic::{AtomicU64, Ordering};

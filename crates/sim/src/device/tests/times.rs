@@ -1,30 +1,16 @@
 //! How long recovery takes, against sums worked out by hand.
 
-use uflip_core::{Bytes, Device, Io, Mode, Nanos};
+use serde_json::json;
+use uflip_core::{Device, Nanos};
 
+use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
 use crate::{Profile, Recovery, SimDevice};
-
-const READ: u64 = 25_000;
-const ERASE: u64 = 1_500_000;
-const PROGRAM: u64 = 300_000;
-/// 16 bytes at 40 MB/s, and a page of 4096 bytes in steps of that.
-const SPARE: u64 = 400;
-const PAGE: u64 = 4096 / 16 * SPARE;
-const BLOCKS: u64 = 16;
-const PAGES: u64 = 8;
 
 /// The demo with plain times.
 fn device(channels: u64, dies: u64, metadata: u64, state: &str) -> SimDevice {
-    let overrides = format!(
-        r#"{{"channels": {channels}, "dies_per_channel": {dies}, "planes_per_die": 1,
-        "blocks_per_die": {BLOCKS}, "pages_per_block": {PAGES}, "metadata_pages": {metadata}, "page_bytes": 4096,
-        "spare_bytes": 0, "spare_factor": 0.5, "read_ns": {READ}, "program_ns": {PROGRAM},
-        "program_high_ns": {PROGRAM}, "erase_ns": {ERASE}, "channel_bytes_per_s": 40000000, "buses": 0,
-        "idle_free_blocks": 0, "state": "{state}", "write_cache_bytes": 0, "copy_back": false,
-        "power_loss_protection": false, "spare_read_bytes": 16}}"#
-    );
-    let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
-    SimDevice::new("test", Profile::parse(demo, "demo.toml", &overrides).unwrap()).unwrap()
+    plain::device(json!({
+        "channels": channels, "dies_per_channel": dies, "metadata_pages": metadata, "state": state,
+    }))
 }
 
 fn cut_now(device: &mut SimDevice) -> Recovery {
@@ -46,7 +32,7 @@ fn an_empty_device_reads_the_first_page_of_every_block() {
 fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_page() {
     let mut device = device(1, 1, 0, "empty");
     // A block and a half.
-    device.apply((0..12).map(|page| write(page * 4096))).unwrap();
+    device.apply((0..12).map(|page| write(page))).unwrap();
     let recovery = cut_now(&mut device);
     let read = PAGES + (PAGES / 2 + 1) + (BLOCKS - 2);
     assert_eq!(recovery.spare_areas_read, read);
@@ -54,15 +40,11 @@ fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_
     assert_eq!(recovery.pages_found, 12);
 }
 
-fn write(offset: u64) -> Io {
-    Io { offset: Bytes(offset), size: Bytes(4096), mode: Mode::Write, stream: 0 }
-}
-
 #[test]
 fn a_metadata_page_stands_for_its_block() {
     let mut device = device(1, 1, 1, "empty");
     // A block of seven pages and its metadata, and three pages of the next.
-    device.apply((0..10).map(|page| write(page * 4096))).unwrap();
+    device.apply((0..10).map(|page| write(page))).unwrap();
     let recovery = cut_now(&mut device);
     // Where there is none, that is known when its place has been read.
     let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
@@ -89,7 +71,7 @@ fn what_was_half_erased_is_erased_again_once_all_is_read() {
     let (mut page, mut cut) = (0, None);
     // Overwrite until some block is being erased.
     while cut.is_none() {
-        device.submit(&write(page % 60 * 4096)).unwrap();
+        device.submit(&write(page % 60)).unwrap();
         device.complete().unwrap();
         page += 7;
         let mut copy = device.clone();
@@ -120,7 +102,7 @@ fn where_pages_come_in_any_order_all_of_them_are_read() {
     for (order, read) in [("any", BLOCKS * PAGES), ("ascending", PAGES + 5 + (BLOCKS - 2))] {
         let mut device = merging("bast", order, "empty");
         // A block and a half.
-        device.apply((0..12).map(|page| write(page * 4096))).unwrap();
+        device.apply((0..12).map(|page| write(page))).unwrap();
         let recovery = cut_now(&mut device);
         assert_eq!(recovery.spare_areas_read, read, "{order}");
         assert_eq!(recovery.reading, Nanos(read * (READ + SPARE)));

@@ -1,0 +1,37 @@
+"""A simulated device as a file: a block device or an open-channel device, whichever it is."""
+
+from pathlib import Path
+
+from uflip import _native
+from uflip.device.url import check_snapshot_name
+from uflip.waiting import COMPUTING_PATIENCE_S, finished
+
+
+class Saved:
+    """The part of a `Device` and of a `FlashDevice` that puts it into a file."""
+
+    def _opened(self) -> _native.Device | _native.FlashDevice:
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Write a simulated device with its whole state to a new file.
+
+        `open_device("sim:" + path)`, or `open_flash_device` of an open-channel device, opens it
+        again; it then goes on as this one would.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ".snapshot"; nothing of that name may exist.
+
+        Raises
+        ------
+        UsageError
+            If the device is not simulated, or the name ends otherwise.
+        ResultsError
+            If the file exists.
+        DeviceError
+            If it cannot be written.
+        """
+        check_snapshot_name(path)
+        finished(lambda: self._opened().save(str(path)), patience_s=COMPUTING_PATIENCE_S)
