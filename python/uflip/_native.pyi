@@ -26,6 +26,7 @@ __all__ = [
     "check_block",
     "check_durability",
     "check_file",
+    "check_polled",
     "check_traces",
     "clock_ns",
     "digest",
@@ -338,6 +339,10 @@ def check_block(path: str, destroy: str | None) -> None:
 def check_file(path: str, destroy: str | None) -> None:
     """Raise what `Device.file` would, opened for writing; opens nothing for writing."""
 
+def check_polled(path: str, buffered: bool) -> None:
+    """Raise, kind "usage", where the disk below a file, or below the folder of one that is not
+    there yet, cannot be polled, or the file is to be `buffered`."""
+
 def wear(path: str) -> str:
     """What the device at `path`, or below a file or folder, says about its wear (JSON):
     percentage_used of its rated endurance, bytes_written by the host; or "unknown": why."""
@@ -419,8 +424,6 @@ class FlashDevice:
         """As `Device.restore`."""
     def save(self, path: str) -> Handle[None]:
         """As `Device.save`."""
-    def info_json(self) -> str:
-        """As `Device.info_json`; details hold interface and geometry."""
     def counters_json(self) -> str: ...
     def clone(self) -> Handle[FlashDevice]:
         """A device of its own in the same state."""
@@ -470,7 +473,7 @@ def read_flash_trace(path: str, expected: tuple[int, str] | None = None) -> Flas
     these, or nothing of it is interpreted."""
 
 def inspect_flash(name: str, profile_toml: str, source: str, overrides_json: str) -> str:
-    """`FlashDevice.info_json` without making the device."""
+    """What is known of a `FlashDevice`, without making it; details hold interface and geometry."""
 
 def profile_sources(profile_toml: str, source: str) -> str:
     """Where each constant of a profile comes from, as JSON; errors for one without a source."""

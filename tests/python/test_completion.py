@@ -4,6 +4,7 @@ What can be polled is not here: an NVMe drive that QEMU emulates is (`tests/gues
 `make soak`), with the kernel's own count of interrupts.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,25 @@ def test_what_makes_no_sense_is_refused(
     assert done.code == code
     assert said in done.err
     assert "Traceback" not in done.err
+    assert not (here / "target").exists()
+
+
+def test_a_file_that_cannot_be_polled_is_neither_made_nor_grown(here: Path) -> None:
+    disk = here.stat().st_dev
+    node = Path(f"/sys/dev/block/{os.major(disk)}:{os.minor(disk)}")
+    polls = [place / "queue" / "io_poll" for place in (node, node.resolve().parent)]
+    if any(place.is_file() and place.read_text().strip() == "1" for place in polls):
+        pytest.skip("the disk here can be polled")
+    for grown in (False, True):
+        if grown:
+            with open_device("file:target", size="1MiB"):
+                pass
+        with pytest.raises(UsageError) as caught:
+            open_device("file:target", size="2MiB", completion="polled")
+        assert caught.value.what == "The device cannot be polled"
+        assert caught.value.where == "file:target"
+        assert (here / "target").exists() == grown
+    assert (here / "target").stat().st_size == 1 << 20
 
 
 RUNS = (

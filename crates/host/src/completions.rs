@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 use io_uring::{IoUring, opcode, types};
 use uflip_core::{Error, Result};
@@ -45,6 +46,9 @@ impl Completions {
     }
 }
 
+/// Why what is buffered cannot be polled.
+pub(crate) const BUFFERED: &str = "its I/Os go through the page cache";
+
 /// A queue whose completions are looked for.
 pub(crate) fn polled_ring(depth: u32) -> io::Result<IoUring> {
     IoUring::builder().setup_iopoll().build(depth)
@@ -55,15 +59,37 @@ pub(crate) fn why_not_polled(file: &File, sink: *mut u8, sector: u32) -> Option<
     let metadata = file.metadata().ok()?;
     let number =
         if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+    let of_disk = why_no_disk_polls(number);
+    of_disk.or_else(|| read_polled(file, sink, sector).err().map(|error| error.to_string()))
+}
+
+/// Why the disk below the device of this number cannot be polled; `None` where it can.
+fn why_no_disk_polls(number: libc::dev_t) -> Option<String> {
     let Ok((_, disk)) = disk_of(number) else {
         return Some("no disk of its own lies below it".into());
     };
     let polls = std::fs::read_to_string(disk.join("queue/io_poll")).unwrap_or_default();
-    if polls.trim() != "1" {
-        let name = disk.file_name().unwrap_or_default().to_string_lossy();
-        return Some(format!("{name} has no queue that interrupts nobody (queue/io_poll is 0)"));
-    }
-    read_polled(file, sink, sector).err().map(|error| error.to_string())
+    let name = disk.file_name().unwrap_or_default().to_string_lossy();
+    let why = || format!("{name} has no queue that interrupts nobody (queue/io_poll is 0)");
+    (polls.trim() != "1").then(why)
+}
+
+/// Whether the file at `path`, which may not be there yet, can be polled, as far as the disk below it says.
+///
+/// # Errors
+/// It cannot.
+pub fn check_polled(path: &str, buffered: bool) -> Result<()> {
+    let path = Path::new(path);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let there = path.metadata().or_else(|_| folder.unwrap_or(Path::new(".")).metadata());
+    let why = match there {
+        _ if buffered => Some(BUFFERED.into()),
+        Ok(metadata) => why_no_disk_polls(metadata.dev()),
+        // Who opens it says what is wrong.
+        Err(_) => None,
+    };
+    let url = format!("file:{}", path.display());
+    why.map_or(Ok(()), |why| Err(not_polled(&url, &why)))
 }
 
 fn read_polled(file: &File, sink: *mut u8, sector: u32) -> io::Result<()> {

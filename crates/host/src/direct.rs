@@ -17,7 +17,7 @@ use uflip_core::{
 
 use crate::buffer::{Data, Pool};
 use crate::clock;
-use crate::completions::{Completions, not_polled, why_not_polled};
+use crate::completions::{BUFFERED, Completions, not_polled, why_not_polled};
 use crate::guard::mark::Kept;
 use crate::standing::{Others, Standing, standing};
 use crate::watch::{Watch, Watched};
@@ -96,7 +96,7 @@ impl DirectDevice {
         }
         let sector = self.info.sector_bytes.0;
         let why = if self.info.io.contains("buffered") {
-            Some("its I/Os go through the page cache".into())
+            Some(BUFFERED.into())
         } else {
             let mut pool = self.pool(sector as usize, 1);
             why_not_polled(&self.file, pool.sink(), sector as u32)

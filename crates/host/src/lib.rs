@@ -25,7 +25,7 @@ pub use block::{BlockOptions, check_block, inspect_block, open_block, report_blo
 pub use brand::Brand;
 pub use buffer::Data;
 pub use clock::{clock_cost_ns, now, wait_until};
-pub use completions::Completions;
+pub use completions::{Completions, check_polled};
 pub use direct::DirectDevice;
 pub use file::{FileOptions, check_file, inspect_file, open_file};
 pub use growth::Growth;

@@ -379,6 +379,11 @@ pub fn check_file(py: Python<'_>, path: &str, destroy: Option<&str>) -> PyResult
 }
 
 #[pyfunction]
+pub fn check_polled(py: Python<'_>, path: &str, buffered: bool) -> PyResult<()> {
+    py.detach(|| uflip_host::check_polled(path, buffered)).map_err(|error| raise(&error))
+}
+
+#[pyfunction]
 pub fn report_block(py: Python<'_>, path: &str) -> PyResult<String> {
     let report = py.detach(|| uflip_host::report_block(path)).map_err(|error| raise(&error))?;
     let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();

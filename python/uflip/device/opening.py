@@ -116,6 +116,9 @@ def open_device(
                 brand=brand,
             )
         return _real(block, url, durability, completion, io_timeout_ns)
+    if completion == COMPLETIONS[-1]:
+        with native_errors():  # before a file is made
+            _native.check_polled(target.name, buffered)
     present = Path(target.name).exists()
 
     def make() -> _native.Handle[_native.Device]:
