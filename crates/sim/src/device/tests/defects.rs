@@ -5,8 +5,8 @@ use uflip_core::{Device, Nanos};
 
 use super::audit;
 use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
-use crate::flash::geometry::BlockIdx;
 use crate::SimDevice;
+use crate::flash::geometry::BlockIdx;
 
 /// One die of which erases and programs fail so often, whatever the wear.
 fn device(erase_failures: f64, program_failures: f64) -> SimDevice {

@@ -32,7 +32,7 @@ fn an_empty_device_reads_the_first_page_of_every_block() {
 fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_page() {
     let mut device = device(1, 1, 0, "empty");
     // A block and a half.
-    device.apply((0..12).map(|page| write(page))).unwrap();
+    device.apply((0..12).map(write)).unwrap();
     let recovery = cut_now(&mut device);
     let read = PAGES + (PAGES / 2 + 1) + (BLOCKS - 2);
     assert_eq!(recovery.spare_areas_read, read);
@@ -44,7 +44,7 @@ fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_
 fn a_metadata_page_stands_for_its_block() {
     let mut device = device(1, 1, 1, "empty");
     // A block of seven pages and its metadata, and three pages of the next.
-    device.apply((0..10).map(|page| write(page))).unwrap();
+    device.apply((0..10).map(write)).unwrap();
     let recovery = cut_now(&mut device);
     // Where there is none, that is known when its place has been read.
     let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
@@ -102,7 +102,7 @@ fn where_pages_come_in_any_order_all_of_them_are_read() {
     for (order, read) in [("any", BLOCKS * PAGES), ("ascending", PAGES + 5 + (BLOCKS - 2))] {
         let mut device = merging("bast", order, "empty");
         // A block and a half.
-        device.apply((0..12).map(|page| write(page))).unwrap();
+        device.apply((0..12).map(write)).unwrap();
         let recovery = cut_now(&mut device);
         assert_eq!(recovery.spare_areas_read, read, "{order}");
         assert_eq!(recovery.reading, Nanos(read * (READ + SPARE)));
