@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "uflip-bench"
 PAGES = 200_000
 LOADS = ("alone", "copied-back", "32-at-once", "32-KiB")
+OTHERS = ("untimed", "fast", "full-cache", "today", "worn")
 
 # The first pattern that a source file matches says whose the instruction is.
 STAGES = (
@@ -66,14 +68,14 @@ def lines_of(profile: str) -> tuple[Counter[str], int]:
     return counts, library
 
 
-def stages(load: str) -> tuple[dict[str, float], float]:
-    """Instructions a page that the host writes, by stage."""
+def stages(load: str) -> tuple[dict[str, float], float, float]:
+    """Instructions a page that the host writes: by stage, of the library; pages programmed."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "profile"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
-        timed = "--toggle-collect=uflip_bench::sim::timed"
-        command = [*valgrind, timed, str(PROGRAM), load, str(PAGES)]
-        subprocess.run(command, check=True, capture_output=True)
+        counted = [f"--toggle-collect=uflip_bench::loads::{name}" for name in ("timed", "untimed")]
+        command = [*valgrind, *counted, str(PROGRAM), load, str(PAGES)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
         profile = out.read_text()
         counts, library = lines_of(profile)
     (total,) = re.findall(r"^totals: (\d+)$", profile, re.MULTILINE)
@@ -82,20 +84,31 @@ def stages(load: str) -> tuple[dict[str, float], float]:
     found = dict.fromkeys((name for name, _ in STAGES), 0.0)
     for file, count in counts.items():
         found[next(name for name, pattern in STAGES if re.search(pattern, file))] += count / PAGES
-    return found, library / PAGES
+    return found, library / PAGES, float(done.stdout)
 
 
 def main() -> None:
-    """Print a table of all loads, or of those that are named."""
-    loads = sys.argv[1:] or LOADS
-    tables = [stages(load) for load in loads]
+    """Print tables of all loads, or one of those that are named."""
+    for loads in [sys.argv[1:]] if sys.argv[1:] else (LOADS, OTHERS):
+        table_of(loads)
+        print()
+
+
+def table_of(loads: Sequence[str]) -> None:
+    """Print a table, a load a column."""
+    counted = [stages(load) for load in loads]
     print(f"| instructions a page | {' | '.join(loads)} |")
     print("|---" * (len(loads) + 1) + "|")
     for name, _ in STAGES:
-        if any(table[name] >= 1 for table, _ in tables):
-            row(name, [table[name] for table, _ in tables])
-    row("**together**", [sum(table.values()) for table, _ in tables])
-    row("of these, of arrays, options and comparisons that are inlined", [of for _, of in tables])
+        if any(table[name] >= 1 for table, *_ in counted):
+            row(name, [table[name] for table, *_ in counted])
+    row("**together**", [sum(table.values()) for table, *_ in counted])
+    row(
+        "of these, of arrays, options and comparisons that are inlined",
+        [of for _, of, _ in counted],
+    )
+    programmed = [pages for *_, pages in counted]
+    print(f"| pages programmed | {' | '.join(f'{pages:.2f}' for pages in programmed)} |")
 
 
 def row(name: str, values: list[float]) -> None:

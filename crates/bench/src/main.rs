@@ -6,6 +6,7 @@ mod bare;
 mod bare_ftl;
 mod flash;
 mod harness;
+mod loads;
 mod method;
 mod sim;
 
@@ -13,7 +14,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [load, count] = &arguments[..] {
         let count = count.parse().expect("a number of pages");
-        assert!(sim::one(load, count) || flash::one(load, count), "no load is called {load}");
+        assert!(loads::one(load, count) || flash::one(load, count), "no load is called {load}");
         return;
     }
     let only = arguments.first();

@@ -131,6 +131,12 @@ impl Collector {
         self.under_way > 0
     }
 
+    /// Whether every die collects.
+    #[inline]
+    pub(crate) fn collects_all(&self) -> bool {
+        self.under_way as usize == self.jobs.len()
+    }
+
     /// The host leaves the device alone from `at` on: dies collect ahead towards their goal.
     pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut Parts<'_>) {
         self.idle = true;

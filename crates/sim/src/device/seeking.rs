@@ -63,6 +63,18 @@ impl Paged {
         sought
     }
 
+    /// Whether it is certain that whoever looks for room would wait, wherever: mostly, while thousands do.
+    #[inline]
+    fn all_wait(&mut self) -> bool {
+        let all_wait = self.collector.collects_all() && self.ftl.has_room_nowhere();
+        debug_assert!(
+            !all_wait
+                || self.ftl.dies_from(DieIdx(0)).all(|die| !self.ftl.has_room::<Equipped>(die)),
+            "a die has room, and none was to have any"
+        );
+        all_wait
+    }
+
     /// Something was collected: see who of those that wait has room now.
     #[cold]
     pub(super) fn try_again(&mut self, at: u64, hardware: &mut Hardware<'_>) {
@@ -79,8 +91,11 @@ impl Paged {
             }
         }
         let mut others_wait = false;
-        self.waiting.begin_pass();
+        if !self.all_wait() {
+            self.waiting.begin_pass();
+        }
         while !self.ftl.is_read_only()
+            && !self.all_wait()
             && let Some(turn) = self.waiting.next()
         {
             self.serve(self.waiting.stream());
@@ -93,7 +108,7 @@ impl Paged {
                     let Waiter { write, since, .. } = self.waiting.take();
                     self.in_vain = 0;
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
-                    self.write_to::<Equipped>(die, &write, at, hardware);
+                    self.write_to::<Equipped>(die, write, at, hardware);
                     self.gathered_late(write.through, at, hardware);
                 }
             }

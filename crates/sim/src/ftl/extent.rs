@@ -24,18 +24,22 @@ pub(crate) struct Extent {
 pub(crate) const NO_PAGES: Extent = Extent { begin: 0, first: 0, end: 0, until: 0, stream: 0 };
 
 impl Extent {
-    /// The extent of `io` on pages of so many bytes.
+    /// The extent of `io` on pages of so many bytes. A shift where it will do: a division takes as
+    /// long as everything else about a small I/O.
     #[inline]
     pub(crate) fn of(io: &Io, page_bytes: u64) -> Extent {
         let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
-        let (begin, end) = (page_number(from, page_bytes), page_number(to, page_bytes));
-        Extent {
-            begin: begin as u32,
-            first: (begin + u64::from(from > begin * page_bytes)) as u32,
-            end: end as u32,
-            until: (end + u64::from(to > end * page_bytes)) as u32,
-            stream: io.stream,
-        }
+        let shift = page_bytes.trailing_zeros();
+        let (begin, end, is_before, is_behind) = if page_bytes >> shift == 1 {
+            let rest = page_bytes - 1;
+            (from >> shift, to >> shift, from & rest != 0, to & rest != 0)
+        } else {
+            let (begin, end) = (from / page_bytes, to / page_bytes);
+            (begin, end, from != begin * page_bytes, to != end * page_bytes)
+        };
+        let (begin, end) = (begin as u32, end as u32);
+        let (first, until) = (begin + u32::from(is_before), end + u32::from(is_behind));
+        Extent { begin, first, end, until, stream: io.stream }
     }
 
     /// The pages that are touched.
@@ -131,12 +135,4 @@ impl Extent {
     pub(crate) fn brings_after(&self, page: Lpn, other: Lpn) -> bool {
         other > page && self.covers(other)
     }
-}
-
-/// The number of the page that holds `byte`. A shift where it will do: a division takes as long as
-/// everything else about a small I/O.
-#[inline]
-pub(crate) fn page_number(byte: u64, page_bytes: u64) -> u64 {
-    let shift = page_bytes.trailing_zeros();
-    if page_bytes == 1 << shift { byte >> shift } else { byte / page_bytes }
 }

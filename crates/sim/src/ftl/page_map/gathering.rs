@@ -91,6 +91,29 @@ impl PageMap {
         self.options.geometry.units()
     }
 
+    /// Whether it is certain that [`PageMap::has_room`] says no of every die, without asking for each: collections
+    /// under way need all pages that are left.
+    #[inline]
+    pub(crate) fn has_room_nowhere(&self) -> bool {
+        let one_count = self.on_flash.is_none() && self.apart.is_none() && self.slc.is_none();
+        one_count
+            && self.blocks.pages_for_relocation()
+                < self.promised + self.kept_for_next + self.least_taken()
+    }
+
+    /// The fewest pages that a page of the host may take, on whichever die: see [`PageMap::cost_on`]. Only where a
+    /// flash page has begun are these fewer than all of one, and where relocated pages stay on their die, one may
+    /// have begun on each.
+    fn least_taken(&self) -> u32 {
+        let cost = self.blocks.cost_of_host_page(false);
+        if cost == 0 || !self.gathers() || self.options.same_die {
+            return cost;
+        }
+        let begun = |die: &DieIdx| self.blocks.is_gathering(*die, Stream::Host);
+        let dies = self.gathers.iter().copied().filter(begun);
+        dies.map(|die| self.pages_taken(die)).min().unwrap_or(self.options.geometry.units())
+    }
+
     /// Pages that may have to be left empty behind what the host has begun.
     pub(super) fn owed(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);

@@ -7,7 +7,7 @@
 use super::{Collection, NOWHERE, PageMap};
 use crate::collections::huge;
 use crate::flash::geometry::{Lpn, Place, Ppn};
-use crate::flash::make::Equipped;
+use crate::flash::make::{Equipped, Make, Plain};
 use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::Stream;
 
@@ -35,17 +35,30 @@ impl PageMap {
                 self.write(page, whole, stream, flash);
             });
         }
+        if self.gathers() {
+            self.write_straight::<Equipped>(pages, flash);
+        } else {
+            self.write_straight::<Plain>(pages, flash);
+        }
+    }
+
+    #[inline(always)]
+    fn write_straight<M: Make>(
+        &mut self,
+        pages: impl Iterator<Item = (Lpn, bool, u8)>,
+        flash: &mut Flash,
+    ) {
         let mut written = 0;
         for (page, whole, _) in pages {
-            let die = self.turn::<Equipped>(page);
+            let die = self.turn::<M>(page);
             let ordinary = self.blocks.has_open_page(die, Stream::Host)
-                && !self.wants_collection::<Equipped>(die)
+                && !self.wants_collection::<M>(die)
                 && self.promised == 0;
             if !ordinary {
                 self.write_in_turn(die, page, whole, flash);
                 continue;
             }
-            self.goes_to::<Equipped>(die, Stream::Host);
+            self.goes_to::<M>(die, Stream::Host);
             let taken = self.blocks.take_open_page(die, Stream::Host);
             let to = taken.place;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
@@ -67,6 +80,15 @@ impl PageMap {
 
     /// Move all that is valid of a victim; returns how much that was.
     pub(super) fn move_straight(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
+        if self.gathers() {
+            self.move_straight_of::<Equipped>(collection, flash)
+        } else {
+            self.move_straight_of::<Plain>(collection, flash)
+        }
+    }
+
+    #[inline(always)]
+    fn move_straight_of<M: Make>(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         let Collection { die: home, victim, stream, .. } = *collection;
         let mut pages = std::mem::take(&mut self.moving);
         let valid = usize::from(self.blocks.valid_count(victim));
@@ -85,7 +107,7 @@ impl PageMap {
             flash.nand.read(Place { page, block: victim, die: home });
         }
         for page in &pages {
-            let Some(die) = self.die_with_page::<Equipped>(Some(home), stream) else {
+            let Some(die) = self.die_with_page::<M>(Some(home), stream) else {
                 // It stays where it is, and its block with it.
                 let from = self.options.geometry.place_of(Ppn(self.map[page.0 as usize]));
                 self.blocks.mark_valid(from);

@@ -1,0 +1,217 @@
+//! Simulated devices, and loads under which they are timed and their instructions counted.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode};
+use uflip_engine::AHEAD;
+use uflip_sim::{Profile, SimDevice};
+
+use crate::bare_ftl::DIES;
+
+/// The text and the name of a profile.
+macro_rules! profile {
+    ($name:literal) => {
+        (include_str!(concat!("../../../python/uflip/profiles/", $name)), $name)
+    };
+}
+pub(crate) use profile;
+
+/// One row of the table in which peers were measured.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) blocks: u32,
+    pub(crate) pages_per_block: u32,
+    pub(crate) spare_factor: f64,
+    pub(crate) warm_up: u64,
+    pub(crate) measured: u64,
+    /// Peers and targets, timed and untimed [M host writes/s].
+    pub(crate) timed: &'static str,
+    pub(crate) untimed: &'static str,
+}
+
+pub(crate) const CASES: [Case; 3] = [
+    Case {
+        name: "1 GiB, 64 pages per block, spare 0.219",
+        blocks: 4096,
+        pages_per_block: 64,
+        spare_factor: 0.218_75,
+        warm_up: 4_000_000,
+        measured: 4_000_000,
+        timed: ">= 10 (MQSim 0.20)",
+        untimed: ">= 50 (ftlsim 14.5)",
+    },
+    Case {
+        name: "64 GiB, 256 pages per block, spare 0.125",
+        blocks: 65_536,
+        pages_per_block: 256,
+        spare_factor: 0.125,
+        warm_up: 40_000_000,
+        measured: 4_000_000,
+        timed: ">= 5",
+        untimed: ">= 10 (ftlsim 1.7)",
+    },
+    Case {
+        name: "1 TiB, 256 pages per block, spare 0.125",
+        blocks: 1 << 20,
+        pages_per_block: 256,
+        spare_factor: 0.125,
+        // Twice the spare capacity, so that every write makes room; ten times as much would be steady.
+        warm_up: 67_000_000,
+        measured: 4_000_000,
+        timed: ">= 4 (no peer)",
+        untimed: ">= 7 (no peer)",
+    },
+];
+
+/// What a device has beside dies, channels and a page map with pages of 4 KiB, whose collected pages take turns
+/// over all dies.
+pub(crate) const PLAIN: &str = "{}";
+pub(crate) const SAME_DIE: &str = r#"{"relocation": "same_die"}"#;
+pub(crate) const COPY_BACK: &str = r#"{"relocation": "same_die", "copy_back": true}"#;
+/// The same capacity and blocks of the same size, of pages of 16 KiB.
+pub(crate) const TODAY: &str = r#"{"page_bytes": 16384, "pages_per_block": 16, "mapping_unit_bytes": 4096,
+    "partial_transfer": true, "die_queue": "reads_first", "program_suspend_ns": 20000, "erase_suspend_ns": 50000,
+    "suspensions_max": 8, "slc_blocks": 4, "slc_blocks_max": 16, "slc_read_ns": 30000,
+    "slc_program_ns": 100000}"#;
+
+/// Loads whose instructions are counted, by name; those of the device of the first case, and then of others.
+const LOADS: [(&str, &str, Load); 6] = [
+    ("alone", PLAIN, ALONE),
+    ("same-die", SAME_DIE, ALONE),
+    ("copied-back", COPY_BACK, ALONE),
+    ("32-at-once", PLAIN, AT_ONCE),
+    ("32-KiB", PLAIN, Load { io_pages: 8, ..ALONE }),
+    ("today", TODAY, AT_ONCE),
+];
+
+/// So many pages under the load of this name and nothing else, for whoever counts instructions; prints how many pages
+/// were programmed for each. False where there is none of this name.
+pub(crate) fn one(name: &str, count: u64) -> bool {
+    let of_first = LOADS.iter().find(|(other, ..)| *other == name);
+    let (mut device, load) = match (of_first, name) {
+        (Some((_, more, load)), _) => (steady(&CASES[0], more), *load),
+        (None, "untimed") => (steady(&CASES[0], PLAIN), ALONE),
+        (None, "fast") => (made(profile!("fast-1gb.toml"), &json!({})), ALONE),
+        (None, "full-cache") => (full_cache_of(&json!({})), AT_ONCE),
+        (None, "worn") => (made(profile!("worn-mlc.toml"), &json!({})), ALONE),
+        (None, _) => return false,
+    };
+    let programmed = |device: &SimDevice| device.counters().map_or(0, |all| all.pages_programmed);
+    let before = programmed(&device);
+    if name == "untimed" {
+        let pages = device.info().capacity_bytes.0 / 4096;
+        untimed(&mut device, pages, count, 2);
+    } else {
+        timed(&mut device, load, count, 2);
+    }
+    println!("{}", (programmed(&device) - before) as f64 / count as f64);
+    true
+}
+
+/// A `tlc-nvme` that has used up what it begins with: free blocks, and places in the cache.
+pub(crate) fn full_cache_of(overrides: &Value) -> SimDevice {
+    let mut device = made(profile!("tlc-nvme.toml"), overrides);
+    timed_of(&mut device, AT_ONCE, 40_000, 1, |_| Mode::Write);
+    device
+}
+
+/// The device of a profile.
+pub(crate) fn made((text, name): (&str, &str), overrides: &Value) -> SimDevice {
+    let profile = Profile::parse(text, name, &overrides.to_string()).expect("a profile");
+    SimDevice::new("bench", profile).expect("a device")
+}
+
+/// The device of a case in its steady state, with what it has beside.
+pub(crate) fn steady(case: &Case, more: &str) -> SimDevice {
+    let mut overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
+        "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
+        "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": "allocator",
+        "copy_back": false});
+    let more: serde_json::Map<String, Value> = serde_json::from_str(more).expect("an object");
+    overrides.as_object_mut().expect("an object").extend(more);
+    let mut device = made(profile!("demo.toml"), &overrides);
+    let pages = device.info().capacity_bytes.0 / 4096;
+    device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
+    device
+}
+
+pub(crate) fn random_writes(pages: u64, count: u64, seed: u64) -> impl Iterator<Item = Io> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    (0..count).map(move |_| Io {
+        offset: Bytes(uniform(&mut rng, pages) * 4096),
+        size: Bytes(4096),
+        mode: Mode::Write,
+        stream: 0,
+    })
+}
+
+#[inline(never)]
+pub(crate) fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64) -> f64 {
+    let begin = Instant::now();
+    device.apply(random_writes(pages, count, seed)).expect("it does not wear out");
+    count as f64 / begin.elapsed().as_secs_f64() / 1e6
+}
+
+/// What a host keeps under way.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) at_once: usize,
+    /// Pages of 4 KiB in an I/O.
+    pub(crate) io_pages: u64,
+}
+
+pub(crate) const ALONE: Load = Load { at_once: 1, io_pages: 1 };
+pub(crate) const AT_ONCE: Load = Load { at_once: 32, ..ALONE };
+
+/// So many pages written at random [M pages/s].
+#[inline(never)]
+pub(crate) fn timed(device: &mut SimDevice, load: Load, count: u64, seed: u64) -> f64 {
+    timed_of(device, load, count, seed, |_| Mode::Write)
+}
+
+/// So many pages at random [M pages/s]; the sum of all response times kept so that nothing is optimised away. The
+/// device hears of I/Os ahead, as from the engine.
+#[inline(always)]
+pub(crate) fn timed_of(
+    device: &mut SimDevice,
+    load: Load,
+    count: u64,
+    seed: u64,
+    mode: impl Fn(usize) -> Mode,
+) -> f64 {
+    let begin = Instant::now();
+    let size = 4096 * load.io_pages;
+    let places = device.info().capacity_bytes.0 / size;
+    let writes = || {
+        random_writes(places, count / load.io_pages, seed).enumerate().map(|(number, io)| Io {
+            offset: Bytes(io.offset.0 * load.io_pages),
+            size: Bytes(size),
+            mode: mode(number),
+            ..io
+        })
+    };
+    let mut coming = writes().skip(AHEAD);
+    let mut sum = 0;
+    let mut ended = |device: &mut SimDevice| {
+        let completion = device.complete().expect("one is outstanding");
+        sum += (completion.completed - completion.submitted).0;
+    };
+    for (number, io) in writes().enumerate() {
+        if number >= load.at_once {
+            ended(device);
+        }
+        device.submit(&io).expect("a simulated device accepts every I/O");
+        if let Some(coming) = coming.next() {
+            device.prefetch(&coming);
+        }
+    }
+    (0..load.at_once).for_each(|_| ended(device));
+    std::hint::black_box(sum);
+    count as f64 / begin.elapsed().as_secs_f64() / 1e6
+}
+
+pub(crate) fn best(rates: impl Iterator<Item = f64>) -> f64 {
+    rates.fold(0.0, f64::max)
+}
