@@ -110,7 +110,7 @@ impl Paged {
             let target = Target { token, report: Report::AtEnd, ..target };
             return Issued::new(hardware.flash, hardware.events, at, target).modify(from);
         }
-        self.seek_and_write::<Equipped>(*write, at, hardware);
+        self.seek_and_write::<Equipped>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.fill_up_pages(false, at, hardware);
         }
@@ -186,7 +186,7 @@ impl Paged {
         match told {
             Told::Modified(index) => {
                 let write = gather.modified(index);
-                self.seek_and_write::<Equipped>(write, at, hardware);
+                self.seek_and_write::<Equipped>(&write, at, hardware);
                 self.gathered_late(write.through, at, hardware);
             }
             Told::Programmed(number) => {

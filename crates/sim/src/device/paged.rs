@@ -61,7 +61,7 @@ impl Paged {
     pub(super) fn write_to<M: Make>(
         &mut self,
         die: DieIdx,
-        write: Write,
+        write: &Write,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
@@ -72,13 +72,13 @@ impl Paged {
             gather.serve(self.ftl.served());
         }
         // Of a unit that is gathered the rest is there already.
-        let whole = !M::PLAIN && self.gather.is_some() || extent.covers(page);
-        let mut media = Issued::<M>::made(hardware.flash, hardware.events, at, target);
+        let whole = !M::PLAIN && self.gather.is_some() || extent.covers(*page);
+        let mut media = Issued::<M>::made(hardware.flash, hardware.events, at, *target);
         if !M::PLAIN {
             media = media.gathering(self.gather.as_deref_mut());
-            media.through = through;
+            media.through = *through;
         }
-        if !self.ftl.write_to(die, page, whole, &mut media) {
+        if !self.ftl.write_to(die, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
         }
         if self.ftl.wants_collection::<M>(die) {
@@ -91,7 +91,7 @@ impl Paged {
     #[inline(always)]
     pub(super) fn seek_and_write<M: Make>(
         &mut self,
-        write: Write,
+        write: &Write,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
@@ -100,7 +100,7 @@ impl Paged {
             // Who waits is not overtaken by what the host wrote to the same page afterwards.
             let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
             if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
-                return self.waiting.add(die, write, at);
+                return self.waiting.add(die, *write, at);
             }
         }
         let turn = self.ftl.turn::<M>(write.page);
@@ -111,7 +111,7 @@ impl Paged {
         match sought {
             Sought::Room(die) => self.write_to::<M>(die, write, at, hardware),
             Sought::Begun | Sought::Waits => {
-                self.waiting.add(turn, write, at);
+                self.waiting.add(turn, *write, at);
                 if self.ftl.is_read_only() {
                     self.refuse_waiting(at, hardware);
                 }
@@ -159,7 +159,7 @@ impl Backend for Paged {
         if self.gather.is_some() {
             return self.gather(write, at, hardware);
         }
-        self.seek_and_write::<Equipped>(*write, at, hardware);
+        self.seek_and_write::<Equipped>(write, at, hardware);
     }
 
     fn fill_up(&mut self, at: u64, hardware: &mut Hardware<'_>) {

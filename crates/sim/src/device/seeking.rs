@@ -105,10 +105,14 @@ impl Paged {
                 Sought::Waits => self.waiting.waits(),
                 Sought::Begun => self.waiting.waits_changed(),
                 Sought::Room(die) => {
-                    let Waiter { write, since, .. } = self.waiting.take();
+                    let ftl = &self.ftl;
+                    let Waiter { write, since, .. } = self.waiting.take(|next, one_more| {
+                        next.iter().for_each(|page| ftl.prefetch_old(*page));
+                        one_more.iter().for_each(|page| ftl.prefetch(*page));
+                    });
                     self.in_vain = 0;
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
-                    self.write_to::<Equipped>(die, write, at, hardware);
+                    self.write_to::<Equipped>(die, &write, at, hardware);
                     self.gathered_late(write.through, at, hardware);
                 }
             }

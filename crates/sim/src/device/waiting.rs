@@ -119,19 +119,21 @@ impl Waiting {
         let (number, _) = self.pass.tried;
         while let Some(die) = self.pass.in_vain.pop() {
             let queue = &self.queues[die as usize];
-            let behind = queue.partition_point(|waiter| waiter.number <= number);
-            if let Some(waiter) = queue.get(behind) {
+            if let Some(waiter) = queue.get(place_of(queue, number + 1)) {
                 self.pass.next.push(Reverse((waiter.number, die)));
             }
         }
     }
 
-    /// The page that was tried has found a place, which changes something.
-    pub(crate) fn take(&mut self) -> Waiter {
+    /// The page that was tried has found a place, which changes something; `coming` is told which two of the same
+    /// queue are next.
+    pub(crate) fn take(&mut self, coming: impl FnOnce(Option<Lpn>, Option<Lpn>)) -> Waiter {
         let (number, die) = self.pass.tried;
         let queue = &mut self.queues[die as usize];
-        let at = queue.partition_point(|waiter| waiter.number < number);
+        let at = place_of(queue, number);
         let taken = queue.remove(at).expect("who is tried waits");
+        let page = |at| queue.get(at).map(|waiter: &Waiter| waiter.write.page);
+        coming(page(at), page(at + 1));
         self.length -= 1;
         self.waits_changed();
         taken
@@ -144,6 +146,21 @@ impl Waiting {
         self.length = 0;
         all
     }
+}
+
+/// Where in `queue` who came as `number` is, or the first that came later. Near the beginning, mostly.
+fn place_of(queue: &VecDeque<Waiter>, number: u64) -> usize {
+    let came_before = |at: usize| queue.get(at).is_some_and(|waiter| waiter.number < number);
+    let mut step = 1;
+    while came_before(step - 1) {
+        step *= 2;
+    }
+    let (mut begin, mut end) = (step / 2, queue.len().min(step - 1));
+    while begin < end {
+        let middle = begin.midpoint(end);
+        (begin, end) = if came_before(middle) { (middle + 1, end) } else { (begin, middle) };
+    }
+    begin
 }
 
 #[cfg(test)]
@@ -213,7 +230,7 @@ mod tests {
                     match world.try_for(die.0) {
                         Try::Waits => waiting.waits(),
                         Try::Changes => waiting.waits_changed(),
-                        Try::Found => found.push(waiting.take().write.page.0),
+                        Try::Found => found.push(waiting.take(|_, _| ()).write.page.0),
                     }
                 }
                 prop_assert_eq!(found, expected);

@@ -305,15 +305,14 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    pub(super) fn write<M: Make>(&mut self, write: Write, at: u64) {
+    pub(super) fn write<M: Make>(&mut self, mut write: Write, at: u64) {
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
         if M::PLAIN
             && let AnyBackend::Paged(paged) = backend
         {
-            return paged.seek_and_write::<M>(write, at, hardware);
+            return paged.seek_and_write::<M>(&write, at, hardware);
         }
-        let mut write = write;
         either!(backend, backend => backend.write(&mut write, at, hardware));
     }
 

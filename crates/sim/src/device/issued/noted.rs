@@ -2,7 +2,7 @@
 
 use super::Issued;
 use crate::flash::contents::{Defect, Origin};
-use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
 use crate::flash::make::Make;
 use crate::timeline::{Op, Purpose, Report};
 
@@ -14,19 +14,29 @@ impl<M: Make> Issued<'_, M> {
         if M::PLAIN || self.events.contents.is_none() {
             0
         } else {
-            self.note_down(to, origin, programmed)
+            self.note_down(to.page, to.block, to.die, origin, programmed)
         }
     }
 
+    /// The place is given in parts: what has just been written in parts is slow to read as a whole, and more so
+    /// behind a write to memory that is not at hand.
     #[inline(never)]
-    fn note_down(&mut self, to: Place, origin: Option<Origin>, programmed: bool) -> u32 {
+    fn note_down(
+        &mut self,
+        page: Ppn,
+        block: BlockIdx,
+        die: DieIdx,
+        origin: Option<Origin>,
+        programmed: bool,
+    ) -> u32 {
+        let to = Place { page, block, die };
         let Some(contents) = &mut self.events.contents else { return 0 };
         let origin = origin.or(match self.target.account {
             Some(account) => Some(Origin::Account(account.number())),
             None => Some(Origin::Cache),
         });
-        let page = self.page.map(|page| page.0).zip(origin);
-        contents.decide(to, page, self.role, programmed);
+        let holds = self.page.map(|page| page.0).zip(origin);
+        contents.decide(to, holds, self.role, programmed);
         if self.gather.is_some() { 0 } else { contents.program(to) }
     }
 

@@ -18,7 +18,7 @@
 //! `separate_streams` keeps their blocks apart.
 
 use super::{Collection, Item, PageMap};
-use crate::flash::geometry::{DieIdx, Place, Ppn};
+use crate::flash::geometry::{DieIdx, Lpn, Place, Ppn};
 use crate::flash::make::Make;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::Stream;
@@ -151,11 +151,13 @@ impl PageMap {
         self.next_item(collection)
     }
 
-    /// How many units are valid from the first that is, `from`, to the end of its flash page.
+    /// How many units are valid from the first that is, `from`, to the end of its flash page. They are read now, and
+    /// moved when that has ended: by then their entries of the map are at hand.
     #[inline]
     pub(crate) fn valid_beside(&self, from: Ppn) -> u32 {
         let geometry = &self.options.geometry;
         let units = geometry.units() - geometry.begun_in_flash_page(from);
-        (from.0..from.0 + units).map(|unit| u32::from(self.blocks.is_valid(Ppn(unit)))).sum()
+        let valid = (from.0..from.0 + units).filter(|unit| self.blocks.is_valid(Ppn(*unit)));
+        valid.map(|unit| self.prefetch(Lpn(self.reverse[unit as usize]))).count() as u32
     }
 }
