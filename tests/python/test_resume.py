@@ -113,8 +113,8 @@ def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Pat
 def test_a_file_that_is_not_the_same_is_refused(scratch: Path) -> None:
     out = scratch.parent / "out"
     killed(out, 1, "file:scratch.bin", "--scale", "quick", "--only", "baseline", "--pause", "1ms")
-    scratch.unlink()
-    (scratch.parent / "other.bin").write_bytes(b"another file, which takes its number")
+    # It keeps its number, which the other one could get otherwise.
+    scratch.rename(scratch.parent / "kept.bin")
     scratch.write_bytes(bytes(256 * MIB))
     with unchanged(out):
         done = uflip("run", "--resume", out)

@@ -93,6 +93,8 @@ pub(crate) fn one(name: &str, count: u64) -> bool {
     let (mut device, load) = match (of_first, name) {
         (Some((_, more, load)), _) => (steady(&CASES[0], more), *load),
         (None, "untimed") => (steady(&CASES[0], PLAIN), ALONE),
+        (None, "64-GiB") => (steady(&CASES[1], PLAIN), ALONE),
+        (None, "1-TiB") => (steady(&CASES[2], PLAIN), ALONE),
         (None, "fast") => (made(profile!("fast-1gb.toml"), &json!({})), ALONE),
         (None, "full-cache") => (full_cache_of(&json!({})), AT_ONCE),
         (None, "worn") => (made(profile!("worn-mlc.toml"), &json!({})), ALONE),

@@ -132,7 +132,6 @@ impl Collector {
     }
 
     /// Whether every die collects.
-    #[inline]
     pub(crate) fn collects_all(&self) -> bool {
         self.under_way as usize == self.jobs.len()
     }

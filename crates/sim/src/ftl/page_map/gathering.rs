@@ -95,10 +95,14 @@ impl PageMap {
     /// under way need all pages that are left.
     #[inline]
     pub(crate) fn has_room_nowhere(&self) -> bool {
-        let one_count = self.on_flash.is_none() && self.apart.is_none() && self.slc.is_none();
-        one_count
-            && self.blocks.pages_for_relocation()
-                < self.promised + self.kept_for_next + self.least_taken()
+        if self.on_flash.is_some() || self.apart.is_some() {
+            return false;
+        }
+        let (left, needed) =
+            (self.blocks.pages_for_relocation(), self.promised + self.kept_for_next);
+        let cost = self.blocks.cost_of_host_page(false);
+        let most = cost * self.options.geometry.units();
+        left < needed + cost || left < needed + most && left < needed + self.least_taken()
     }
 
     /// The fewest pages that a page of the host may take, on whichever die: see [`PageMap::cost_on`]. Only where a
