@@ -371,7 +371,7 @@ def test_resets_and_reads_grow_with_the_resets_of_their_zone(wearing: str, tmp_p
 def test_a_zone_whose_flash_is_not_erased_any_more_is_offline(wearing: str) -> None:
     with open_device(wearing.replace("?", "?cycles_before=1295&")) as device:
         assert device.append(0, 4096)[1] == TRANSFER + PROGRAM
-        # It endures 1,300 erases, 50 without a step and 50 at each of 25; the one after these fails.
+        # It endures 1,300 erases, 50 without a step and 50 at each of 25; the next one fails.
         for erases in range(6):
             device.append(0, 4096)
             assert device.zone(0).state == "implicitly_open"
