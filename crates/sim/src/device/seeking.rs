@@ -90,18 +90,19 @@ impl Paged {
                 self.ftl.end_of_life();
             }
         }
-        let mut others_wait = false;
-        if !self.all_wait() {
+        let (mut others_wait, mut all_wait) = (false, self.all_wait());
+        if !all_wait {
             self.waiting.begin_pass();
         }
         while !self.ftl.is_read_only()
-            && !self.all_wait()
+            && !all_wait
             && let Some(turn) = self.waiting.next()
         {
             self.serve(self.waiting.stream());
             // A flash page that has begun is gone on with.
             let turn = self.ftl.host_goes_on().unwrap_or(turn);
-            match self.seek(turn, &mut others_wait, at, hardware) {
+            let sought = self.seek(turn, &mut others_wait, at, hardware);
+            match sought {
                 Sought::Waits => self.waiting.waits(),
                 Sought::Begun => self.waiting.waits_changed(),
                 Sought::Room(die) => {
@@ -116,6 +117,8 @@ impl Paged {
                     self.gathered_late(write.through, at, hardware);
                 }
             }
+            // Who waits changes nothing.
+            all_wait = !matches!(sought, Sought::Waits) && self.all_wait();
         }
         if self.ftl.is_read_only() {
             self.refuse_waiting(at, hardware);
