@@ -5,6 +5,7 @@ use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 use super::keys::Misfit;
 use super::{GcPart, Profile, Relocation, keys};
 use crate::flash::nand::PageOrder;
+use crate::ftl::Merging;
 
 /// The cache keeps one bit a sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
@@ -125,10 +126,6 @@ impl Profile {
         let unused = [
             ("[gc]", self.gc.is_some() && !of_page_maps),
             ("allocator", self.ftl.allocator.is_some() && !of_page_maps),
-            ("[log]", self.log.is_some() && !["bast", "fast", "superblock"].contains(&name)),
-            ("[streams]", self.streams.is_some() && name != "stream_hybrid"),
-            ("[linear]", self.linear.is_some() && name != "linear"),
-            ("[stripes]", self.stripes.is_some() && name != "stripe_map"),
             ("[mapping]", self.mapping.is_some() && name != "dftl"),
             ("[slc_cache]", self.slc_cache.is_some() && name != "page_map"),
             ("[hot_cold]", self.hot_cold.is_some() && name != "page_map"),
@@ -142,9 +139,15 @@ impl Profile {
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
             ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
         ];
-        match unused.into_iter().find(|(_, unused)| *unused) {
+        let unused = unused.into_iter().filter(|(_, unused)| *unused);
+        let own = Merging::table(name);
+        let tables = self.tables();
+        let others = tables.given().filter(|table| Some(*table) != own);
+        let mut unused =
+            unused.map(|(what, _)| what.to_owned()).chain(others.map(|table| format!("[{table}]")));
+        match unused.next() {
             None => Ok(()),
-            Some((what, _)) => Err(Error::usage(format!("{what} means nothing to this FTL"))
+            Some(what) => Err(Error::usage(format!("{what} means nothing to this FTL"))
                 .at(source)
                 .got(format!("{what} with ftl = \"{name}\""))
                 .action(format!("take {what} out, or choose another FTL"))),

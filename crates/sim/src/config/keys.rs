@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uflip_core::Error;
 
 macro_rules! keys {
@@ -27,7 +27,14 @@ macro_rules! keys {
 }
 
 /// The keys of block devices.
+#[cfg(not(test))]
 pub(crate) static BLOCK: LazyLock<Keys> = keys!("block.toml");
+/// The same with the table of the FTL that is in the list while tests run.
+#[cfg(test)]
+pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
+    let shipped = include_str!("../../../../python/uflip/profiles/keys/block.toml");
+    Keys::of(&format!("{shipped}\n{}", include_str!("../ftl/how_to/keys.toml")))
+});
 /// The keys of open-channel devices.
 pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");
 
@@ -48,6 +55,9 @@ impl Misfit {
     }
 }
 
+/// How far from the least one a number is drawn at most.
+const FEW: f64 = 6.0;
+
 /// All keys of the profiles of one interface, by table.
 pub(crate) struct Keys(BTreeMap<String, BTreeMap<String, Key>>);
 
@@ -67,6 +77,16 @@ impl Keys {
     pub(crate) fn by_table(&self) -> BTreeMap<&str, Vec<&str>> {
         let tables = self.0.iter();
         tables.map(|(table, keys)| (&**table, keys.keys().map(String::as_str).collect())).collect()
+    }
+
+    /// Values for all keys of a table, as nobody may mean them but each in its range: `below` draws a number.
+    pub(crate) fn drawn(
+        &self,
+        table: &str,
+        mut below: impl FnMut(u64) -> u64,
+    ) -> Map<String, Value> {
+        let keys = self.0[table].iter();
+        keys.map(|(name, key)| (name.clone(), key.drawn(&mut below))).collect()
     }
 
     /// The table of a key; the first, where several have one of this name.
@@ -99,6 +119,25 @@ impl Key {
         match Range::of(&self.allowed) {
             Some(range) => number.is_some_and(|number| range.holds(number)),
             None => !value.is_null(),
+        }
+    }
+}
+
+impl Key {
+    /// A value in its range: one of the first few, or one of those that are named.
+    fn drawn(&self, below: &mut impl FnMut(u64) -> u64) -> Value {
+        let named: Vec<&str> = self.allowed.split('`').skip(1).step_by(2).collect();
+        match Range::of(&self.allowed) {
+            None => named.get(below(named.len().max(1) as u64) as usize).map_or(0.into(), |name| {
+                name.parse::<bool>().map_or_else(|_| Value::from(*name), Value::from)
+            }),
+            Some(Range { least, from: false, most, .. }) => {
+                (least.midpoint(most.min(least + 2.0))).into()
+            }
+            Some(Range { least, most, to, .. }) => {
+                let many = (most - least).min(FEW) + f64::from(u8::from(to));
+                (least as u64 + below((many as u64).max(1))).into()
+            }
         }
     }
 }

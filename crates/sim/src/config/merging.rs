@@ -11,10 +11,7 @@ impl Profile {
         MergingOptions {
             name: &self.ftl.ftl,
             geometry: self.known_geometry(),
-            log: self.log.as_ref(),
-            streams: self.streams.as_ref(),
-            linear: self.linear.as_ref(),
-            stripes: self.stripes.as_ref(),
+            tables: self.tables(),
             durable: self.power_loss.is_some(),
         }
     }
@@ -39,34 +36,6 @@ impl Profile {
                 .allowed("0")
                 .action("set static_wear_gap = 0, or use ftl = \"page_map\""));
         }
-        self.check_map_pages(source)?;
         Merging::check(&self.merging_options()).map_err(|error| error.at(source))
-    }
-
-    /// What one write costs must end: no change of the map programs more pages than there are.
-    fn check_map_pages(&self, source: &str) -> Result<()> {
-        let of_streams = self.streams.iter().flat_map(|part| {
-            [
-                ("switch_map_pages", part.switch_map_pages),
-                ("merge_map_pages", part.merge_map_pages),
-                ("log_map_pages", part.log_map_pages),
-            ]
-        });
-        let of_linear = self.linear.iter().flat_map(|part| {
-            [
-                ("open_map_pages", part.open_map_pages),
-                ("switch_map_pages", part.switch_map_pages),
-                ("merge_map_pages", part.merge_map_pages),
-            ]
-        });
-        let pages = self.geometry().pages();
-        match of_streams.chain(of_linear).find(|(_, got)| *got > pages) {
-            None => Ok(()),
-            Some((key, got)) => Err(Error::usage(format!("Profile key '{key}' makes no device"))
-                .at(source)
-                .got(got.to_string())
-                .allowed(format!("0 to {pages}, which are the pages of all dies"))
-                .action("change it")),
-        }
     }
 }

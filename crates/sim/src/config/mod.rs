@@ -39,68 +39,78 @@ use uflip_core::Result;
 use crate::config::overrides::{check_interface, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
-use crate::ftl::{HotColdPart, LinearPart, LogPart, MappingPart, StreamsPart, StripesPart};
+use crate::ftl::{HotColdPart, MappingPart, Tables, with_tables};
 use crate::timeline::DieQueue;
 
-/// Everything that a simulated device is made of.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
-pub struct Profile {
-    pub description: String,
-    pub geometry: GeometryPart,
-    pub timing: TimingPart,
-    /// A controller whose firmware has rings of descriptors has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rings: Option<controller::RingsPart>,
-    /// Chips that stop programs or erases for reads have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub suspend: Option<suspend::SuspendPart>,
-    /// A host with several queues has it, and one that hears of ends later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_queues: Option<host::HostQueuesPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupts: Option<host::InterruptsPart>,
-    pub ftl: FtlPart,
-    /// Page-mapped FTLs have it, merging ones do not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gc: Option<GcPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log: Option<LogPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streams: Option<StreamsPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub linear: Option<LinearPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stripes: Option<StripesPart>,
-    /// A page map that is kept on flash has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapping: Option<MappingPart>,
-    /// A page map with two streams of writes that tells them apart itself has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hot_cold: Option<HotColdPart>,
-    /// A page map that programs one bit a cell first has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slc_cache: Option<slc::SlcPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zones: Option<crate::ftl::ZonesPart>,
-    /// Flash that wears out has both; other flash has neither.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<ReliabilityPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovery: Option<RecoveryPart>,
-    /// Flash that wears out may have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block_history: Option<history::BlockHistoryPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub power_loss: Option<PowerLossPart>,
-    pub wear: WearPart,
-    pub cache: CachePart,
-    pub state: StatePart,
-    /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
-    #[serde(default, skip_serializing)]
-    sources: IgnoredAny,
+macro_rules! profile {
+    ($($(#[$only:meta])? $table:ident: $part:ty),+ $(,)?) => {
+        /// Everything that a simulated device is made of.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+        pub struct Profile {
+            pub description: String,
+            pub geometry: GeometryPart,
+            pub timing: TimingPart,
+            /// A controller whose firmware has rings of descriptors has it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub rings: Option<controller::RingsPart>,
+            /// Chips that stop programs or erases for reads have it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub suspend: Option<suspend::SuspendPart>,
+            /// A host with several queues has it, and one that hears of ends later.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub host_queues: Option<host::HostQueuesPart>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub interrupts: Option<host::InterruptsPart>,
+            pub ftl: FtlPart,
+            /// Page-mapped FTLs have it, merging ones do not.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub gc: Option<GcPart>,
+            /// FTLs that merge have one of these, or none.
+            $(
+                $(#[$only])?
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $table: Option<$part>,
+            )+
+            /// A page map that is kept on flash has it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub mapping: Option<MappingPart>,
+            /// A page map with two streams of writes that tells them apart itself has it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub hot_cold: Option<HotColdPart>,
+            /// A page map that programs one bit a cell first has it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub slc_cache: Option<slc::SlcPart>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub zones: Option<crate::ftl::ZonesPart>,
+            /// Flash that wears out has both; other flash has neither.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub reliability: Option<ReliabilityPart>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub recovery: Option<RecoveryPart>,
+            /// Flash that wears out may have it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub block_history: Option<history::BlockHistoryPart>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub power_loss: Option<PowerLossPart>,
+            pub wear: WearPart,
+            pub cache: CachePart,
+            pub state: StatePart,
+            /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
+            #[serde(default, skip_serializing)]
+            sources: IgnoredAny,
+        }
+
+        impl Profile {
+            /// Its tables for FTLs that merge.
+            pub(crate) fn tables(&self) -> Tables {
+                Tables { $($(#[$only])? $table: self.$table.clone()),+ }
+            }
+        }
+    };
 }
+with_tables!(profile);
 
 /// How long things take.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

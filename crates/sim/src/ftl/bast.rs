@@ -19,8 +19,8 @@
 
 use uflip_core::Result;
 
-use super::log_part::{check_log, log_part};
-use super::{MergingFtl, MergingOptions};
+use super::log_part::{LogPart, check_log};
+use super::{FtlOptions, MergingFtl};
 use crate::collections::lru::Lru;
 use crate::flash::contents::survey::{Holding, Survey};
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
@@ -60,12 +60,14 @@ const NONE: u32 = u32::MAX;
 const NO_PAGE: u16 = u16::MAX;
 
 impl MergingFtl for Bast {
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
+    type Table = LogPart;
+
+    fn check(options: &FtlOptions<'_, LogPart>) -> Result<()> {
         check_log(options, 1)
     }
 
-    fn new(options: &MergingOptions<'_>) -> Bast {
-        let part = log_part(options).expect("checked");
+    fn new(options: &FtlOptions<'_, LogPart>) -> Bast {
+        let part = options.table;
         let shape = options.geometry.shape();
         let blocks = shape.logical_pages.div_ceil(shape.pages_per_block);
         Bast {

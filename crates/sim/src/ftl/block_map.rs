@@ -12,7 +12,7 @@
 
 use uflip_core::Result;
 
-use super::{MergingFtl, MergingOptions};
+use super::{FtlOptions, MergingFtl};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
@@ -29,11 +29,13 @@ pub(crate) struct BlockMap {
 }
 
 impl MergingFtl for BlockMap {
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
+    type Table = ();
+
+    fn check(options: &FtlOptions<'_, ()>) -> Result<()> {
         DataBlocks::check(options, 1, "1 for merges")
     }
 
-    fn new(options: &MergingOptions<'_>) -> BlockMap {
+    fn new(options: &FtlOptions<'_, ()>) -> BlockMap {
         BlockMap { data: DataBlocks::new(options.geometry), durable: options.durable, old: None }
     }
 

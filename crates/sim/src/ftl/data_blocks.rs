@@ -10,7 +10,7 @@ use uflip_core::{Error, Result};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::plan::Plan;
-use crate::ftl::MergingOptions;
+use crate::ftl::FtlOptions;
 use crate::pool::free::FreePool;
 
 /// The map of blocks, and the pages that were programmed in them.
@@ -34,7 +34,7 @@ impl DataBlocks {
     ///
     /// # Errors
     /// Where it has not, or where the host's data takes no whole number of blocks.
-    pub(crate) fn check(options: &MergingOptions<'_>, others: u64, what: &str) -> Result<()> {
+    pub(crate) fn check<T>(options: &FtlOptions<'_, T>, others: u64, what: &str) -> Result<()> {
         let geometry = &options.geometry;
         // Whoever may lose power finishes merges that were cut short.
         let (others, what) = match options.durable {

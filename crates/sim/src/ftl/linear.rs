@@ -19,7 +19,7 @@
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
-use super::{MergingFtl, MergingOptions};
+use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
@@ -103,25 +103,20 @@ impl OpenUnit {
     }
 }
 
-/// The table [linear] of the profile.
-///
-/// # Errors
-/// Where it has none.
-fn part<'a>(options: &MergingOptions<'a>) -> Result<&'a LinearPart> {
-    options.linear.ok_or_else(|| {
-        Error::usage("The linear FTL needs to know its units")
-            .got("ftl = \"linear\" without a table [linear]")
-            .action("add [linear]; docs/reference/profiles.md explains its keys")
-    })
-}
-
 fn layout(part: &LinearPart, geometry: Geometry) -> Result<Layout> {
     Layout::new(geometry, part.unit_bytes, part.cluster_bytes, part.banks, false)
 }
 
 impl MergingFtl for Linear {
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
-        let part = part(options)?;
+    type Table = LinearPart;
+
+    fn check(options: &FtlOptions<'_, LinearPart>) -> Result<()> {
+        let part = options.table;
+        options.check_map_pages(&[
+            ("open_map_pages", part.open_map_pages),
+            ("switch_map_pages", part.switch_map_pages),
+            ("merge_map_pages", part.merge_map_pages),
+        ])?;
         let layout = layout(part, options.geometry)?;
         if part.open_units > layout.logical_units() {
             return Err(Error::usage("The linear FTL must have units open")
@@ -136,8 +131,8 @@ impl MergingFtl for Linear {
         layout.check(in_bank + 1 + u64::from(options.durable), Journal::UNITS.into(), what)
     }
 
-    fn new(options: &MergingOptions<'_>) -> Linear {
-        let part = part(options).expect("checked").clone();
+    fn new(options: &FtlOptions<'_, LinearPart>) -> Linear {
+        let part = options.table.clone();
         let layout = layout(&part, options.geometry).expect("checked");
         let pages = options.geometry.shape().logical_pages as usize;
         Linear {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
-use super::MergingOptions;
+use super::FtlOptions;
 use super::data_blocks::DataBlocks;
 
 /// Block-mapped FTLs with log blocks: bast, fast, superblock.
@@ -32,24 +32,12 @@ pub enum Compat {
     Flashsim2010,
 }
 
-/// The table [log] of the profile.
-///
-/// # Errors
-/// Where it has none.
-pub(super) fn log_part<'a>(options: &MergingOptions<'a>) -> Result<&'a LogPart> {
-    options.log.ok_or_else(|| {
-        Error::usage("An FTL with log blocks needs to know how many")
-            .got(format!("ftl = \"{}\" without a table [log]", options.name))
-            .action("add [log]; docs/reference/profiles.md explains its keys")
-    })
-}
-
 /// Whether there are so many log blocks, at least `least`.
 ///
 /// # Errors
 /// Fewer, or more than the device has room for.
-pub(super) fn check_log(options: &MergingOptions<'_>, least: u32) -> Result<()> {
-    let part = log_part(options)?;
+pub(super) fn check_log(options: &FtlOptions<'_, LogPart>, least: u32) -> Result<()> {
+    let part = options.table;
     let blocks = options.geometry.blocks();
     if part.log_blocks < least || part.log_blocks >= blocks {
         return Err(Error::usage("The number of log blocks makes no device")

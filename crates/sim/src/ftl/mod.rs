@@ -7,8 +7,9 @@
 mod data_blocks;
 mod data_restore;
 pub(crate) mod extent;
-mod log_part;
+pub(crate) mod log_part;
 mod mapping_cache;
+mod options;
 mod page_map;
 mod run;
 #[cfg(test)]
@@ -18,70 +19,38 @@ pub(crate) mod zoned;
 use uflip_core::{Error, Result};
 
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 
 pub(crate) use crate::pool::blocks::Use;
-pub use linear::LinearPart;
-#[cfg(test)]
-pub(crate) use log_part::Compat;
-pub use log_part::LogPart;
 #[cfg(test)]
 pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::segment_bytes;
+pub(crate) use options::{FtlOptions, MergingOptions, Tables, with_tables};
 pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
 pub use page_map::{HotColdPart, MappingPart, Retire};
 pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};
 pub(crate) use page_map::{SlcOptions, mapping_pages, read_only};
-pub use stream_hybrid::StreamsPart;
-pub use stripe_map::StripesPart;
 pub(crate) use zoned::ZONED;
 pub use zoned::{ZoneDies, ZonesPart};
-
-/// What a merging FTL is made of: the device, and the tables of its profile.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MergingOptions<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) geometry: Geometry,
-    pub(crate) log: Option<&'a LogPart>,
-    pub(crate) streams: Option<&'a StreamsPart>,
-    pub(crate) linear: Option<&'a LinearPart>,
-    pub(crate) stripes: Option<&'a StripesPart>,
-    /// Power may be lost: no version of a page is given up before a newer one is on flash.
-    pub(crate) durable: bool,
-}
-
-#[cfg(test)]
-impl MergingOptions<'_> {
-    /// An FTL without any table.
-    pub(crate) fn bare(name: &str, geometry: Geometry) -> MergingOptions<'_> {
-        MergingOptions {
-            name,
-            geometry,
-            log: None,
-            streams: None,
-            linear: None,
-            stripes: None,
-            durable: false,
-        }
-    }
-}
 
 /// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
 /// cell: what is to be done it writes down in a [`Plan`].
 pub(crate) trait MergingFtl: Sized {
     /// Whether it programs the pages of a block one after the other: it has no places for them.
     const APPENDS: bool = false;
+    /// Its table in a profile; `()` where it has no numbers of its own.
+    type Table;
 
     /// Whether `options` make a device.
     ///
     /// # Errors
-    /// A table that is missing, or numbers that leave no room.
-    fn check(options: &MergingOptions<'_>) -> Result<()>;
+    /// Numbers that leave no room.
+    fn check(options: &FtlOptions<'_, Self::Table>) -> Result<()>;
 
     /// Make it for `options` that were checked.
-    fn new(options: &MergingOptions<'_>) -> Self;
+    fn new(options: &FtlOptions<'_, Self::Table>) -> Self;
 
     /// Where `page` is; `None` where it was never written.
     fn lookup(&self, page: Lpn) -> Option<Place>;
@@ -135,10 +104,26 @@ pub(crate) trait MergingFtl: Sized {
     fn audit(&self);
 }
 
+/// The table of an FTL, out of those of the profile; or its name, where it has one.
+macro_rules! table {
+    () => {
+        None
+    };
+    ($table:ident) => {
+        Some(stringify!($table))
+    };
+    (of $options:ident) => {
+        &()
+    };
+    (of $options:ident, $table:ident) => {
+        $options.tables.$table.as_ref().ok_or_else(|| $options.lacks(stringify!($table)))?
+    };
+}
+
 /// Makes one enum of all merging FTLs, so that a call costs a jump and no more.
 macro_rules! ftls {
-    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($(#[$only:meta])? $name:literal => $module:ident :: $ftl:ident),+ $(,)?) => {
-        $($(#[$only])? mod $module;)+
+    (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($(#[$only:meta])? $name:literal => $module:ident :: $ftl:ident $([$table:ident])?),+ $(,)?) => {
+        $($(#[$only])? pub(crate) mod $module;)+
 
         /// The names of all FTLs.
         pub const FTLS: &[&str] = &[$($paged,)+ $($(#[$only])? $name,)+ $hosted];
@@ -157,8 +142,16 @@ macro_rules! ftls {
             /// Whether the options make a device.
             pub(crate) fn check(options: &MergingOptions<'_>) -> Result<()> {
                 match options.name {
-                    $($(#[$only])? $name => $module::$ftl::check(options),)+
+                    $($(#[$only])? $name => $module::$ftl::check(&options.with(table!(of options $(, $table)?))),)+
                     name => Err(Error::unknown("FTL", name, FTLS)),
+                }
+            }
+
+            /// The table that belongs to the FTL that is named, where it has one.
+            pub(crate) fn table(name: &str) -> Option<&'static str> {
+                match name {
+                    $($(#[$only])? $name => table!($($table)?),)+
+                    _ => None,
                 }
             }
 
@@ -173,7 +166,9 @@ macro_rules! ftls {
             /// Make the FTL that is named.
             pub(crate) fn by_name(options: &MergingOptions<'_>) -> Result<Merging> {
                 match options.name {
-                    $($(#[$only])? $name => Ok(Merging::$ftl($module::$ftl::new(options))),)+
+                    $($(#[$only])? $name => {
+                        Ok(Merging::$ftl($module::$ftl::new(&options.with(table!(of options $(, $table)?)))))
+                    })+
                     name => Err(Error::unknown("FTL", name, FTLS)),
                 }
             }
@@ -232,13 +227,14 @@ macro_rules! ftls {
 ftls! {
     hosted: ZONED;
     paged: "page_map", "dftl";
+    // The name in profiles, the file, the type; and its table, where it has one.
     merging:
-    "bast" => bast::Bast,
+    "bast" => bast::Bast [log],
     "block_map" => block_map::BlockMap,
-    "fast" => fast::Fast,
-    "linear" => linear::Linear,
-    "stream_hybrid" => stream_hybrid::StreamHybrid,
-    "stripe_map" => stripe_map::StripeMap,
-    "superblock" => superblock::Superblock,
-    #[cfg(test)] "how_to" => how_to::HowTo,
+    "fast" => fast::Fast [log],
+    "linear" => linear::Linear [linear],
+    "stream_hybrid" => stream_hybrid::StreamHybrid [streams],
+    "stripe_map" => stripe_map::StripeMap [stripes],
+    "superblock" => superblock::Superblock [log],
+    #[cfg(test)] "how_to" => how_to::HowTo [replacement],
 }

@@ -19,8 +19,8 @@
 
 use uflip_core::Result;
 
-use super::log_part::{check_log, log_part};
-use super::{MergingFtl, MergingOptions};
+use super::log_part::{LogPart, check_log};
+use super::{FtlOptions, MergingFtl};
 use crate::collections::huge;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
@@ -61,13 +61,14 @@ const NOWHERE: u32 = u32::MAX;
 
 impl MergingFtl for Superblock {
     const APPENDS: bool = true;
+    type Table = LogPart;
 
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
+    fn check(options: &FtlOptions<'_, LogPart>) -> Result<()> {
         check_log(options, 1)
     }
 
-    fn new(options: &MergingOptions<'_>) -> Superblock {
-        let part = log_part(options).expect("checked");
+    fn new(options: &FtlOptions<'_, LogPart>) -> Superblock {
+        let part = options.table;
         let geometry = options.geometry;
         let shape = geometry.shape();
         let blocks = shape.logical_pages.div_ceil(shape.pages_per_block);
@@ -292,7 +293,8 @@ impl Superblock {
 mod tests {
     use super::*;
     use crate::flash::geometry::Shape;
-    use crate::ftl::{Compat, LogPart};
+    use crate::ftl::MergingOptions;
+    use crate::ftl::log_part::{Compat, LogPart};
 
     /// Superblocks of two blocks of a page each, of which a file says that one is an update block.
     #[test]
@@ -313,9 +315,8 @@ mod tests {
             compat: Compat::None,
             log_per_die: false,
         };
-        let bare = MergingOptions::bare("superblock", geometry);
-        let options = MergingOptions { log: Some(&part), ..bare };
-        let mut ftl = Superblock::new(&options);
+        let options = MergingOptions::bare("superblock", geometry);
+        let mut ftl = Superblock::new(&options.with(&part));
         let write = |ftl: &mut Superblock, page| {
             ftl.write(Lpn(page), &Extent::single(Lpn(page), true, 0), &mut Plan::default());
         };

@@ -5,6 +5,7 @@ use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
 use super::draw::{interrupts, suspend};
 use crate::Profile;
+use crate::examine::drawn_keys;
 use crate::ftl::MERGING_FTLS;
 
 macro_rules! shipped {
@@ -21,7 +22,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64) -> (Profile, Stri
         "linear" => shipped!("kingston-dti"),
         "stream_hybrid" => shipped!("mtron"),
         "stripe_map" => shipped!("intel-x25m"),
-        // Without a table of its own.
+        // Without a table, or with one that is drawn by its keys.
         _ => ("block-map", include_str!("../../../tests/swarm/block-map.toml")),
     };
     loop {
@@ -159,6 +160,6 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
             set("evict_single", json!(below(2) == 0));
             set("log_map_pages", json!(below(2)));
         }
-        _ => {}
+        _ => drawn_keys(ftl, &mut below).into_iter().for_each(|(key, value)| set(&key, value)),
     }
 }

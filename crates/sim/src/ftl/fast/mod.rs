@@ -38,8 +38,8 @@ use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
-use crate::ftl::log_part::{Compat, check_log, log_part};
-use crate::ftl::{MergingFtl, MergingOptions};
+use crate::ftl::log_part::{Compat, LogPart, check_log};
+use crate::ftl::{FtlOptions, MergingFtl};
 use random_log::{LogBlock, RandomLog};
 use sequential::Sequential;
 
@@ -62,16 +62,18 @@ pub(crate) struct Fast {
 }
 
 impl MergingFtl for Fast {
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
-        let per_die = options.log.is_some_and(|part| part.log_per_die);
+    type Table = LogPart;
+
+    fn check(options: &FtlOptions<'_, LogPart>) -> Result<()> {
+        let per_die = options.table.log_per_die;
         let rings = if per_die { options.geometry.shape().dies } else { 1 };
         check_log(options, 1 + rings)?;
-        let lossy = options.log.is_some_and(|part| part.compat == Compat::Flashsim2010);
+        let lossy = options.table.compat == Compat::Flashsim2010;
         refuse_lossy(options.durable && lossy)
     }
 
-    fn new(options: &MergingOptions<'_>) -> Fast {
-        let part = log_part(options).expect("checked");
+    fn new(options: &FtlOptions<'_, LogPart>) -> Fast {
+        let part = options.table;
         let geometry = options.geometry;
         Fast {
             geometry,

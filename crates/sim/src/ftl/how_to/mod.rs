@@ -4,12 +4,15 @@
 mod replacement_block;
 
 pub(crate) use replacement_block::ReplacementBlock as HowTo;
+pub use replacement_block::ReplacementPart;
 // What the page imports from `super`, which is where FTLs are.
-use super::{MergingFtl, MergingOptions};
+use super::{FtlOptions, MergingFtl};
 
 #[test]
 fn the_page_shows_what_is_compiled_here() {
     let page = include_str!("../../../../../docs/how-to/add-an-ftl.md");
     let code = include_str!("replacement_block.rs");
     assert!(page.contains(&format!("```rust file=replacement_block.rs\n{code}```\n")));
+    let keys = include_str!("keys.toml");
+    assert!(page.contains(&format!("```toml file=block.toml\n{keys}```\n")));
 }

@@ -1,4 +1,4 @@
-//! Replacement block: a block map, where one block at a time may have its pages written once more elsewhere.
+//! Replacement block: a block map, where a few blocks at a time may have their pages written once more elsewhere.
 //!
 //! ```text
 //! data block     A B C D      C is written again
@@ -9,12 +9,16 @@
 //! **Source**: A. Ban, Flash file system optimized for page-mode flash technologies (US patent 5,937,425, 1999), whose
 //! replacement units keep the offsets of the unit that they replace.
 //! **Faithful**: fixed offsets in both blocks; the replacement becomes the data block when it is folded.
-//! **Simplified**: one replacement block for the whole device, where the patent chains several behind each unit.
-//! **Ambiguous**: when it is folded: here when another block needs it, or a page is written a third time.
+//! **Simplified**: one replacement behind a block, where the patent chains several behind each unit.
+//! **Ambiguous**: when it is folded: here when a page is written a third time, or another block needs a replacement
+//! and this one has its own the longest.
 
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
 use uflip_core::Result;
 
-use super::{MergingFtl, MergingOptions};
+use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
@@ -22,14 +26,23 @@ use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
 
-/// The map of blocks, and the one that has a replacement.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct ReplacementBlock {
-    data: DataBlocks,
-    replacement: Option<Replacement>,
+/// The table [replacement] of the profile.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
+pub struct ReplacementPart {
+    pub replaced_at_once: u32,
 }
 
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+/// The map of blocks, and those that have a replacement, the one that has it the longest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ReplacementBlock {
+    data: DataBlocks,
+    most: usize,
+    replacements: VecDeque<Replacement>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Replacement {
     logical: u32,
     block: BlockIdx,
@@ -39,17 +52,22 @@ struct Replacement {
 }
 
 impl MergingFtl for ReplacementBlock {
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
-        DataBlocks::check(options, 1, "1 for the replacement")
+    type Table = ReplacementPart;
+
+    fn check(options: &FtlOptions<'_, ReplacementPart>) -> Result<()> {
+        let most = options.table.replaced_at_once;
+        DataBlocks::check(options, most.into(), &format!("{most} for replacements"))
     }
 
-    fn new(options: &MergingOptions<'_>) -> ReplacementBlock {
-        ReplacementBlock { data: DataBlocks::new(options.geometry), replacement: None }
+    fn new(options: &FtlOptions<'_, ReplacementPart>) -> ReplacementBlock {
+        let most = options.table.replaced_at_once as usize;
+        let data = DataBlocks::new(options.geometry);
+        ReplacementBlock { data, most, replacements: VecDeque::new() }
     }
 
     fn lookup(&self, page: Lpn) -> Option<Place> {
         let (logical, offset) = self.split(page);
-        let replacement = self.replacement.as_ref().filter(|other| other.logical == logical);
+        let replacement = self.replacement_of(logical).map(|at| &self.replacements[at]);
         match replacement.filter(|other| bits::has(&other.newest, offset)) {
             Some(replacement) => Some(self.data.place_in(replacement.block, page)),
             None => self.data.lookup(page),
@@ -66,15 +84,16 @@ impl MergingFtl for ReplacementBlock {
             plan.program(place, None);
             return self.data.set_programmed(page);
         }
-        let takes =
-            |other: &Replacement| other.logical == logical && !bits::has(&other.programmed, offset);
-        if !self.replacement.as_ref().is_some_and(takes) {
-            self.fold(plan);
-            self.begin(logical);
-        }
+        let own = self.replacement_of(logical);
+        let takes = |at: &usize| !bits::has(&self.replacements[*at].programmed, offset);
+        let at = own.filter(takes).unwrap_or_else(|| {
+            let full = self.replacements.len() == self.most;
+            own.or(full.then_some(0)).into_iter().for_each(|at| self.fold(at, plan));
+            self.begin(logical)
+        });
         let rest = extent.rest(page, || self.lookup(page));
         self.data.set_invalid(page);
-        let replacement = self.replacement.as_mut().expect("it has just begun, or takes the page");
+        let replacement = &mut self.replacements[at];
         bits::insert(&mut replacement.programmed, offset);
         bits::insert(&mut replacement.newest, offset);
         plan.program(self.data.place_in(replacement.block, page), rest);
@@ -83,8 +102,8 @@ impl MergingFtl for ReplacementBlock {
     fn trim(&mut self, page: Lpn) {
         let (logical, offset) = self.split(page);
         self.data.set_invalid(page);
-        if let Some(other) = self.replacement.as_mut().filter(|other| other.logical == logical) {
-            bits::remove(&mut other.newest, offset);
+        if let Some(at) = self.replacement_of(logical) {
+            bits::remove(&mut self.replacements[at].newest, offset);
         }
     }
 
@@ -95,7 +114,7 @@ impl MergingFtl for ReplacementBlock {
 
     #[cfg(test)]
     fn audit(&self) {
-        self.data.audit(self.replacement.iter().map(|other| other.block));
+        self.data.audit(self.replacements.iter().map(|other| other.block));
     }
 }
 
@@ -106,20 +125,24 @@ impl ReplacementBlock {
         (logical, (page.0 - self.data.pages_of(logical).start) as usize)
     }
 
-    /// From now on pages of `logical` are written once more.
-    fn begin(&mut self, logical: u32) {
+    /// Which of the replacements is that of `logical`.
+    fn replacement_of(&self, logical: u32) -> Option<usize> {
+        self.replacements.iter().position(|other| other.logical == logical)
+    }
+
+    /// From now on pages of `logical` are written once more: in which of the replacements.
+    fn begin(&mut self, logical: u32) -> usize {
         let block = self.data.take_free(self.data.home(logical));
         let none = vec![0; self.data.pages_of(logical).len().div_ceil(64)];
         let (programmed, newest) = (none.clone(), none);
-        self.replacement = Some(Replacement { logical, block, programmed, newest });
+        self.replacements.push_back(Replacement { logical, block, programmed, newest });
+        self.replacements.len() - 1
     }
 
     /// The replacement gets what it has not, and becomes the data block.
-    fn fold(&mut self, plan: &mut Plan) {
-        let Some(Replacement { logical, block, programmed, newest }) = self.replacement.take()
-        else {
-            return;
-        };
+    fn fold(&mut self, at: usize, plan: &mut Plan) {
+        let Some(replacement) = self.replacements.remove(at) else { return };
+        let Replacement { logical, block, programmed, newest } = replacement;
         let pages: Vec<Lpn> = self.data.pages_of(logical).map(Lpn).collect();
         let copied: Vec<Option<Place>> = pages.iter().map(|page| self.data.lookup(*page)).collect();
         let old = self.data.set_block(logical, block).expect("a replacement stands for a block");

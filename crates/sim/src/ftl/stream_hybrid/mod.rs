@@ -35,7 +35,7 @@ use std::ops::Range;
 
 use uflip_core::{Error, Result};
 
-use super::{MergingFtl, MergingOptions};
+use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
@@ -80,18 +80,6 @@ pub(crate) struct StreamHybrid {
 /// Streams that may come back are looked through with every write; more than a few explain nothing.
 const RESUMED_MAX: u32 = 1 << 12;
 
-/// The table [streams] of the profile.
-///
-/// # Errors
-/// Where it has none.
-fn part<'a>(options: &MergingOptions<'a>) -> Result<&'a StreamsPart> {
-    options.streams.ok_or_else(|| {
-        Error::usage("The stream hybrid needs to know its streams")
-            .got("ftl = \"stream_hybrid\" without a table [streams]")
-            .action("add [streams]; docs/reference/profiles.md explains its keys")
-    })
-}
-
 /// How units lie on the dies, with clusters of so many bytes.
 fn layout(part: &StreamsPart, geometry: Geometry, cluster_bytes: u32) -> Result<Layout> {
     Layout::new(geometry, part.unit_bytes, cluster_bytes, part.banks, part.own_channels)
@@ -113,8 +101,15 @@ fn small_layout(part: &StreamsPart, geometry: Geometry) -> Result<Option<Layout>
 }
 
 impl MergingFtl for StreamHybrid {
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
-        let part = part(options)?;
+    type Table = StreamsPart;
+
+    fn check(options: &FtlOptions<'_, StreamsPart>) -> Result<()> {
+        let part = options.table;
+        options.check_map_pages(&[
+            ("switch_map_pages", part.switch_map_pages),
+            ("merge_map_pages", part.merge_map_pages),
+            ("log_map_pages", part.log_map_pages),
+        ])?;
         let layout = layout(part, options.geometry, part.cluster_bytes)?;
         let small = small_layout(part, options.geometry)?;
         let held = |units: u32, layout: Layout| units.saturating_mul(layout.clusters_per_unit());
@@ -154,8 +149,8 @@ impl MergingFtl for StreamHybrid {
         layout.check(apart, of_log(part.log_units) + in_small, what)
     }
 
-    fn new(options: &MergingOptions<'_>) -> StreamHybrid {
-        let part = part(options).expect("checked").clone();
+    fn new(options: &FtlOptions<'_, StreamsPart>) -> StreamHybrid {
+        let part = options.table.clone();
         let layout = layout(&part, options.geometry, part.cluster_bytes).expect("checked");
         let small = small_layout(&part, options.geometry).expect("checked");
         let whole = Limits {

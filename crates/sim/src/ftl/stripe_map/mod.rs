@@ -30,11 +30,11 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
-use crate::ftl::{MergingFtl, MergingOptions};
+use crate::ftl::{FtlOptions, MergingFtl};
 use crate::pool::stripes::{Holds, Stripes};
 
 pub use part::StripesPart;
-use part::{ENTRY_BYTES, RESERVE, map_size, part_of};
+use part::{ENTRY_BYTES, RESERVE, map_size};
 
 /// Map, stripes, and the part of the map that is in memory.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -67,13 +67,14 @@ const NOWHERE: u32 = u32::MAX;
 
 impl MergingFtl for StripeMap {
     const APPENDS: bool = true;
+    type Table = StripesPart;
 
-    fn check(options: &MergingOptions<'_>) -> Result<()> {
+    fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
         part::check(options)
     }
 
-    fn new(options: &MergingOptions<'_>) -> StripeMap {
-        let (part, geometry) = (part_of(options).expect("checked"), options.geometry);
+    fn new(options: &FtlOptions<'_, StripesPart>) -> StripeMap {
+        let (part, geometry) = (options.table, options.geometry);
         let shape = geometry.shape();
         let stripe_pages = Stripes::pages_of(&geometry, part.stripe_dies);
         let (map_pages, most_map_stripes) = map_size(&geometry, stripe_pages);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use crate::flash::geometry::Geometry;
-use crate::ftl::MergingOptions;
+use crate::ftl::FtlOptions;
 use crate::pool::stripes::Stripes;
 
 /// The page map over stripes.
@@ -36,20 +36,12 @@ pub(super) fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
     (pages, MAP_ROOM * pages.div_ceil(stripe_pages) + 1)
 }
 
-pub(super) fn part_of<'a>(options: &MergingOptions<'a>) -> Result<&'a StripesPart> {
-    options.stripes.ok_or_else(|| {
-        Error::usage("A page map over stripes needs to know what they are")
-            .got(format!("ftl = \"{}\" without a table [stripes]", options.name))
-            .action("add [stripes]; docs/reference/profiles.md explains its keys")
-    })
-}
-
 /// Whether `options` make a device.
 ///
 /// # Errors
-/// No table, or numbers that leave no room.
-pub(super) fn check(options: &MergingOptions<'_>) -> Result<()> {
-    let (part, geometry) = (part_of(options)?, options.geometry);
+/// Numbers that leave no room.
+pub(super) fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
+    let (part, geometry) = (options.table, options.geometry);
     let shape = geometry.shape();
     if part.stripe_dies == 0 || !shape.dies.is_multiple_of(part.stripe_dies) {
         return Err(Error::usage("The dies cannot be divided into stripes")

@@ -9,13 +9,13 @@ use super::merging::write_whole;
 use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
-use crate::ftl::StripesPart;
-use crate::ftl::{Merging, MergingOptions};
+use crate::ftl::stripe_map::StripesPart;
+use crate::ftl::{Merging, MergingOptions, Tables};
 
 /// What `writes` random ones count, after as many as `settle` and a sequential fill.
 fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
-    let bare = MergingOptions::bare("stripe_map", geometry);
-    let options = MergingOptions { stripes: Some(part), ..bare };
+    let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
+    let options = MergingOptions::of("stripe_map", geometry, tables);
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);

@@ -7,8 +7,8 @@ use uflip_sim::FTLS;
 use super::apart::history;
 use super::{Draw, set, wear};
 
-/// FTLs that have keys of their own, which a function here or in [`super`] draws. Any other of the list has none.
-const TABLED: &[&str] = &[
+/// FTLs with keys that a function here or in [`super`] draws. Those of any other of the list are drawn one by one.
+const DRAWN: &[&str] = &[
     "page_map",
     "dftl",
     "bast",
@@ -20,11 +20,13 @@ const TABLED: &[&str] = &[
     "zoned",
 ];
 
-/// Any FTL without keys of its own.
-pub(super) fn without_table(draw: &mut Draw, overrides: &mut Map<String, Value>) {
-    let others: Vec<&str> = FTLS.iter().copied().filter(|name| !TABLED.contains(name)).collect();
+/// Any other FTL.
+pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+    let others: Vec<&str> = FTLS.iter().copied().filter(|name| !DRAWN.contains(name)).collect();
     set(overrides, "static_wear_gap", 0);
-    set(overrides, "ftl", draw.of(&others));
+    let ftl = draw.of(&others);
+    set(overrides, "ftl", ftl);
+    overrides.extend(uflip_sim::drawn_keys(ftl, |end| draw.below(end)));
 }
 
 /// What FTLs that merge have no use for, and are refused with.

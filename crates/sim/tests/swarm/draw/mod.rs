@@ -9,9 +9,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
 use crate::swarm::case::{Case, Host};
-use merging::{
-    linear, log, streams, stripes, without_table, without_what_page_maps_have, worn_blocks,
-};
+use merging::{linear, log, others, streams, stripes, without_what_page_maps_have, worn_blocks};
 
 /// A generator, and what it is asked for.
 struct Draw(Xoshiro256PlusPlus);
@@ -51,7 +49,7 @@ pub fn case(seed: u64, index: u64) -> Case {
         "stream_hybrid" => streams(&mut draw, &mut case.overrides),
         "linear" => linear(&mut draw, &mut case.overrides),
         "stripe_map" => stripes(&mut draw, &mut case.overrides),
-        _ => without_table(&mut draw, &mut case.overrides),
+        _ => others(&mut draw, &mut case.overrides),
     }
     if !matches!(ftl.as_str(), "page_map" | "dftl") && !draw.yes(3) {
         without_what_page_maps_have(&mut case.overrides);

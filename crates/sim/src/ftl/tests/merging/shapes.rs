@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::PAGE;
 use crate::flash::geometry::{Geometry, Shape};
-use crate::ftl::{LinearPart, StreamsPart, StripesPart};
+use crate::ftl::linear::LinearPart;
+use crate::ftl::stream_hybrid::StreamsPart;
+use crate::ftl::stripe_map::StripesPart;
 
 prop_compose! {
     /// Small devices of every shape, of which the host has a share.

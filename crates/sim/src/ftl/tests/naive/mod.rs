@@ -14,8 +14,8 @@ use super::merging::write_whole;
 use crate::flash::geometry::{Geometry, Lpn, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
-use crate::ftl::{Compat, LogPart};
-use crate::ftl::{Merging, MergingOptions};
+use crate::ftl::log_part::{Compat, LogPart};
+use crate::ftl::{Merging, MergingOptions, Tables};
 use fast::Fast;
 use superblocks::Superblocks;
 
@@ -117,7 +117,8 @@ fn pages_written(block: &Block) -> u64 {
 
 /// What the FTL counts.
 fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
-    let options = MergingOptions { log: Some(log), ..MergingOptions::bare(name, geometry) };
+    let tables = Tables { log: Some(log.clone()), ..Tables::default() };
+    let options = MergingOptions::of(name, geometry, tables);
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);
