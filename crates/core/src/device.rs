@@ -149,6 +149,8 @@ pub struct Counters {
     pub blocks_collected: u64,
     /// Blocks moved because of their reads or their age.
     pub blocks_scrubbed: u64,
+    /// Blocks moved because they wear less than others of their die.
+    pub blocks_levelled: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Blocks collected while the host was idle.
@@ -192,6 +194,7 @@ impl Counters {
             pages_retired: self.pages_retired - before.pages_retired,
             blocks_collected: self.blocks_collected - before.blocks_collected,
             blocks_scrubbed: self.blocks_scrubbed - before.blocks_scrubbed,
+            blocks_levelled: self.blocks_levelled - before.blocks_levelled,
             blocks_erased: self.blocks_erased - before.blocks_erased,
             blocks_collected_idle: self.blocks_collected_idle - before.blocks_collected_idle,
             switch_merges: self.switch_merges - before.switch_merges,

@@ -137,7 +137,7 @@ impl Profile {
             ("[rings]", self.rings.is_some() && !of_page_maps),
             ("relocate_latency_ns", self.timing.relocate_latency_ns.is_some() && !of_page_maps),
             ("collect_ns", self.timing.collect_ns > 0 && !of_page_maps),
-            ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && !of_page_maps),
+            ("dynamic_wear_levelling", self.wear.dynamic_wear_levelling && zoned),
         ];
         let unused = unused.into_iter().filter(|(_, unused)| *unused);
         let own = Merging::table(name);

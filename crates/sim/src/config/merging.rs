@@ -29,13 +29,6 @@ impl Profile {
                 .allowed("metadata_pages = 0")
                 .action("change one of the two"));
         }
-        if self.wear.static_wear_gap > 0 {
-            return Err(Error::usage("Merging FTLs have no static wear levelling")
-                .at(source)
-                .got(format!("static_wear_gap = {}", self.wear.static_wear_gap))
-                .allowed("0")
-                .action("set static_wear_gap = 0, or use ftl = \"page_map\""));
-        }
         Merging::check(&self.merging_options()).map_err(|error| error.at(source))
     }
 }

@@ -35,6 +35,10 @@ impl Profile {
         let allowed = "no [power_loss] with [reliability] and an FTL that merges: no spare area says for which block \
                        another one stands in";
         found.refuse(wears, "spare_read_bytes", &bytes, allowed);
+        let levels = self.levels_beneath();
+        let allowed = "no [power_loss] with wear levelling and an FTL that merges: no spare area says for which block \
+                       another one stands in";
+        found.refuse(!wears && levels, "spare_read_bytes", &bytes, allowed);
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;
         let allowed =

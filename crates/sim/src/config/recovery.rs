@@ -67,11 +67,9 @@ impl Profile {
         let in_order = self.keeps_places();
         let ordered = |replaced: Replaced| if in_order { replaced.in_order() } else { replaced };
         let Some((laws, recovery)) = self.wear_tables() else {
-            let places = in_order.then(|| ordered(Replaced::by_nothing(geometry)));
-            return Ok(match places {
-                Some(places) => flash.replacing(places),
-                None => flash,
-            });
+            let stands_in = in_order || self.levels_beneath();
+            let own = || self.levelled(ordered(Replaced::by_nothing(geometry)));
+            return Ok(if stands_in { flash.replacing(own()) } else { flash });
         };
         let options = WearOutOptions {
             seed: self.state.seed,
@@ -94,7 +92,7 @@ impl Profile {
         };
         let flash = flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
         Ok(match self.replaced() {
-            Some(replaced) => flash.replacing(ordered(replaced)),
+            Some(replaced) => flash.replacing(self.levelled(ordered(replaced))),
             None => flash,
         })
     }
@@ -105,6 +103,18 @@ impl Profile {
         let part = self.recovery.as_ref().filter(|_| self.merges())?;
         let retire_worn = part.retire == Retire::Blocks;
         Replaced::new(self.known_geometry(), &self.geometry(), &self.bad_blocks(), retire_worn)
+    }
+
+    /// Whether blocks change places by their wear, beneath an FTL that merges.
+    pub(super) fn levels_beneath(&self) -> bool {
+        self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_gap > 0)
+    }
+
+    fn levelled(&self, replaced: Replaced) -> Replaced {
+        match self.levels_beneath() {
+            true => replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_gap),
+            false => replaced,
+        }
     }
 
     /// What an FTL that merges can do about flash that wears out, and what no other needs.

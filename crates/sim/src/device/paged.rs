@@ -272,5 +272,6 @@ impl Backend for Paged {
     fn count(&self, counters: &mut Counters) {
         counters.blocks_collected_idle = self.collector.begun_idle;
         counters.blocks_scrubbed = self.ftl.scrubbed();
+        counters.blocks_levelled = self.ftl.levelled();
     }
 }

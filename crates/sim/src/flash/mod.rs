@@ -5,6 +5,7 @@
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! replaced  which block stands in for one that has failed
+//! levelling which one does, so that all wear alike
 //! in_order  which page of a block holds what, where they are programmed in order
 //! contents  what every page and block says of itself, also where power was cut
 //! geometry  numbers of dies, blocks and pages
@@ -14,6 +15,7 @@
 pub(crate) mod contents;
 pub(crate) mod geometry;
 mod in_order;
+pub(crate) mod levelling;
 pub(crate) mod make;
 pub(crate) mod media;
 pub(crate) mod nand;

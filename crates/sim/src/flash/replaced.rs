@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place};
 use crate::flash::in_order::InOrder;
+use crate::flash::levelling::Levelling;
 use crate::flash::plan::Plan;
 
 /// Which block stands in for which.
@@ -42,6 +43,8 @@ pub(crate) struct Replaced {
     pub(super) used_up: bool,
     /// Where pages are that are programmed in order, whatever the FTL writes first.
     in_order: Option<InOrder>,
+    /// Which blocks change places, so that all wear alike.
+    levelling: Option<Box<Levelling>>,
     /// What was planned last; kept, so that nothing is allocated.
     #[serde(skip)]
     pub(super) planned: Plan,
@@ -69,7 +72,7 @@ impl Replaced {
             stands_in.extend(good);
             reserve.push(spare);
         }
-        let (used_up, in_order, planned) = (false, None, Plan::default());
+        let (used_up, in_order, levelling, planned) = (false, None, None, Plan::default());
         let by_nothing = false;
         Some(Replaced {
             known,
@@ -79,6 +82,7 @@ impl Replaced {
             retire_worn,
             used_up,
             in_order,
+            levelling,
             planned,
         })
     }
@@ -92,6 +96,12 @@ impl Replaced {
     /// The same where the pages of a block are programmed in order.
     pub(crate) fn in_order(self) -> Replaced {
         Replaced { in_order: Some(InOrder::new(&self.known)), ..self }
+    }
+
+    /// The same where blocks change places by their wear.
+    pub(crate) fn levelled(self, dynamic: bool, static_gap: u32) -> Replaced {
+        let levelling = Levelling::new(self.known, dynamic, static_gap);
+        Replaced { levelling: Some(Box::new(levelling)), ..self }
     }
 
     /// The block that stands in for `block`.
@@ -117,6 +127,38 @@ impl Replaced {
         if let Some(table) = &mut self.in_order {
             table.take(place);
         }
+        if let Some(levelling) = &mut self.levelling
+            && let Some(other) = levelling.programs(place.block)
+        {
+            self.change_places(place.block, other);
+        }
+    }
+
+    /// What stands in for one block stands in for the other.
+    pub(super) fn change_places(&mut self, one: BlockIdx, other: BlockIdx) {
+        self.stands_in.swap(one.0 as usize, other.0 as usize);
+        self.by_nothing = false;
+    }
+
+    /// What stands in for `block` is erased, for the `wear`-th time.
+    pub(super) fn is_erased(&mut self, block: BlockIdx, wear: u32) {
+        if let Some(levelling) = &mut self.levelling {
+            levelling.is_erased(block, wear);
+        }
+    }
+
+    /// Whether data is to move now that `block` was erased: which block's, and which erased one takes it. Where that may
+    /// fail, its die has a block left to replace it with. `wear` says how often a block was erased.
+    pub(super) fn levels(
+        &mut self,
+        block: BlockIdx,
+        may_fail: bool,
+        wear: impl Fn(BlockIdx) -> u32,
+    ) -> Option<(BlockIdx, BlockIdx)> {
+        let Replaced { levelling, stands_in, reserve, known, .. } = self;
+        let levelling = levelling.as_mut()?;
+        let is_safe = !may_fail || !reserve[known.die_of(block).0 as usize].is_empty();
+        is_safe.then(|| levelling.moves(block, |block| wear(stands_in[block.0 as usize])))?
     }
 
     /// Which of the pages that the FTL knows of `block` turn out to be programmed, `programmed` says; returns how

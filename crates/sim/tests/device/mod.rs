@@ -1,7 +1,7 @@
 //! A simulated device from outside: its times against sums worked out by hand from the profile, its
 //! determinism; what goes on beside a merge (`beside.rs`), pages that share cells (`page_types.rs`) or are programmed
 //! in order (`page_order.rs`), a controller with a pipeline and rings (`controller.rs`), flash that wears out under
-//! FTLs that merge (`worn.rs`), blocks that are scrubbed (`scrub.rs`), an SLC cache (`slc.rs`), a map on flash
+//! FTLs that merge (`worn.rs`), and wear levelling beneath them (`levelled.rs`), blocks that are scrubbed (`scrub.rs`), an SLC cache (`slc.rs`), a map on flash
 //! (`map_on_flash.rs`) or in the host's memory (`host_memory.rs`), zones (`zones.rs`), what stops for a read
 //! (`suspend.rs`), queues of the host and interrupts (`host_queues.rs`), a host that always wants more
 //! (`saturated.rs`), planes that work together (`planes.rs`), pages that are sent in parts (`parts.rs`), and what a bad profile says (`refused.rs`).
@@ -10,6 +10,7 @@ mod beside;
 mod controller;
 mod host_memory;
 mod host_queues;
+mod levelled;
 mod map_on_flash;
 mod page_order;
 mod page_types;

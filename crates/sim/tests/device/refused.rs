@@ -92,10 +92,9 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     assert!(message("bast", log, r#"{"compat": "flashsim2010"}"#).contains("Only FAST has faults"));
     assert!(message("superblock", log, r#"{"superblock_blocks": 0}"#).contains("1 or more"));
     assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
-    assert!(message("fast", log, r#"{"static_wear_gap": 1}"#).contains("no static wear levelling"));
     assert!(message("block_map", log, "{}").contains("[log] means nothing"));
     let latency = ("relocate_latency_ns", "1");
-    for (key, value) in [("collect_ns", "1"), latency, ("dynamic_wear_levelling", "true")] {
+    for (key, value) in [("collect_ns", "1"), latency] {
         let unused = message("fast", log, &format!("{{\"{key}\": {value}}}"));
         assert!(unused.contains(&format!("{key} means nothing to this FTL")), "{unused}");
     }

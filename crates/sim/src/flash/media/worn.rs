@@ -196,9 +196,51 @@ impl Worn<'_> {
         let erased = self.flash.erase(block);
         self.flash.replaced().erased(known);
         self.done.erase_worn(block, extra_ns);
-        if !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block) {
-            self.replace(known, None);
+        self.is_erased(known, erased);
+        let may_fail = self.flash.wears_out();
+        let Flash { replaced, nand, .. } = &mut *self.flash;
+        let replaced = replaced.as_mut().expect("blocks are replaced");
+        if let Some((cold, free)) = replaced.levels(known, may_fail, |block| nand.erases(block)) {
+            self.level(cold, free);
         }
+    }
+
+    /// What stands in for `known` was erased, with success or not: another does from now on where it is not fit to.
+    fn is_erased(&mut self, known: BlockIdx, erased: bool) {
+        let block = self.flash.replaced().block(known);
+        let unfit = !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block);
+        if !unfit || self.replace(known, None) {
+            self.stands_in_erased(known);
+        }
+    }
+
+    /// What stands in for `known` is erased.
+    fn stands_in_erased(&mut self, known: BlockIdx) {
+        let block = self.flash.replaced().block(known);
+        let wear = self.flash.nand.erases(block);
+        self.flash.replaced().is_erased(known, wear);
+    }
+
+    /// What the FTL knows as `cold` moves to the block that stands in for `free`, which is erased, and its own block
+    /// stands in for that.
+    fn level(&mut self, cold: BlockIdx, free: BlockIdx) {
+        let old = self.flash.replaced().block(cold);
+        let by = self.flash.replaced().block(free);
+        let kept = self.flash.nand.programmed(old);
+        self.done.barrier();
+        if !self.stands_in(cold, by, &kept) {
+            let next = self.flash.replaced().next(free).expect("one is left");
+            self.flash.replaced().replace(free, next);
+            return self.stands_in_erased(free);
+        }
+        let extra_ns = self.flash.erase_extra_ns(old);
+        self.done.barrier();
+        self.done.erase_worn(old, extra_ns);
+        let erased = self.flash.erase(old);
+        self.done.barrier();
+        self.flash.counters.blocks_levelled += 1;
+        self.flash.replaced().replace(free, old);
+        self.is_erased(free, erased);
     }
 
     fn has_worn_pages(&self, block: BlockIdx) -> bool {

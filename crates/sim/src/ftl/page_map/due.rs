@@ -6,10 +6,8 @@ use std::collections::VecDeque;
 
 use super::PageMap;
 use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::levelling::STATIC_INTERVAL;
 use crate::flash::make::Equipped;
-
-/// Static wear levelling looks at a die again after this share of its blocks was erased.
-const STATIC_INTERVAL: u32 = 16;
 
 /// Blocks that were read so often, or are so old, that they are to be moved.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -48,6 +46,11 @@ impl PageMap {
     /// How many were.
     pub(crate) fn scrubbed(&self) -> u64 {
         self.scrubs.as_ref().map_or(0, |scrubs| scrubs.moved)
+    }
+
+    /// How many static wear levelling has moved.
+    pub(crate) fn levelled(&self) -> u64 {
+        self.levelled
     }
 
     /// The first of those that wait and are full, by its place among them.
@@ -112,6 +115,8 @@ impl PageMap {
         let most = blocks().map(|block| self.blocks.wear(block)).max()?;
         let closed = blocks().filter(|block| self.is_full(die, *block));
         let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
-        (most - self.blocks.wear(least) > gap).then_some(least)
+        let due = most - self.blocks.wear(least) > gap;
+        self.levelled += u64::from(due);
+        due.then_some(least)
     }
 }

@@ -133,6 +133,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) full: bool,
     /// Per die: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
+    /// Blocks moved by it.
+    levelled: u64,
     /// Pages that collections under way may still have to move; the host leaves room for them.
     pub(in crate::ftl) promised: u32,
     /// Pages that the host leaves beyond these: a block of them, where a collection that was due could not begin
@@ -190,6 +192,7 @@ impl PageMap {
             urgent: false,
             overrules: 0,
             full: false,
+            levelled: 0,
             since_static: vec![0; geometry.shape().dies as usize],
             promised: 0,
             kept_for_next: 0,

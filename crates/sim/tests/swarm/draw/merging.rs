@@ -23,7 +23,6 @@ const DRAWN: &[&str] = &[
 /// Any other FTL.
 pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let others: Vec<&str> = FTLS.iter().copied().filter(|name| !DRAWN.contains(name)).collect();
-    set(overrides, "static_wear_gap", 0);
     let ftl = draw.of(&others);
     set(overrides, "ftl", ftl);
     overrides.extend(uflip_sim::drawn_keys(ftl, |end| draw.below(end)));
@@ -32,12 +31,10 @@ pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 /// What FTLs that merge have no use for, and are refused with.
 pub(super) fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {
     set(overrides, "collect_ns", 0);
-    set(overrides, "dynamic_wear_levelling", false);
 }
 
 /// The block-mapped FTLs: FAST, and those of its family.
 pub(super) fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
-    set(overrides, "static_wear_gap", 0);
     set(overrides, "ftl", draw.of(&["fast", "fast", "bast", "superblock"]));
     set(overrides, "superblock_blocks", draw.of(&[1, 1, 2, 3, 8]));
     let per_die = overrides["ftl"] == "fast" && draw.yes(40);
@@ -71,7 +68,6 @@ fn unit(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "unit_bytes", unit_pages * page);
     set(overrides, "cluster_bytes", cluster_pages * page);
     set(overrides, "spare_factor", spare);
-    set(overrides, "static_wear_gap", 0);
 }
 
 pub(super) fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
@@ -127,7 +123,6 @@ pub(super) fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
     let page = number("page_bytes");
     let divisors: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
-    set(overrides, "static_wear_gap", 0);
     set(overrides, "stripe_dies", draw.of(&divisors));
     let memory = draw.of(&[1, 1, 2, 3, 100]);
     set(overrides, "map_memory_bytes", memory * page);

@@ -174,6 +174,7 @@ fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "flush", draw.of(&["eager", "when_needed"]));
     set(overrides, "commands_at_once", draw.of(&[0, 0, 1, 2, 3, 32]));
     set(overrides, "dynamic_wear_levelling", draw.yes(50));
+    set(overrides, "static_wear_gap", draw.of(&[0, 0, 1, 2, 5]));
     apart::host(draw, overrides);
 }
 
@@ -195,7 +196,6 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     set(overrides, "relocation", if same_die { "same_die" } else { "allocator" });
     set(overrides, "copy_back", same_die && draw.yes(50));
     set(overrides, "separate_streams", draw.yes(50));
-    set(overrides, "static_wear_gap", draw.of(&[0, 0, 1, 2, 5]));
     apart::rings(draw, overrides);
     let data = overrides["pages_per_block"].as_u64().expect("drawn")
         - overrides["metadata_pages"].as_u64().expect("drawn");

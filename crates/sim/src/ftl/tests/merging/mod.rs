@@ -1,6 +1,7 @@
 //! Every merging FTL against a flat array: host writes of any extent, trims and idle steps, on devices
 //! of every shape.
 
+mod levelled;
 mod shapes;
 mod worn;
 
@@ -295,10 +296,8 @@ pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
     flash.carry_out(&mut plan);
 }
 
-/// `make soak`: every merging FTL under ten million host operations.
-#[test]
-#[ignore = "minutes; make soak"]
-fn ten_million_operations() {
+/// A device for every FTL, and a table for each that has one: each looks at its own.
+fn one_for_all() -> (Geometry, Tables) {
     let geometry = Geometry::from(Shape {
         channels: 2,
         dies: 4,
@@ -350,21 +349,26 @@ fn ten_million_operations() {
         StripesPart { stripe_dies: 2, map_memory_bytes: 2 * PAGE, map_changed_bytes: PAGE };
     let part =
         LogPart { log_blocks: 40, superblock_blocks: 4, compat: Compat::None, log_per_die: false };
-    let replacement = ReplacementPart { replaced_at_once: 3 };
-    let of_log = |part| Tables { log: Some(part), ..Tables::default() };
+    let tables = Tables {
+        log: Some(part),
+        streams: Some(streams),
+        linear: Some(linear),
+        stripes: Some(stripes),
+        replacement: Some(ReplacementPart { replaced_at_once: 3 }),
+    };
+    (geometry, tables)
+}
+
+/// `make soak`: every merging FTL under ten million host operations.
+#[test]
+#[ignore = "minutes; make soak"]
+fn ten_million_operations() {
+    let (geometry, mut tables) = one_for_all();
     for name in MERGING_FTLS {
-        // Each looks at its own table.
-        let tables = Tables {
-            streams: Some(streams.clone()),
-            linear: Some(linear.clone()),
-            stripes: Some(stripes.clone()),
-            replacement: Some(replacement.clone()),
-            ..of_log(part.clone())
-        };
-        work(&MergingOptions::of(name, geometry, tables), 1, 20, 10_000_000, None);
+        work(&MergingOptions::of(name, geometry, tables.clone()), 1, 20, 10_000_000, None);
         println!("{name}: 10,000,000 host operations");
     }
-    let per_die = of_log(LogPart { log_per_die: true, ..part });
-    work(&MergingOptions::of("fast", geometry, per_die), 1, 20, 10_000_000, None);
+    tables.log = tables.log.map(|part| LogPart { log_per_die: true, ..part });
+    work(&MergingOptions::of("fast", geometry, tables), 1, 20, 10_000_000, None);
     println!("fast with a log for each die: 10,000,000 host operations");
 }

@@ -1,0 +1,193 @@
+//! Wear levelling beneath an FTL that merges, which never hears of it: as blocks that fail are replaced.
+//!
+//! ```text
+//! what the FTL knows     0    1    2    3            of every die
+//! stands in, erases      A 9  B 2  C 7  D 4          0 and 2 are erased, 1 and 3 hold data
+//!
+//! dynamic   0 is programmed:   C for 0, A for 2      the least worn of those that are erased
+//! static    2 was erased:      B is copied to A,     the least worn that holds data, to the most worn that is erased
+//!                              B is erased: A for 1, B for 0
+//! ```
+//!
+//! **Source**: OFC (2011) §IV.E has both: to fill what is least worn, and to move what keeps a block from wearing.
+//! **Faithful**: both within a die, as its page maps have it, and static levelling as seldom as theirs.
+//! **Simplified**: the table takes no flash; all that is programmed is copied, valid or not, since only the FTL knows.
+//! **Ambiguous**: where to cold data goes: here to what is most worn, which it spares.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry};
+
+/// Static levelling looks at a die once in so many erases: its blocks over this.
+pub(crate) const STATIC_INTERVAL: u32 = 16;
+
+/// In the place of its wear: the block holds data.
+const HOLDS_DATA: u32 = u32::MAX;
+
+/// What is known of the blocks that an FTL knows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Levelling {
+    known: Geometry,
+    dynamic: bool,
+    /// Erases between the most and the least worn block of a die from which on data moves; 0: never.
+    static_gap: u32,
+    /// Erases of each die since somebody looked.
+    since: Vec<u32>,
+    /// How often what stands in for each block was erased, where it is erased.
+    wear: Vec<u32>,
+    /// Those that are, of each die.
+    erased: Vec<BTreeSet<(u32, u32)>>,
+}
+
+impl Levelling {
+    /// Of a device as the FTL knows it, on flash that was never erased.
+    pub(crate) fn new(known: Geometry, dynamic: bool, static_gap: u32) -> Levelling {
+        let of_die = |die| known.blocks_of(die).map(|block| (0, block.0)).collect();
+        let dies = known.shape().dies;
+        Levelling {
+            known,
+            dynamic,
+            static_gap,
+            since: vec![0; dies as usize],
+            wear: vec![0; known.blocks() as usize],
+            erased: (0..dies).map(DieIdx).map(of_die).collect(),
+        }
+    }
+
+    #[inline]
+    fn die_of(&self, block: u32) -> usize {
+        self.known.die_of(BlockIdx(block)).0 as usize
+    }
+
+    /// A page of `block` is programmed next. If it is the first, and another block that is erased is less worn: that
+    /// one, with which it changes places.
+    #[inline]
+    pub(super) fn programs(&mut self, block: BlockIdx) -> Option<BlockIdx> {
+        if self.wear[block.0 as usize] == HOLDS_DATA {
+            return None;
+        }
+        self.fills(block.0)
+    }
+
+    #[inline(never)]
+    fn fills(&mut self, block: u32) -> Option<BlockIdx> {
+        let wear = std::mem::replace(&mut self.wear[block as usize], HOLDS_DATA);
+        let die = self.die_of(block);
+        let erased = &mut self.erased[die];
+        erased.remove(&(wear, block));
+        let least = erased.first().filter(|(least, _)| self.dynamic && *least < wear);
+        let (least, other) = *least?;
+        erased.remove(&(least, other));
+        erased.insert((wear, other));
+        self.wear[other as usize] = wear;
+        Some(BlockIdx(other))
+    }
+
+    /// What stands in for `block` is erased, for the `wear`-th time.
+    pub(super) fn is_erased(&mut self, block: BlockIdx, wear: u32) {
+        let die = self.die_of(block.0);
+        let before = std::mem::replace(&mut self.wear[block.0 as usize], wear);
+        self.erased[die].remove(&(before, block.0));
+        self.erased[die].insert((wear, block.0));
+    }
+
+    /// `block` was erased. Whether data is to move now, in the blocks of a die with this `wear`: which block's, and
+    /// which erased one takes it, that is none any more.
+    pub(super) fn moves(
+        &mut self,
+        block: BlockIdx,
+        wear: impl Fn(BlockIdx) -> u32,
+    ) -> Option<(BlockIdx, BlockIdx)> {
+        let die = self.die_of(block.0);
+        self.since[die] += 1;
+        let every = self.known.shape().blocks_per_die.div_ceil(STATIC_INTERVAL);
+        if self.static_gap == 0 || self.since[die] < every {
+            return None;
+        }
+        self.since[die] = 0;
+        let all = || self.known.blocks_of(DieIdx(die as u32));
+        let most = all().map(&wear).max()?;
+        let held = all().filter(|block| self.wear[block.0 as usize] == HOLDS_DATA);
+        let cold = held.min_by_key(|block| wear(*block))?;
+        if most - wear(cold) <= self.static_gap {
+            return None;
+        }
+        let (_, free) = self.erased[die].pop_last()?;
+        self.wear[free as usize] = HOLDS_DATA;
+        Some((cold, BlockIdx(free)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+    use super::*;
+    use crate::flash::geometry::Shape;
+
+    /// Blocks are programmed and erased at random. Whoever keeps nothing but a list of blocks finds the same: what is
+    /// filled is the least worn of the erased blocks of its die, and what moves is the least worn of those with data.
+    #[test]
+    fn what_is_chosen_is_what_a_look_at_all_blocks_finds() {
+        let known = Geometry::from(Shape {
+            channels: 1,
+            dies: 2,
+            blocks_per_die: 20,
+            pages_per_block: 1,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 1,
+        });
+        let (blocks, gap) = (40usize, 3);
+        let mut levelling = Levelling::new(known, true, gap);
+        let mut stands_in: Vec<usize> = (0..blocks).collect();
+        let (mut wear, mut holds) = (vec![0u32; blocks], vec![false; blocks]);
+        let (mut moved, mut changed, mut erased_of_die) = (0, 0, [0u32; 2]);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        for _ in 0..20_000 {
+            // Some of a die are written more often.
+            let block =
+                uniform(&mut rng, blocks as u64).min(uniform(&mut rng, blocks as u64)) as usize;
+            let at = BlockIdx(block as u32);
+            let die = block / 20;
+            let of_die = || die * 20..(die + 1) * 20;
+            if !holds[block] {
+                let least = of_die()
+                    .filter(|other| !holds[*other])
+                    .map(|other| wear[stands_in[other]])
+                    .min();
+                if let Some(other) = levelling.programs(at) {
+                    stands_in.swap(block, other.0 as usize);
+                    changed += 1;
+                }
+                assert_eq!(Some(wear[stands_in[block]]), least);
+                holds[block] = true;
+                assert_eq!(levelling.programs(at), None, "it is no longer erased");
+                continue;
+            }
+            holds[block] = false;
+            wear[stands_in[block]] += 1;
+            levelling.is_erased(at, wear[stands_in[block]]);
+            let of = |other: usize| wear[stands_in[other]];
+            let most = of_die().map(of).max().expect("blocks");
+            let cold = of_die().filter(|other| holds[*other]).map(of).min();
+            let most_erased = of_die().filter(|other| !holds[*other]).map(of).max();
+            let moves = levelling.moves(at, |other| of(other.0 as usize));
+            erased_of_die[die] += 1;
+            // Twenty blocks are looked at every second erase.
+            let due =
+                erased_of_die[die].is_multiple_of(2) && cold.is_some_and(|cold| most - cold > gap);
+            assert_eq!(moves.is_some(), due);
+            let Some((from, to)) = moves else { continue };
+            let (from, to) = (from.0 as usize, to.0 as usize);
+            assert_eq!((Some(of(from)), Some(of(to))), (cold, most_erased));
+            stands_in.swap(from, to);
+            wear[stands_in[to]] += 1;
+            levelling.is_erased(BlockIdx(to as u32), wear[stands_in[to]]);
+            moved += 1;
+        }
+        assert!(moved > 100 && changed > 100, "{moved} moved, {changed} changed places");
+    }
+}

@@ -1,0 +1,63 @@
+//! Wear levelling beneath every FTL that merges: what is never written again wears as well.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+
+use super::{one_for_all, write_whole};
+use crate::flash::geometry::{BlockIdx, Lpn};
+use crate::flash::media::Flash;
+use crate::flash::nand::PageOrder;
+use crate::flash::replaced::Replaced;
+use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
+
+/// Erases between the most and the least worn block of any die, after random writes to a quarter of a device that was
+/// filled in order; how many blocks were moved, and how many erased.
+fn spread(name: &str, dynamic: bool, gap: u32) -> (u32, u64, u64) {
+    let (geometry, tables) = one_for_all();
+    let options = MergingOptions::of(name, geometry, tables);
+    let mut ftl = Merging::by_name(&options).expect("a device");
+    let replaced = Replaced::by_nothing(geometry).levelled(dynamic, gap);
+    let mut flash = Flash::new(geometry, PageOrder::Any).replacing(replaced);
+    let pages = geometry.shape().logical_pages;
+    (0..pages).for_each(|page| write_whole(&mut ftl, Lpn(page), &mut flash));
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    while flash.counters.blocks_erased < 30 * u64::from(geometry.blocks()) {
+        let page = uniform(&mut rng, u64::from(pages / 4)) as u32;
+        write_whole(&mut ftl, Lpn(page), &mut flash);
+    }
+    ftl.audit();
+    let of_die = |die| {
+        let wear = geometry.blocks_of(die).map(|block: BlockIdx| flash.nand.erases(block));
+        let wear: Vec<u32> = wear.collect();
+        wear.iter().max().expect("blocks") - wear.iter().min().expect("blocks")
+    };
+    let dies = (0..geometry.shape().dies).map(crate::flash::geometry::DieIdx);
+    let most = dies.map(of_die).max().expect("dies");
+    (most, flash.counters.blocks_levelled, flash.counters.blocks_erased)
+}
+
+/// Three quarters of the data are cold: their blocks are never erased unless somebody moves them. With a gap the spread
+/// is that gap, and what comes about while up to 48 of them wait for their turn, every fourth erase of their die: 192
+/// erases, of a dozen blocks and more.
+#[test]
+fn static_levelling_bounds_the_spread_of_every_ftl() {
+    for name in MERGING_FTLS {
+        let (without, moved, _) = spread(name, false, 0);
+        assert!(without > 30 && moved == 0, "{name}: {without}");
+        for gap in [4, 10] {
+            let (with, moved, erased) = spread(name, false, gap);
+            println!(
+                "{name}: {without} without, {with} with a gap of {gap}, {moved} of {erased} erases"
+            );
+            assert!(with <= gap + 16, "{name}: {with} with a gap of {gap}");
+            assert!(moved > 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn dynamic_levelling_alone_moves_nothing() {
+    for name in MERGING_FTLS {
+        let (_, moved, _) = spread(name, true, 0);
+        assert_eq!(moved, 0, "{name}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Wear levelling beneath an FTL that merges takes the time of its copies and its erase.
+
+use uflip_core::{Device, Mode};
+use uflip_sim::{Profile, SimDevice};
+
+use super::{ERASE, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
+
+const PAGES: u64 = 16;
+
+/// Response times of whole writes of the first of 50 blocks, again and again, and how many blocks were moved by then.
+fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
+    let text = of_ftl("block_map", &profile(1, 1, "sequential"));
+    let profile = Profile::parse(&text, "test", overrides).unwrap();
+    let mut device = SimDevice::new("test", profile).unwrap();
+    let mut rewrite = |_| {
+        let response = alone(&mut device, io(Mode::Write, 0, PAGES)).0;
+        (response, device.counters().unwrap().blocks_levelled)
+    };
+    (0..times).map(&mut rewrite).collect()
+}
+
+/// Of 64 blocks 13 take turns under the first; a die is looked at every fourth erase. When one of them was erased four
+/// times, and the 50 others never, one of these moves: its 16 pages are read and programmed in the erased block, then it
+/// is erased itself. The write that had its turn waits for that; a transfer goes in beside the cells of the page before.
+#[test]
+fn a_block_that_moves_takes_the_time_of_its_copies_and_its_erase() {
+    let without = rewrites("{}", 200);
+    let with = rewrites(r#"{"static_wear_gap": 3}"#, 200);
+    let usual = without[0].0;
+    assert!(without.iter().all(|(response, moved)| (*response, *moved) == (usual, 0)));
+    let mut before = 0;
+    for (number, (response, moved)) in with.iter().enumerate() {
+        if *moved == before {
+            assert_eq!(*response, usual, "write {number}");
+            continue;
+        }
+        before = *moved;
+        let took = response - usual;
+        let apart = PAGES * (READ + PROGRAM + 2 * TRANSFER) + ERASE;
+        let at_least = PAGES * (READ + PROGRAM) + ERASE;
+        assert!(
+            (at_least..=apart).contains(&took),
+            "write {number}: {took} of {at_least} to {apart}"
+        );
+    }
+    let first = with.iter().position(|(_, moved)| *moved > 0).expect("blocks move");
+    assert!((3 * 13..=5 * 13).contains(&first), "the first block moves after {first} writes");
+    assert!(before > 10, "{before} blocks in 200 writes");
+}
