@@ -3,19 +3,17 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 use uflip_core::{DeviceInfo, Result};
 
 use crate::config::Profile;
 use crate::config::faults::{Fault, read};
-use crate::config::keys::{BLOCK, Misfit};
+use crate::config::keys::Misfit;
 use crate::config::overrides::interface_of;
 use crate::config::sources::read_sources;
 use crate::config::tree::NOT_VALID;
 use crate::config::tree::tree_of;
 use crate::config::tree::{Content, Node};
 use crate::device::SimDevice;
-use crate::ftl::Merging;
 use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
 use crate::snapshot::Opened;
 
@@ -57,12 +55,6 @@ pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
     };
     found.sort_by_key(|fault| fault.line);
     Ok(found)
-}
-
-/// Values for the keys of the table that an FTL that merges has for itself, each in its range, whatever they make
-/// together; nothing where it has none. For tests that draw devices: `below` draws a number.
-pub fn drawn_keys(ftl: &str, below: impl FnMut(u64) -> u64) -> Map<String, Value> {
-    Merging::table(ftl).map(|table| BLOCK.drawn(table, below)).unwrap_or_default()
 }
 
 fn faults<P: serde::de::DeserializeOwned + Serialize>(

@@ -37,12 +37,13 @@ mod timeline;
 
 pub use collections::huge;
 pub use config::faults::Fault;
+pub use config::merging::drawn_keys;
 pub use config::overrides::{INTERFACES, interface_of};
 pub use config::sources::{Source, SourceKind, sources};
 pub use config::text::toml_to_json;
 pub use config::{Profile, State};
 pub use device::{Outage, PowerCut, Recovery, SimDevice};
-pub use examine::{drawn_keys, inspect_snapshot, profile_faults};
+pub use examine::{inspect_snapshot, profile_faults};
 pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
 pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use ftl::{FTLS, ZoneDies, ZonesPart};

@@ -1,8 +1,10 @@
 //! What must hold for all FTLs that merge.
 
+use serde_json::{Map, Value};
 use uflip_core::{Error, Result};
 
 use super::Profile;
+use super::keys::BLOCK;
 use crate::ftl::{Merging, MergingOptions};
 
 impl Profile {
@@ -31,4 +33,10 @@ impl Profile {
         }
         Merging::check(&self.merging_options()).map_err(|error| error.at(source))
     }
+}
+
+/// Values for the keys of the table that an FTL that merges has for itself, each in its range, whatever they make
+/// together; nothing where it has none. For tests that draw devices: `below` draws a number.
+pub fn drawn_keys(ftl: &str, below: impl FnMut(u64) -> u64) -> Map<String, Value> {
+    Merging::table(ftl).map(|table| BLOCK.drawn(table, below)).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ mod host;
 pub(crate) mod keys;
 mod limits;
 mod mapping;
-mod merging;
+pub(crate) mod merging;
 pub(crate) mod overrides;
 mod power_loss;
 mod recovery;

@@ -2,7 +2,8 @@
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
-use super::{one_for_all, write_whole};
+use super::shapes::one_for_all;
+use super::write_whole;
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;

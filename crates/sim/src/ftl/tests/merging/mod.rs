@@ -17,13 +17,10 @@ use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
-use crate::ftl::how_to::ReplacementPart;
-use crate::ftl::linear::LinearPart;
 use crate::ftl::log_part::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
-use crate::ftl::stripe_map::StripesPart;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions, Tables};
-use shapes::{geometries, stripes, units};
+use shapes::{geometries, one_for_all, stripes, units};
 use worn::{carry_out, place};
 
 const PAGE: u64 = 4096;
@@ -294,69 +291,6 @@ pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
     let mut plan = Plan::default();
     ftl.write(page, &Extent::single(page, true, 0), &mut plan);
     flash.carry_out(&mut plan);
-}
-
-/// A device for every FTL, and a table for each that has one: each looks at its own.
-fn one_for_all() -> (Geometry, Tables) {
-    let geometry = Geometry::from(Shape {
-        channels: 2,
-        dies: 4,
-        blocks_per_die: 64,
-        pages_per_block: 32,
-        metadata_pages: 0,
-        page_bytes: PAGE as u32,
-        logical_pages: 128 * 32,
-    });
-    let unit_bytes = 4 * 32 * PAGE as u32;
-    let streams = StreamsPart {
-        unit_bytes,
-        cluster_bytes: 4 * PAGE as u32,
-        banks: 1,
-        own_channels: false,
-        streams: 3,
-        resumed_streams: 1,
-        reverse_streams: true,
-        fold_clusters: 2,
-        log_clusters: 60,
-        log_units: 4,
-        compact_log: true,
-        log_members: 0,
-        small_cluster_bytes: PAGE as u32,
-        small_log_clusters: 300,
-        small_log_units: 3,
-        evict_single: false,
-        rewrite_buffer: false,
-        log_map_pages: 0,
-        free_clusters: 20,
-        merges_at_once: 1,
-        reads_per_step: 0,
-        bypass_partial_clusters: false,
-        switch_map_pages: 1,
-        merge_map_pages: 1,
-    };
-    let linear = LinearPart {
-        unit_bytes,
-        cluster_bytes: 4 * PAGE as u32,
-        banks: 1,
-        open_units: 3,
-        backward_clusters: 4,
-        rewrites: 1,
-        open_map_pages: 1,
-        switch_map_pages: 1,
-        merge_map_pages: 1,
-    };
-    let stripes =
-        StripesPart { stripe_dies: 2, map_memory_bytes: 2 * PAGE, map_changed_bytes: PAGE };
-    let part =
-        LogPart { log_blocks: 40, superblock_blocks: 4, compat: Compat::None, log_per_die: false };
-    let tables = Tables {
-        log: Some(part),
-        streams: Some(streams),
-        linear: Some(linear),
-        stripes: Some(stripes),
-        replacement: Some(ReplacementPart { replaced_at_once: 3 }),
-    };
-    (geometry, tables)
 }
 
 /// `make soak`: every merging FTL under ten million host operations.
