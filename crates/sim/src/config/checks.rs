@@ -132,7 +132,6 @@ impl Profile {
             ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && !has_units),
             ("[zones]", self.zones.is_some() && !zoned),
-            ("[block_history]", self.block_history.is_some() && zoned),
             ("[power_loss]", self.power_loss.is_some() && zoned),
             ("[rings]", self.rings.is_some() && !of_page_maps),
             ("relocate_latency_ns", self.timing.relocate_latency_ns.is_some() && !of_page_maps),

@@ -10,9 +10,15 @@ const PAGES: u64 = 16;
 /// A block map on one die with 8 blocks in reserve, whose flash is without fault.
 fn text() -> String {
     let text = of_ftl("block_map", &profile(1, 1, "sequential"));
+    on_worn_flash(&text)
+        .replace("usable_pages_min = 1", "usable_pages_min = 1, replacement_blocks = 8")
+}
+
+/// The profile with flash that wears out, and is without fault.
+fn on_worn_flash(text: &str) -> String {
     let tables = r#"
         reliability = { wear_law = "power", rated_cycles = 1000, rber_fresh = 1e-9, rber_rated = 1e-9, wear_exponent = 1.0, page_spread = 0.0, high_page_factor = 1.0, retention_doubling_s = 0.0, retention_exponent = 1.0, ecc_codeword_bytes = 512, ecc_correctable_bits = 8, erase_step_cycles = 0, erase_step_ns = 0, erase_steps_max = 0 }
-        recovery = { cycles_before = 1000, data_age_s = 0.0, read_retries = 3, retry_gain = 1e-6, fail_uncorrectable = true, factory_bad_share = 0.0, program_failures = 0.0, erase_failures = 0.0, retire = "nothing", retire_rber = 0.1, partial_blocks_max = 0, usable_pages_min = 1, replacement_blocks = 8 }"#;
+        recovery = { cycles_before = 1000, data_age_s = 0.0, read_retries = 3, retry_gain = 1e-6, fail_uncorrectable = true, factory_bad_share = 0.0, program_failures = 0.0, erase_failures = 0.0, retire = "nothing", retire_rber = 0.1, partial_blocks_max = 0, usable_pages_min = 1 }"#;
     text.replace("sources = {", &format!("{tables}\n        sources = {{"))
 }
 
@@ -120,14 +126,28 @@ fn a_device_without_a_block_in_reserve_ends_read_only() {
     alone(&mut device, io(Mode::Read, 0, 1));
 }
 
+/// The profile with flash of few enough errors to be corrected at first.
+pub(super) fn marginal_flash(text: &str) -> String {
+    with_errors(&on_worn_flash(text))
+}
+
+fn with_errors(text: &str) -> String {
+    text.replace("rber_fresh = 1e-9, rber_rated = 1e-9", "rber_fresh = 0.002, rber_rated = 0.002")
+        .replace("ecc_correctable_bits = 8", "ecc_correctable_bits = 40")
+        .replace("retry_gain = 1e-6", "retry_gain = 0.1")
+}
+
 /// Few enough errors to be corrected at first, and eight times as many after seven times `doubling`.
 fn marginal(changes: &str) -> SimDevice {
-    let laws = r#""rber_fresh": 0.002, "rber_rated": 0.002, "ecc_correctable_bits": 40, "retry_gain": 0.1"#;
-    device(&format!("{{{laws}, {changes}}}"))
+    SimDevice::new(
+        "test",
+        Profile::parse(&with_errors(&text()), "test", &format!("{{{changes}}}")).unwrap(),
+    )
+    .unwrap()
 }
 
 /// How often the page was read again.
-fn retries(device: &mut SimDevice, page: u64) -> u64 {
+pub(super) fn retries(device: &mut SimDevice, page: u64) -> u64 {
     let (_, parts) = alone(device, io(Mode::Read, page, 1));
     assert_eq!(part(&parts, "retry_ns") % (READ + TRANSFER), 0);
     part(&parts, "retry_ns") / (READ + TRANSFER)

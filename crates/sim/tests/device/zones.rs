@@ -14,15 +14,20 @@ const BLOCK: u64 = 16;
 /// A device whose zones are on `dies_per_zone` dies, with room for as many pages again behind each.
 fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice {
     let zone_bytes = 2 * u64::from(dies_per_zone) * BLOCK * 4096;
+    let text = of_ftl("zoned", &profile(channels, dies, "empty"));
+    let text = zoned(&text, zone_bytes, dies_per_zone);
+    SimDevice::new("test", Profile::parse(&text, "test", keys).unwrap()).unwrap()
+}
+
+/// The profile with zones.
+fn zoned(text: &str, zone_bytes: u64, dies_per_zone: u32) -> String {
     let zones = format!(
         r#"zones = {{ zone_bytes = {zone_bytes}, dies_per_zone = {dies_per_zone}, zone_blocks_per_die = 1, zone_dies = "across_channels", stripe_pages = 1, max_open_zones = 0, max_active_zones = 0, finish_pads = true }}"#
     );
-    let text = of_ftl("zoned", &profile(channels, dies, "empty"))
-        .replace("spare_factor = 0.2", "spare_factor = 0.0")
+    text.replace("spare_factor = 0.2", "spare_factor = 0.0")
         .replace("sector_bytes = 512", "sector_bytes = 4096")
         .replace("random_overwrites = 2.0", "random_overwrites = 0.0")
-        .replace("sources = {", &format!("{zones}\n        sources = {{"));
-    SimDevice::new("test", Profile::parse(&text, "test", keys).unwrap()).unwrap()
+        .replace("sources = {", &format!("{zones}\n        sources = {{"))
 }
 
 /// A command to a whole zone.
@@ -285,5 +290,62 @@ fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
             .filter(|zone| zone.state.is_active())
             .count();
         assert!(active <= 4);
+    }
+}
+
+/// One zone a block, on flash whose errors are just corrected, and eight times as many after seven times the doubling.
+fn marginal(changes: &str) -> uflip_core::Result<SimDevice> {
+    let text = zoned(
+        &super::worn::marginal_flash(&of_ftl("zoned", &profile(1, 1, "empty"))),
+        BLOCK * 4096,
+        1,
+    );
+    SimDevice::new("test", Profile::parse(&text, "test", changes)?)
+}
+
+/// What is in a zone ages from its first page on, and its reads disturb it, until it is reset.
+#[test]
+fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
+    let seven = Nanos(7_000_000_000_000);
+    let mut device = marginal(
+        r#"{"retention_doubling_s": 1000, "retention_by_block": true, "read_disturb_doubling": 1000000}"#,
+    )
+    .unwrap();
+    let fill = |device: &mut SimDevice, number| {
+        let request = write(device, number, 0, BLOCK);
+        alone(device, request);
+    };
+    fill(&mut device, 0);
+    device.wait_until(device.now() + seven);
+    fill(&mut device, 1);
+    assert_eq!(super::worn::retries(&mut device, 5), 1, "eight times the errors of a fresh one");
+    assert_eq!(super::worn::retries(&mut device, BLOCK + 5), 0, "the other is fresh");
+    let reset = zone(&device, Mode::Reset, 0);
+    alone(&mut device, reset);
+    fill(&mut device, 0);
+    assert_eq!(super::worn::retries(&mut device, 5), 0, "it is fresh again");
+    device.wait_until(device.now() + seven);
+    assert_eq!(super::worn::retries(&mut device, 5), 1);
+    let mut disturbed =
+        marginal(r#"{"read_disturb_doubling": 10, "retention_by_block": false}"#).unwrap();
+    fill(&mut disturbed, 0);
+    assert_eq!(super::worn::retries(&mut disturbed, 5), 0);
+    (0..70).for_each(|_| drop(alone(&mut disturbed, io(Mode::Read, 7, 1))));
+    assert_eq!(super::worn::retries(&mut disturbed, 5), 1);
+    let reset = zone(&disturbed, Mode::Reset, 0);
+    alone(&mut disturbed, reset);
+    fill(&mut disturbed, 0);
+    assert_eq!(super::worn::retries(&mut disturbed, 5), 0);
+}
+
+#[test]
+fn nothing_moves_what_is_in_a_zone() {
+    for key in [r#""scrub_reads": 5, "read_disturb_doubling": 10"#, r#""scrub_age_s": 5"#] {
+        let refused =
+            marginal(&format!(r#"{{"retention_by_block": true, {key}}}"#)).unwrap_err().to_string();
+        assert!(
+            refused.contains("which keep their blocks until the host resets them"),
+            "{refused}"
+        );
     }
 }
