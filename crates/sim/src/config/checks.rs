@@ -130,6 +130,7 @@ impl Profile {
             ("[slc_cache]", self.slc_cache.is_some() && name != "page_map"),
             ("[hot_cold]", self.hot_cold.is_some() && name != "page_map"),
             ("write_streams", self.ftl.write_streams.is_some() && name != "page_map"),
+            ("merges_side_by_side", self.ftl.merges_side_by_side.is_some() && !self.merges()),
             ("mapping_unit_bytes", self.ftl.mapping_unit_bytes.is_some() && !has_units),
             ("[zones]", self.zones.is_some() && !zoned),
             ("[power_loss]", self.power_loss.is_some() && zoned),

@@ -192,6 +192,9 @@ pub struct FtlPart {
     /// Streams of the host's writes that share no block; 1 where not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_streams: Option<u32>,
+    /// Merges that go on at once of FTLs that merge in the host's path; 1 where not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges_side_by_side: Option<u32>,
     /// Page-mapped FTLs have one, merging ones do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocator: Option<String>,

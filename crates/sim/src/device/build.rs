@@ -7,6 +7,7 @@ use crate::device::any::AnyBackend;
 use crate::device::cache::WriteCache;
 use crate::device::collector::Pace;
 use crate::device::gather::Gather;
+use crate::device::jobs::Jobs;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
 use crate::device::zoned::Zoned;
@@ -47,7 +48,8 @@ impl Profile {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
             let ftl = Merging::by_name(&self.merging_options())?;
-            return Ok(AnyBackend::Merged(Merged::new(ftl, dies, steps, buffers)));
+            let jobs = Jobs::new(dies, self.ftl.merges_side_by_side.unwrap_or(1));
+            return Ok(AnyBackend::Merged(Merged::new(ftl, jobs, steps, buffers)));
         }
         let gc = self.gc()?;
         let ftl = PageMap::new(self.ftl_options()?);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The FTL plans a write when it is taken in, and its plan is carried out when the data is there
-//! (`jobs/`). The firmware does one merge at a time: a write that comes while another write merges waits
-//! for it.
+//! (`jobs/`). The firmware does one merge at a time, or as many as `merges_side_by_side` says: a write that
+//! comes while so many others merge waits, and so does one that needs a block of theirs.
 
 use uflip_core::{Counters, Error};
 
@@ -54,11 +54,11 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn new(ftl: Merging, dies: u32, reads_per_step: u32, buffers: bool) -> Merged {
+    pub(crate) fn new(ftl: Merging, jobs: Jobs, reads_per_step: u32, buffers: bool) -> Merged {
         Merged {
             ftl,
             plan: Plan::default(),
-            jobs: Jobs::new(dies),
+            jobs,
             idle_until: 0,
             reads_per_step,
             reads: 0,

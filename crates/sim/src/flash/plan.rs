@@ -140,6 +140,35 @@ impl Plan {
         })
     }
 
+    /// The blocks of all that it reads, programs and erases, one by one.
+    pub(crate) fn blocks(&self, mut each: impl FnMut(BlockIdx)) {
+        for command in &self.commands {
+            match *command {
+                Cmd::Read(at)
+                | Cmd::LoadMap(at)
+                | Cmd::ProgramMap(at)
+                | Cmd::FailedRead(at)
+                | Cmd::FailedProgram(at) => each(at.block),
+                Cmd::Program { to, rest } => {
+                    each(to.block);
+                    rest.into_iter().for_each(|rest| each(rest.block));
+                }
+                Cmd::Copy { from, to } | Cmd::CopySet { from, to, .. } => {
+                    each(from.block);
+                    each(to.block);
+                }
+                Cmd::CopyStream(pages) | Cmd::StoreMap(pages) => {
+                    for moved in self.moves(pages) {
+                        each(moved.to.block);
+                        moved.from.into_iter().for_each(|from| each(from.block));
+                    }
+                }
+                Cmd::Erase { block, .. } => each(block),
+                Cmd::Count(_) | Cmd::Barrier => {}
+            }
+        }
+    }
+
     /// The command of the host, where nothing else takes time.
     #[inline]
     pub(crate) fn only(&self) -> Option<Cmd> {

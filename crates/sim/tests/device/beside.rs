@@ -71,6 +71,34 @@ fn a_read_beside_a_merge_begins_when_its_die_is_free() {
 }
 
 #[test]
+fn merges_of_different_blocks_go_on_side_by_side_where_the_profile_says_so() {
+    let of = |ios: &[Io]| {
+        let mut device = block_map(2, r#"{"merges_side_by_side": 2}"#);
+        let done = at_once(&mut device, ios);
+        let times: Vec<u64> = done.iter().map(|(response, _)| *response).collect();
+        (times, device.counters().unwrap())
+    };
+    // On a die each. The second command is taken in behind the first.
+    let (apart, counters) = of(&[write(0), write(1)]);
+    assert_eq!(apart, [MERGE, COMMAND + MERGE]);
+    // The third waits for the first, and has its die to itself.
+    let (third, _) = of(&[write(0), write(1), write(2)]);
+    assert_eq!(third[..2], apart);
+    assert_eq!(third[2], 2 * MERGE - COMMAND - LINK);
+    // On one die they take turns: together they take as long as one after the other, and both end late.
+    let (together, same) = of(&[write(0), write(2)]);
+    assert_eq!(*together.iter().max().unwrap(), 2 * MERGE - COMMAND - LINK);
+    assert!(
+        together.iter().all(|response| *response > 2 * MERGE - 2 * (MOVE + ERASE)),
+        "{together:?}"
+    );
+    assert_eq!(same, counters, "the same is done");
+    // The second write of a page merges the block that the first one fills, and waits for it.
+    let (again, _) = of(&[write(0), write(0)]);
+    assert_eq!(again, [MERGE, 2 * MERGE - COMMAND - LINK]);
+}
+
+#[test]
 fn a_read_on_the_die_that_merges_waits_for_a_page_and_not_for_the_block() {
     let mut device = block_map(2, "{}");
     let done = at_once(&mut device, &[write(0), read(2)]);

@@ -1,8 +1,8 @@
 //! Plans under way: the one executor of what FTLs that merge decide.
 //!
 //! ```text
-//! path     ┤ plan ├┤ plan ├┤ plan ├ …     of host writes: one merges at a time, and what only programs
-//!                                          a page does not hold up the next
+//! path     ┤ plan ├┤ plan ├┤ plan ├ …     of host writes: one merges at a time, or a few that share no
+//!                                          block, and what only programs a page does not hold up the next
 //! beside   ┤ plan ├┤ plan ├ …             of idle time, and of steps after reads: one at a time
 //! no line  ┤ plan ├                        of a host read that has to read the map
 //! ```
@@ -17,20 +17,23 @@
 //! is being moved goes to its new place, and does not wait for it to be there.
 //! **Ambiguous**: nothing that the FTLs leave open.
 
+mod issue;
 mod layout;
+mod lines;
 mod order;
 mod phase;
 mod site;
 
-use std::collections::VecDeque;
-
 use crate::device::backend::Hardware;
-use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
+use crate::device::token::{JobIdx, StepIdx, Token, Told};
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
-use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
+use crate::timeline::{AccountIdx, Purpose, Timeline};
+pub(crate) use issue::serve;
+use issue::{issue, serve_step};
+use lines::{Queue, Shared};
 pub(crate) use order::{Line, Order};
-use phase::{NONE, Phase, Step, Tails, What};
+use phase::{NONE, Phase, Step, Tails};
 use site::Site;
 
 /// A plan under way.
@@ -40,6 +43,8 @@ struct Job {
     order: Order,
     /// The line that it holds up.
     line: Option<Line>,
+    /// What it has to itself.
+    shared: Shared,
     /// The first command behind the phase.
     next: usize,
     phase: Phase,
@@ -52,38 +57,38 @@ struct Job {
 pub(crate) struct Jobs {
     jobs: Vec<Job>,
     unused: Vec<u32>,
-    /// Those that wait for their turn, and who has it.
-    path: VecDeque<JobIdx>,
-    beside: VecDeque<JobIdx>,
+    path: Queue,
+    beside: Queue,
     tails: Tails,
 }
 
 impl Jobs {
-    pub(crate) fn new(dies: u32) -> Jobs {
+    /// None, on so many dies; so many on the path merge at once.
+    pub(crate) fn new(dies: u32, at_once: u32) -> Jobs {
         Jobs {
             jobs: Vec::new(),
             unused: Vec::new(),
-            path: VecDeque::new(),
-            beside: VecDeque::new(),
+            path: Queue::new(at_once),
+            beside: Queue::new(1),
             tails: vec![(NONE, NONE); dies as usize],
         }
     }
 
     /// Nothing is under way any more.
     pub(crate) fn clear(&mut self) {
-        *self = Jobs::new(self.tails.len() as u32);
+        *self = Jobs::new(self.tails.len() as u32, self.path.at_once());
     }
 
     /// Whether nobody is in `line`.
     #[inline]
     pub(crate) fn is_free(&self, line: Line) -> bool {
         match line {
-            Line::Path => self.path.is_empty(),
-            Line::Beside => self.beside.is_empty(),
+            Line::Path => self.path.is_free(),
+            Line::Beside => self.beside.is_free(),
         }
     }
 
-    fn line(&mut self, line: Line) -> &mut VecDeque<JobIdx> {
+    fn line(&mut self, line: Line) -> &mut Queue {
         match line {
             Line::Path => &mut self.path,
             Line::Beside => &mut self.beside,
@@ -98,10 +103,8 @@ impl Jobs {
         line: Line,
         hardware: &mut Hardware<'_>,
     ) {
-        let first = self.is_free(line);
         let job = self.add(plan, order, Some(line), hardware.events);
-        self.line(line).push_back(job);
-        if first {
+        if self.line(line).come(job) {
             self.let_begin(line, hardware.events.now(), hardware);
         }
     }
@@ -122,12 +125,16 @@ impl Jobs {
     ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
             let (plan, phase) = (Plan::default(), Phase::default());
-            self.jobs.push(Job { plan, order, line, next: 0, phase, charged: 0 });
+            let shared = Shared::default();
+            self.jobs.push(Job { plan, order, line, shared, next: 0, phase, charged: 0 });
             self.jobs.len() as u32 - 1
         });
         events.plans(index, order.account(), || plan.erases().map(|block| block.0));
         let job = &mut self.jobs[index as usize];
         std::mem::swap(&mut job.plan, plan);
+        if line == Some(Line::Path) && self.path.at_once() > 1 {
+            job.shared.fill(&job.plan);
+        }
         (job.order, job.line, job.next) = (order, line, 0);
         JobIdx(index)
     }
@@ -137,8 +144,10 @@ impl Jobs {
     pub(crate) fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
         match told {
             Told::Begin(job) => {
-                let line = self.jobs[job.0 as usize].line.expect("it waits in a line");
-                self.let_begin(line, at, hardware);
+                // Where several go on at once it may have begun.
+                if let Some(line) = self.jobs[job.0 as usize].line {
+                    self.let_begin(line, at, hardware);
+                }
             }
             Told::Settled(job) => self.jobs[job.0 as usize].issue_phase(job, at, hardware),
             Told::Planned(job, step) => self.planned(job, step, at, hardware),
@@ -149,7 +158,13 @@ impl Jobs {
 
     /// Whoever is first in `line` begins, and those behind until one holds them up.
     fn let_begin(&mut self, line: Line, at: u64, hardware: &mut Hardware<'_>) {
-        while let Some(first) = self.line(line).front().copied() {
+        while let Some(first) = self.line(line).first() {
+            let Jobs { path, beside, jobs, .. } = self;
+            let queue = if line == Line::Path { path } else { beside };
+            let shared = |job: JobIdx| &jobs[job.0 as usize].shared;
+            if !queue.lets_begin(|other| shared(first).is_apart(shared(other))) {
+                return;
+            }
             let job = &mut self.jobs[first.0 as usize];
             let ready = job.order.ready;
             if ready > at {
@@ -157,16 +172,16 @@ impl Jobs {
             }
             job.charged = at;
             hardware.events.spent(job.account(), Cause::Merge, at - ready);
-            if self.run(first, at, hardware).is_none() {
-                return;
+            self.line(line).begin();
+            if self.run(first, at, hardware).is_some() {
+                self.line(line).end(first);
             }
-            self.line(line).pop_front();
         }
     }
 
     fn go_on(&mut self, job: JobIdx, at: u64, hardware: &mut Hardware<'_>) {
         if let Some(line) = self.run(job, at, hardware) {
-            self.line(line).pop_front();
+            self.line(line).end(job);
             self.let_begin(line, at, hardware);
         }
     }
@@ -264,86 +279,5 @@ impl Job {
             (None, None) => events.end(at, at, target.op()),
             (None, Some(bytes)) => events.deliver(at, at, bytes, target.op()),
         }
-    }
-}
-
-/// Serve the host with `command`, which needs nothing of the firmware; `record` is what it changes on flash.
-#[inline]
-pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hardware<'_>) {
-    let Hardware { flash, events } = hardware;
-    let geometry = &flash.geometry;
-    let Order { ready, target, read_bytes, .. } = order;
-    let target = target.expect("the host is told");
-    let mut step = Step::of_host(command, Site { geometry, timing: &events.timing });
-    step.record = record;
-    serve_step(&step, target, read_bytes, ready, events.now(), events);
-}
-
-/// The page of the host is read or programmed from `at` on, and `target` is told.
-fn serve_step(
-    step: &Step,
-    target: Target,
-    read_bytes: Option<u64>,
-    at: u64,
-    now: u64,
-    events: &mut Timeline<Token>,
-) {
-    let Target { token, report, account } = target;
-    let link_bytes = read_bytes.unwrap_or(0) as u32;
-    let mut op = Op { report, account, link_bytes, ..step.op(token, &events.timing) };
-    op.transfers = read_bytes.map_or(op.transfers, |bytes| events.transfers_of(bytes));
-    match step.read_before(account, token, &events.timing) {
-        None => events.issue_when(at, now, op),
-        Some(before) => events.issue_chain(at, now, &[before], op),
-    }
-}
-
-/// A step goes to its die; told when somebody waits for its end.
-#[inline]
-fn issue(
-    job: JobIdx,
-    number: u32,
-    step: &Step,
-    account: Option<AccountIdx>,
-    at: u64,
-    events: &mut Timeline<Token>,
-) {
-    let token = Told::Stepped(job, StepIdx(number)).into();
-    let waited_for = step.counts || step.feeds != NONE;
-    let report = if waited_for { Report::AtEnd } else { Report::Never };
-    // What the firmware does is charged as a whole when it has ended.
-    let account = account.filter(|_| step.purpose == Purpose::HostWrite);
-    let in_turn = step.purpose != Purpose::HostWrite;
-    let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
-    match step.read_before(account, token, &events.timing) {
-        None => events.issue(at, op),
-        Some(before) => events.issue_after(at, &[before], op),
-    }
-}
-
-impl Step {
-    #[inline]
-    fn op(&self, token: Token, timing: &Timing) -> Op<Token> {
-        let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
-        let op = match what {
-            What::Read => Op::read(die, cell_ns, purpose, token),
-            What::Program => Op::program(die, cell_ns, purpose, token),
-            What::Inside => Op::inside(die, cell_ns, purpose, token),
-        };
-        let op = Op { writes, transfers: timing.program_transfers, ..op };
-        at.map_or(op, |at| op.on(at))
-    }
-
-    /// The rest of a page of the host is read before that is programmed.
-    fn read_before(
-        &self,
-        account: Option<AccountIdx>,
-        token: Token,
-        timing: &Timing,
-    ) -> Option<Op<Token>> {
-        let (die, kind) = self.rest?;
-        let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
-        let transfers = timing.program_transfers;
-        Some(Op { account, transfers, lump: Some(Cause::ReadToModify), ..read })
     }
 }

@@ -83,6 +83,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     set("bus_bytes_per_s", json!(400_000_000));
     set("die_queue", json!(["fifo", "fifo", "reads_first"][below(3) as usize]));
     set("cache_program", json!(protected && below(3) == 0 && together == 0));
+    set("merges_side_by_side", json!([1, 1, 2, 3, 8][below(5) as usize]));
     set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
     let cached = [0, 0, 1, 5, 12][below(5) as usize];
     set("write_cache_bytes", json!(2048 * cached));

@@ -29,8 +29,9 @@ pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// What FTLs that merge have no use for, and are refused with.
-pub(super) fn without_what_page_maps_have(overrides: &mut Map<String, Value>) {
+pub(super) fn without_what_page_maps_have(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "collect_ns", 0);
+    set(overrides, "merges_side_by_side", draw.of(&[1, 1, 2, 3, 32]));
 }
 
 /// The block-mapped FTLs: FAST, and those of its family.

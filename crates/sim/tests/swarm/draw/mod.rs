@@ -52,7 +52,7 @@ pub fn case(seed: u64, index: u64) -> Case {
         _ => others(&mut draw, &mut case.overrides),
     }
     if !matches!(ftl.as_str(), "page_map" | "dftl") && !draw.yes(3) {
-        without_what_page_maps_have(&mut case.overrides);
+        without_what_page_maps_have(&mut draw, &mut case.overrides);
     }
     if !matches!(ftl.as_str(), "page_map" | "dftl") && draw.yes(50) {
         set(&mut case.overrides, "page_order", draw.of(&["any", "ascending", "ascending"]));

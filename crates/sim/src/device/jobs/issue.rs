@@ -1,0 +1,91 @@
+//! Steps of plans go to their dies, and those of the host beside them.
+
+use super::order::Order;
+use super::phase::{NONE, Step, What};
+use super::site::Site;
+use crate::device::backend::Hardware;
+use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
+use crate::flash::plan::Cmd;
+use crate::timeline::breakdown::Cause;
+use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
+
+/// Serve the host with `command`, which needs nothing of the firmware; `record` is what it changes on flash.
+#[inline]
+pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hardware<'_>) {
+    let Hardware { flash, events } = hardware;
+    let geometry = &flash.geometry;
+    let Order { ready, target, read_bytes, .. } = order;
+    let target = target.expect("the host is told");
+    let mut step = Step::of_host(command, Site { geometry, timing: &events.timing });
+    step.record = record;
+    serve_step(&step, target, read_bytes, ready, events.now(), events);
+}
+
+/// The page of the host is read or programmed from `at` on, and `target` is told.
+pub(super) fn serve_step(
+    step: &Step,
+    target: Target,
+    read_bytes: Option<u64>,
+    at: u64,
+    now: u64,
+    events: &mut Timeline<Token>,
+) {
+    let Target { token, report, account } = target;
+    let link_bytes = read_bytes.unwrap_or(0) as u32;
+    let mut op = Op { report, account, link_bytes, ..step.op(token, &events.timing) };
+    op.transfers = read_bytes.map_or(op.transfers, |bytes| events.transfers_of(bytes));
+    match step.read_before(account, token, &events.timing) {
+        None => events.issue_when(at, now, op),
+        Some(before) => events.issue_chain(at, now, &[before], op),
+    }
+}
+
+/// A step goes to its die; told when somebody waits for its end.
+#[inline]
+pub(super) fn issue(
+    job: JobIdx,
+    number: u32,
+    step: &Step,
+    account: Option<AccountIdx>,
+    at: u64,
+    events: &mut Timeline<Token>,
+) {
+    let token = Told::Stepped(job, StepIdx(number)).into();
+    let waited_for = step.counts || step.feeds != NONE;
+    let report = if waited_for { Report::AtEnd } else { Report::Never };
+    // What the firmware does is charged as a whole when it has ended.
+    let account = account.filter(|_| step.purpose == Purpose::HostWrite);
+    let in_turn = step.purpose != Purpose::HostWrite;
+    let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
+    match step.read_before(account, token, &events.timing) {
+        None => events.issue(at, op),
+        Some(before) => events.issue_after(at, &[before], op),
+    }
+}
+
+impl Step {
+    #[inline]
+    fn op(&self, token: Token, timing: &Timing) -> Op<Token> {
+        let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
+        let op = match what {
+            What::Read => Op::read(die, cell_ns, purpose, token),
+            What::Program => Op::program(die, cell_ns, purpose, token),
+            What::Inside => Op::inside(die, cell_ns, purpose, token),
+        };
+        let op = Op { writes, transfers: timing.program_transfers, ..op };
+        at.map_or(op, |at| op.on(at))
+    }
+
+    /// The rest of a page of the host is read before that is programmed.
+    fn read_before(
+        &self,
+        account: Option<AccountIdx>,
+        token: Token,
+        timing: &Timing,
+    ) -> Option<Op<Token>> {
+        let (die, kind) = self.rest?;
+        let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
+        let transfers = timing.program_transfers;
+        Some(Op { account, transfers, lump: Some(Cause::ReadToModify), ..read })
+    }
+}
