@@ -16,6 +16,7 @@ from uflip.methodology.rounds import CONFIDENCE
 from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import AGREEMENT, CLAIM, claimed, disagreement, together
+from uflip.results.neighbours import alone
 from uflip.results.said import with_certainty
 from uflip.spec import baseline, mix
 
@@ -35,9 +36,10 @@ def test_the_interval_of_repetitions_that_scatter_is_students() -> None:
 
 
 def test_a_claim_rests_on_a_wider_interval_than_is_shown() -> None:
-    """Of many Student's of 98 %, by scipy, where the interval of 95 % is not wider."""
+    """Of many without peers by all that neighbours may have in common, a little over Student's."""
     steps = np.tile([1.0, 2.0, -2.0, -1.0], 10)
-    margin = stats.t.ppf(0.99, 39) * stats.sem(100 + steps)
+    margin = alone((100 + steps).tolist(), CLAIM)
+    assert 1 < margin / (stats.t.ppf(0.99, 39) * stats.sem(100 + steps)) < 1.2
     for scale, converged in ((4.9 / margin, True), (5.1 / margin, False)):
         means = [float(mean) for mean in 100 + steps * scale]
         found = together(repetitions(means))

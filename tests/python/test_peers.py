@@ -1,11 +1,13 @@
 """What experiments of a sort say together about how repetitions scatter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from uflip.results.agreement import CLAIM, claimed, peers_among, together
-from uflip.results.neighbours import alone, correlation, resemble
+from uflip.results.agreement import CLAIM, claimed, own, peers_among, student, together
+from uflip.results.neighbours import alone, of_sort, resemble
 from uflip.results.peers import (
     ENOUGH,
     FEWEST,
@@ -196,21 +198,43 @@ def test_an_interval_of_one_alone_holds_the_mean(rho: float) -> None:
 
 def test_fewer_than_five_say_nothing_of_neighbours() -> None:
     rising = [[100.0 + step + 10 * one for step in range(12)] for one in range(20)]
-    assert correlation([row[:4] for row in rising]) == 0
-    assert correlation([row[:5] for row in rising]) > 0.5
+    assert of_sort([row[:4] for row in rising]) == (0, 0)
+    assert of_sort([row[:5] for row in rising])[0] > 0.5
     assert not resemble(rising[0][:4], 0.0)
     assert resemble(rising[0], 0.0)
     assert not resemble(rising[0], 0.95), "no more than others"
 
 
 def test_neighbours_are_said_to_be_alike_by_chance_once_in_a_hundred_plans() -> None:
+    """And those of some to be more alike than those of others as seldom."""
     random = np.random.default_rng(12)
-    every = [random.normal(100, 5, (20, 8)).tolist() for _ in range(400)]
-    found = sum(correlation(plan) > 0 for plan in every)
-    assert found <= stats.binom.ppf(0.999, 400, 0.012)
-    alike = [(100 + autoregressive(random, 20, 8, 0.5)).tolist() for _ in range(100)]
-    assert sum(correlation(plan) > 0 for plan in alike) >= 95
-    assert np.mean([correlation(plan) for plan in alike]) == pytest.approx(0.5, abs=0.06)
+    every = [of_sort(random.normal(100, 5, (20, 8)).tolist()) for _ in range(400)]
+    assert sum(rho > 0 for rho, _ in every) <= stats.binom.ppf(0.999, 400, 0.012)
+    assert sum(some for _, some in every) <= stats.binom.ppf(0.999, 400, 0.012)
+    for repetitions in (8, 16):
+        plans = [100 + autoregressive(random, 20, repetitions, 0.5) for _ in range(100)]
+        alike = [of_sort(plan.tolist()) for plan in plans]
+        assert sum(rho > 0 or some for rho, some in alike) >= 92, "all, or some: eight hardly say"
+    assert np.mean([rho for rho, _ in alike]) == pytest.approx(0.5, abs=0.06)
+    assert sum(some for _, some in alike) <= 20
+
+
+def test_where_neighbours_of_some_are_alike_all_of_a_sort_stand_for_themselves() -> None:
+    """Four of twenty: a quiet one of twelve may be one of them, and no test of its own tells."""
+    random, found, noticed, wider = np.random.default_rng(15), 0, 0, []
+    for _ in range(100):
+        rows = [*autoregressive(random, 3, 48, 0.5), *autoregressive(random, 17, 12, 0.0)]
+        rows[-1] = autoregressive(random, 1, 12, 0.5)[0]
+        every = [Scatter((100 + row).tolist(), ALLOWED) for row in rows]
+        peers, last = peers_of(every), every[-1].means
+        assert peers is not None
+        found += peers.unlike
+        noticed += resemble(last, peers.correlation)
+        wider.append(own(last, ALLOWED, CLAIM, peers) / student(last, CLAIM))
+        assert is_odd(peers, every[-1]) or not peers.unlike
+    assert found >= 75
+    assert noticed <= 30
+    assert np.mean(np.array(wider) > 1.2) >= 0.7
 
 
 def test_who_is_odd_is_found_and_who_is_like_others_seldom_is() -> None:
@@ -219,7 +243,8 @@ def test_who_is_odd_is_found_and_who_is_like_others_seldom_is() -> None:
     for _ in range(150):
         rows = random.normal(100, 4, (20, 8))
         every = [Scatter(row.tolist(), ALLOWED) for row in rows]
-        odd += is_odd(peers_of(every), every[0])
+        peers = peers_of(every)
+        odd += is_odd(replace(peers, unlike=False), every[0])
         rest = (rows[1:] - rows[1:].mean(axis=1, keepdims=True)).ravel()
         # Scipy counts a sample's degrees of freedom itself: one of 133 with the others' variance.
         rest = np.resize([1.0, -1.0], 134) * np.sqrt((rest @ rest) / 133 * 133 / 134)

@@ -74,10 +74,7 @@ class Told(Protocol):
     def together(
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
     ) -> Sequence[Certainty]:
-        """What the repetitions of each experiment, with its sort, say together.
-
-        What each number is, `uflip.results.said` says.
-        """
+        """What repetitions of experiments, with their sorts, say together: `uflip.results.said`."""
 
     def ios_of(self, run_id: str) -> int:
         """How many I/Os a finished run made."""
@@ -248,12 +245,14 @@ def needed_by(said: Certainty, made: int) -> int | None:
     if said["surely"] or said["hopeless"] or not expected or not allowed:
         return made
     own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
-    if own is None or supported is None:
+    if own is None:
+        return None
+    # What neighbours may have in common is known better by more: no reason to give up.
+    own = min(ceil(own * (said["widened"] or 1.0)), MOST_REPETITIONS)
+    if supported is None:
         return own
     if max(expected, supported) <= allowed and made < said["fewest"]:
         return said["fewest"]
-    # What neighbours may have in common is known better by more: no reason to give up.
-    own = min(ceil(own * (said["widened"] or 1.0)), MOST_REPETITIONS)
     theirs = needed_repetitions(made, supported / allowed, (said["degrees"] or 0.0) - (made - 1))
     return None if theirs is None else max(own, theirs, said["fewest"])
 

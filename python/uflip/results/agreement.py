@@ -206,7 +206,7 @@ def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> flo
     if len(means) < 2:
         return 0.0
     if len(means) >= MANY and (peers is None or allowed <= 0):
-        return stretched(means, CONFIDENCE)
+        return max(stretched(means, CONFIDENCE), own(means, allowed, CONFIDENCE, None))
     if len(means) < MANY or peers is None:
         return student(means, CONFIDENCE)
     theirs = supported(peers, Scatter(means, allowed), CONFIDENCE)[0]
@@ -223,10 +223,10 @@ def least(means: Sequence[float], allowed: float, peers: Peers | None) -> int:
 def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers | None) -> float:
     """Half the width of the interval of the mean by an experiment's own repetitions [ns].
 
-    Student's, and of one that its peers do not speak for by all that its neighbours may have in
-    common.
+    Student's, and of one that no peers speak for by all that its neighbours may have in common.
     """
-    if peers is None or len(means) < MANY or not is_odd(peers, Scatter(means, allowed)):
+    speak = peers is not None and not is_odd(peers, Scatter(means, allowed))
+    if len(means) < MANY or speak:
         return student(means, confidence)
     return neighbours.alone(means, confidence)
 

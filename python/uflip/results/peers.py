@@ -77,6 +77,8 @@ class Peers:
         The largest of them, each weighed with that of all.
     mixed : bool
         Whether they scatter otherwise than each other beyond chance.
+    unlike : bool
+        Whether neighbours of some are more alike than those of others, beyond chance.
     """
 
     variance: float
@@ -86,6 +88,7 @@ class Peers:
     pooled: float
     loudest: float
     mixed: bool
+    unlike: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     known = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
     if len(known) < FEWEST:
         return None
-    correlation = neighbours.correlation([one.means for one in known])
+    correlation, unlike = neighbours.of_sort([one.means for one in known])
     scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in known]
     variance, degrees = _fitted(scatters)
     together = sum(own for _, own in scatters)
@@ -120,7 +123,7 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
     loudest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
     mixed = gained > neighbours.BEYOND_CHANCE
-    return Peers(variance, degrees, together, correlation, pooled, loudest, mixed)
+    return Peers(variance, degrees, together, correlation, pooled, loudest, mixed, unlike)
 
 
 def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
@@ -146,7 +149,8 @@ def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, flo
 def is_odd(peers: Peers, one: Scatter) -> bool:
     """Whether an experiment of theirs stands for itself.
 
-    Beyond chance it scatters more than the others, or its neighbours are more alike.
+    Beyond chance it scatters more than the others, or its neighbours are more alike, or those of
+    some of them are: then few repetitions do not show whose.
 
     Examples
     --------
@@ -154,7 +158,8 @@ def is_odd(peers: Peers, one: Scatter) -> bool:
     >>> [is_odd(peers_of(some), one) for one in some]
     [False, False, False, False, True]
     """
-    return _louder(peers, one) > BEYOND_CHANCE or neighbours.resemble(one.means, peers.correlation)
+    is_louder = _louder(peers, one) > BEYOND_CHANCE
+    return is_louder or peers.unlike or neighbours.resemble(one.means, peers.correlation)
 
 
 def fewest(peers: Peers, one: Scatter) -> int:

@@ -56,8 +56,7 @@ def with_certainty(
     supported_ns = degrees = widened = None
     if half_width is not None and len(means) > 1:
         by_student = student(means, CLAIM)
-        is_by_student = peers is not None and len(means) >= MANY
-        expected = by_student if is_by_student else max(half_width, by_student)
+        expected = by_student if len(means) >= MANY else max(half_width, by_student)
         widened = own(means, allowed, CLAIM, peers) / by_student if by_student else None
         if peers is not None:
             supported_ns, degrees = supported(peers, Scatter(means, allowed), CLAIM)
