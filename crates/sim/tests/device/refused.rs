@@ -23,7 +23,7 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(unknown.contains("unknown key `spare_facto`"), "{unknown}");
     assert!(
         unknown
-            .contains("allowed: ftl, spare_factor, mapping_unit_bytes, write_streams, allocator"),
+            .contains("allowed: ftl, spare_factor, mapping_unit_bytes, write_streams, merges_side_by_side, allocator"),
         "{unknown}"
     );
     let missing = with("spare_factor = 0.2,", "");
