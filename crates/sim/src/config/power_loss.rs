@@ -31,14 +31,6 @@ impl Profile {
         let allowed = "0 with [power_loss]: pages that are moved for nothing take the room of those that a \
                        collection cut short has still to move";
         found.refuse(least > 0, "relocate_at_least", &least, allowed);
-        let wears = self.reliability.is_some() && self.merges();
-        let allowed = "no [power_loss] with [reliability] and an FTL that merges: no spare area says for which block \
-                       another one stands in";
-        found.refuse(wears, "spare_read_bytes", &bytes, allowed);
-        let levels = self.levels_beneath();
-        let allowed = "no [power_loss] with wear levelling and an FTL that merges: no spare area says for which block \
-                       another one stands in";
-        found.refuse(!wears && levels, "spare_read_bytes", &bytes, allowed);
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;
         let allowed =

@@ -106,7 +106,7 @@ impl Profile {
     }
 
     /// Whether blocks change places by their wear, beneath an FTL that merges.
-    pub(super) fn levels_beneath(&self) -> bool {
+    fn levels_beneath(&self) -> bool {
         self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_gap > 0)
     }
 

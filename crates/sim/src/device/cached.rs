@@ -36,6 +36,9 @@ impl SimDevice {
 
     /// Write to flash what the cache has of pages that are written past it.
     pub(super) fn expel(&mut self, extent: Extent, at: u64) {
+        if self.backend.plans_whole_writes() && self.flash.has_scrubs(at) {
+            self.events.reach(at); // a scrub begins now
+        }
         for page in extent.touched().map(Lpn) {
             if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.expel(page)) {
                 self.write_flushed(flushed, at);

@@ -1,16 +1,37 @@
 //! What an FTL that merges has decided is written down, where somebody wants to know it when power is cut.
 //!
 //! Such a device does one plan after the other, those of idle time too: a block that one erases is programmed by
-//! a later one. What erases waits until all has been programmed that was planned before.
+//! a later one. What erases waits until all has been programmed that was planned before. Where a block has failed that
+//! nothing can replace, nothing is planned any more: what is newest is read where it is.
 
 use super::backend::Hardware;
 use super::jobs::Line;
 use super::merging::Merged;
 use super::token::Target;
 use super::written::Written;
-use crate::flash::contents::Origin;
-use crate::flash::geometry::Lpn;
+use crate::flash::contents::{Contents, Origin};
+use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::Flash;
+use crate::flash::plan::Plan;
+
+/// Do what `plan` says, which programs `pages` of the host, and write down what that changes; which page of the map a
+/// place is to hold, `of_map` says. Where it takes `time`, returns a record of every operation, in order.
+pub(super) fn carry_out(
+    plan: &mut Plan,
+    pages: impl Iterator<Item = (u32, Origin)>,
+    of_map: impl Fn(Place) -> Option<u32>,
+    time: bool,
+    flash: &mut Flash,
+    contents: &mut Contents,
+) -> Vec<u32> {
+    if flash.keeps_notes() {
+        flash.carry_out(plan);
+        return contents.decide_notes(flash.notes(), pages, of_map, time, &flash.nand);
+    }
+    let records = contents.decide_plan(plan, pages, of_map, time);
+    flash.carry_out(plan);
+    records
+}
 
 impl Merged {
     /// The page of a write stays in memory.
@@ -45,7 +66,8 @@ impl Merged {
 
     #[inline(never)]
     fn decide(&mut self, written: Written, hardware: &mut Hardware<'_>) {
-        let contents = hardware.events.contents.as_mut().expect("it is kept what is on flash");
+        let Hardware { flash, events } = hardware;
+        let contents = events.contents.as_mut().expect("it is kept what is on flash");
         let pages: Vec<(u32, Origin)> = match written {
             Written::Nothing => Vec::new(),
             Written::Page(page, target) => {
@@ -57,20 +79,55 @@ impl Merged {
             Written::Kept(extent) => extent.pages().map(|page| (page.0, Origin::Kept)).collect(),
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
-        let records = contents.decide_plan(&self.plan, pages.into_iter(), of_map, true);
-        hardware.flash.carry_out(&mut self.plan);
+        let records = carry_out(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
         self.plan.keep_records(records);
+        self.ends(flash, contents);
     }
 
     /// Do what is planned without time; it programs `page` for the host, if any.
     #[inline]
     pub(super) fn carry_out_now(&mut self, page: Option<Lpn>, flash: &mut Flash) {
-        if let Some((contents, origin)) = &mut self.contents {
-            let page = page.map(|page| (page.0, *origin)).into_iter();
-            let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
-            contents.decide_plan(&self.plan, page, of_map, false);
+        match self.contents.take() {
+            None => flash.carry_out(&mut self.plan),
+            Some((mut contents, origin)) => {
+                let page = page.map(|page| (page.0, origin)).into_iter();
+                let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
+                carry_out(&mut self.plan, page, of_map, false, flash, &mut contents);
+                self.ends(flash, &contents);
+                self.contents = Some((contents, origin));
+            }
         }
-        flash.carry_out(&mut self.plan);
         self.read_only = flash.is_used_up();
+    }
+
+    /// What a scrub has moved is written down.
+    pub(super) fn note_scrub(&mut self, hardware: &mut Hardware<'_>) {
+        let Hardware { flash, events } = hardware;
+        let Some(contents) = &mut events.contents else { return };
+        let notes = flash.notes();
+        let records = contents.decide_notes(notes, std::iter::empty(), |_| None, true, &flash.nand);
+        self.plan.keep_records(records);
+    }
+
+    /// If a block has failed that nothing could replace: what was planned last was not done to its end, so that the
+    /// FTL takes pages to be where they are not.
+    fn ends(&mut self, flash: &Flash, contents: &Contents) {
+        if flash.is_used_up() && self.at_end.is_none() {
+            let of_host = (0..flash.geometry.shape().logical_pages).map(Lpn);
+            let held = |page: &Lpn| self.ftl.lookup(*page).is_some();
+            let held: Vec<bool> = of_host.map(|page| held(&page)).collect();
+            self.has_ended(contents, |page| held[page]);
+        }
+    }
+
+    /// From now on what is newest is read where it is, of those pages that are `held`.
+    pub(super) fn has_ended(&mut self, contents: &Contents, held: impl Fn(usize) -> bool) {
+        let geometry = contents.geometry();
+        let of_host = geometry.shape().logical_pages as usize;
+        let newest = contents.newest_decided().into_iter().take(of_host).enumerate();
+        let places =
+            newest.map(|(page, at)| at.filter(|_| held(page)).map(|at| geometry.place_of(at)));
+        self.at_end = Some(places.collect());
+        self.read_only = true;
     }
 }

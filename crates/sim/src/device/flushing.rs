@@ -11,7 +11,7 @@
 use uflip_core::{Io, Mode};
 
 use super::SimDevice;
-use super::any::either;
+use super::any::{AnyBackend, either};
 use super::backend::{Backend, Hardware};
 use super::cache::WriteCache;
 use super::durable::Held;
@@ -96,7 +96,14 @@ impl SimDevice {
     pub(super) fn drain(&mut self, index: PageIdx, end: u64, at: u64) {
         let SimDevice { backend, flash, events, host, .. } = self;
         let hardware = &mut Hardware { flash, events };
-        if either!(backend, backend => backend.drain(at, Target::drained(index), hardware)) {
+        let waits =
+            either!(backend, backend => backend.drain(at, Target::drained(index), hardware));
+        if let AnyBackend::Merged(merged) = backend
+            && merged.keeps_in_vain()
+        {
+            host.fail(index);
+        }
+        if waits {
             // From then on it waits.
             host.arrived(index, end);
         } else {

@@ -18,7 +18,7 @@ use crate::device::jobs::{Jobs, Line, Order, serve};
 use crate::device::token::{Target, Told};
 use crate::device::written::Written;
 use crate::flash::contents::{Contents, Origin};
-use crate::flash::geometry::Lpn;
+use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
@@ -51,6 +51,8 @@ pub(crate) struct Merged {
     /// What is on flash, while no time passes, and whose versions are written; otherwise the timeline has it.
     #[serde(skip)]
     pub(super) contents: Option<(Box<Contents>, Origin)>,
+    /// Where pages are, where a block has failed that nothing could replace and it is kept what is on flash.
+    pub(super) at_end: Option<Vec<Option<Place>>>,
 }
 
 impl Merged {
@@ -69,6 +71,7 @@ impl Merged {
             absorbed: 0,
             read_only: false,
             contents: None,
+            at_end: None,
         }
     }
 
@@ -76,8 +79,25 @@ impl Merged {
     #[inline]
     fn plan_read(&mut self, page: Lpn) {
         self.plan.clear();
-        if let Some(from) = self.ftl.find(page, &mut self.plan) {
+        let from = match &self.at_end {
+            None => self.ftl.find(page, &mut self.plan),
+            Some(places) => places[page.0 as usize],
+        };
+        if let Some(from) = from {
             self.plan.read(from);
+        }
+    }
+
+    /// What stays in memory finds no place any more.
+    pub(super) fn keeps_in_vain(&self) -> bool {
+        self.buffers && self.at_end.is_some()
+    }
+
+    /// Where `page` is, as the FTL knows places.
+    pub(super) fn lookup(&self, page: Lpn) -> Option<Place> {
+        match &self.at_end {
+            None => self.ftl.lookup(page),
+            Some(places) => places[page.0 as usize],
         }
     }
 
@@ -108,8 +128,10 @@ impl Merged {
         };
         self.dirty = false;
         self.plan.clear();
-        last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
-        self.carry_out(Written::Kept(last), hardware);
+        if self.at_end.is_none() {
+            last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
+            self.carry_out(Written::Kept(last), hardware);
+        }
         let target = target.map(|target| target.failed_if(self.read_only));
         let order = Order { ready, target, read_bytes: None, scrubs: false };
         self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
@@ -147,6 +169,9 @@ impl Merged {
 
     /// Write `page` without time.
     fn write_now(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
+        if self.at_end.is_some() {
+            return;
+        }
         self.plan.clear();
         self.ftl.write(page, extent, &mut self.plan);
         self.carry_out_now(Some(page), flash);
@@ -283,7 +308,10 @@ impl Backend for Merged {
     }
 
     fn trim(&mut self, page: Lpn) {
-        self.ftl.trim(page);
+        match &mut self.at_end {
+            None => self.ftl.trim(page),
+            Some(places) => places[page.0 as usize] = None,
+        }
     }
 
     #[inline]

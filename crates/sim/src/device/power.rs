@@ -16,7 +16,7 @@ use super::interface::Interface;
 use super::token::PageIdx;
 use crate::config::{CLOCK_END_NS, Profile, clock_ran_out};
 use crate::flash::contents::{Contents, Origin};
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::geometry::{Lpn, Place};
 use crate::timeline::Timeline;
 
 /// What a loss of power cost.
@@ -54,9 +54,13 @@ impl SimDevice {
             }
             AnyBackend::Zoned(_) => return,
         };
-        let mut contents = Contents::new(self.flash.geometry, pages);
+        let mut contents = Contents::new(profile.known_geometry(), pages);
+        if self.flash.others_stand_in() {
+            contents.stand_on(&self.flash.geometry);
+            self.flash.keep_notes();
+        }
         if profile.reliability.is_some() {
-            contents.list_defects();
+            contents.list_defects(&self.flash.geometry);
             contents.list_all(&self.flash.nand, &[]);
         }
         self.events.keep_contents(Box::new(contents));
@@ -148,9 +152,7 @@ impl SimDevice {
         let mut contents = self.events.contents.take().expect("it was there");
         let cut = contents.cut(at.0, protected);
         if let Some(defects) = contents.defects() {
-            let blocks = (0..self.flash.geometry.blocks()).map(BlockIdx);
-            let erased = blocks.filter(|block| contents.programmed_pages(*block) == 0);
-            self.flash.begin_anew(defects.listed(), erased);
+            self.flash.begin_anew(defects.listed(), contents.erased_blocks());
         }
         let image = contents.read();
         let come_back = trimmed.iter().filter(|page| image.map[page.0 as usize].is_some());
@@ -179,7 +181,7 @@ impl SimDevice {
     pub(super) fn place_of(&self, page: Lpn) -> Option<Place> {
         match &self.backend {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),
-            AnyBackend::Merged(merged) => merged.ftl.lookup(page),
+            AnyBackend::Merged(merged) => merged.lookup(page),
             AnyBackend::Zoned(_) => None,
         }
     }

@@ -23,11 +23,12 @@ use uflip_core::{Error, Nanos, Result};
 use super::SimDevice;
 use super::any::{AnyBackend, either};
 use super::backend::Backend as _;
-use super::scan::Scan;
+use super::scan::{Scan, What};
 use crate::config::{CLOCK_END_NS, Profile};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::CollectMedia as _;
+use crate::flash::plan::Plan;
 use crate::ftl::Use;
 use crate::ftl::extent::Extent;
 
@@ -81,20 +82,19 @@ impl SimDevice {
         let (began, read) = (self.now, scan.end);
         let erases = scan.erase_again();
         let erased = scan.end;
-        erases.iter().for_each(|(block, _)| contents.erased_again(*block));
-        let rebuilt = self.rebuilt(&profile, &contents);
-        let steps = rebuilt.as_ref().map_or(Vec::new(), |(_, plan)| scan.carry_out(plan));
-        let merged = scan.end;
         let Scan { spare_areas, metadata_pages, .. } = scan;
+        self.read_lists(&contents);
         let erases = self.erase_again(erases.into_iter().map(|(block, _)| block), &mut contents);
-        let listed = match rebuilt {
-            None => self.restore_map(&mut contents, &erases),
-            Some((ftl, mut plan)) => {
-                self.adopt(ftl, &mut plan, &mut contents);
-                Vec::new()
+        let (listed, plan) = match profile.merges() {
+            false => (self.restore_map(&mut contents, &erases), Plan::default()),
+            true => {
+                let listed = contents.list_all(&self.flash.nand, &[]);
+                (listed, self.rebuild(&profile, &mut contents, false).0)
             }
         };
-        let mut scan = Scan::clocks(&self.flash, &profile, merged);
+        let mut scan = Scan::clocks(&self.flash, &profile, erased);
+        let steps = scan.carry_out(&plan);
+        let merged = scan.end;
         scan.list(&listed);
         let listed = scan.end;
         let put_back = contents.take_saved();
@@ -118,8 +118,8 @@ impl SimDevice {
             spare_areas_read: spare_areas,
             metadata_pages_read: metadata_pages,
             blocks_erased: erases.len() as u64,
-            pages_merged: steps.iter().filter(|step| !step.is_erase()).count() as u64,
-            blocks_dropped: steps.iter().filter(|step| step.is_erase()).count() as u64,
+            pages_merged: steps.iter().filter(|step| step.what == What::Copied).count() as u64,
+            blocks_dropped: steps.iter().filter(|step| step.what == What::Erased).count() as u64,
             pages_put_back: put_back.len() as u64,
             pages_found,
         })
@@ -135,24 +135,26 @@ impl SimDevice {
         let mut contents = self.events.contents.take().expect("it lost power");
         let mut scan = Scan::of(&self.flash, &contents, &profile, self.now);
         let erases = scan.erase_again();
-        let mut erased = (*contents).clone();
-        erases.iter().for_each(|(block, _)| erased.erased_again(*block));
-        let rebuilt = self.rebuilt(&profile, &erased).filter(|_| scan.end <= at.0);
-        let steps = rebuilt.map_or(Vec::new(), |(_, plan)| scan.carry_out(&plan));
-        if scan.end <= at.0 && !contents.has_saved() {
+        let erased = scan.end;
+        if erased <= at.0 && !contents.has_saved() {
             let mut ready = self.clone();
             ready.events.keep_contents(contents.clone());
             ready.recover()?;
-            // What has to be listed takes its time, too.
+            // What has to be merged or listed takes its time, too.
             if ready.now <= at.0 {
                 *self = ready;
                 self.cut_power(at)?;
                 return Ok(true);
             }
         }
+        self.read_lists(&contents);
         let in_time = erases.into_iter().filter(|(_, end)| *end <= at.0);
         self.erase_again(in_time.map(|(block, _)| block), &mut contents);
-        self.do_until(&steps, at.0, &mut contents);
+        if profile.merges() && erased <= at.0 {
+            let (plan, records) = self.rebuild(&profile, &mut contents, true);
+            let steps = Scan::clocks(&self.flash, &profile, erased).carry_out(&plan);
+            self.do_until((&records, &steps), at.0, &mut contents);
+        }
         self.events.keep_contents(contents);
         self.now = self.now.max(at.0);
         self.events.reach(self.now);
@@ -176,7 +178,12 @@ impl SimDevice {
     ) -> Vec<(BlockIdx, bool)> {
         let erase = |block| {
             let erased = self.flash.erase(block) && !contents.is_broken(block);
-            if erased {
+            if contents.has_beneath() {
+                contents.erase_of_again(block, erased);
+                if !erased {
+                    self.flash.retire_block(block);
+                }
+            } else if erased {
                 contents.erased_again(block);
             } else {
                 contents.half_erase(block);
@@ -219,7 +226,8 @@ impl SimDevice {
         }
         self.settle_contents(false);
         for (page, version) in unplaced {
-            let at = self.place_of(page);
+            // An FTL that merges has written down itself what it did.
+            let at = self.place_of(page).filter(|_| matches!(self.backend, AnyBackend::Paged(_)));
             let contents = self.events.contents.as_mut().expect("it lost power");
             contents.stays_saved(page.0, at, version);
         }

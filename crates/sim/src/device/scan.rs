@@ -20,16 +20,20 @@ enum Order {
 }
 
 /// Something that was done to finish what was cut short, and when.
+#[derive(Clone, Copy)]
 pub(super) struct Done {
-    pub(super) what: Cmd,
+    pub(super) what: What,
     pub(super) begin: u64,
     pub(super) end: u64,
 }
 
-impl Done {
-    pub(super) fn is_erase(&self) -> bool {
-        matches!(self.what, Cmd::Erase { .. })
-    }
+/// What that was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Copied,
+    Erased,
+    /// Nothing that was asked for: a program that failed, or a list of defects.
+    Else,
 }
 
 /// The clocks, and what was done by them.
@@ -58,7 +62,7 @@ impl<'a> Scan<'a> {
         if contents.defects().is_some() {
             scan.read_lists();
         }
-        for (block, (found, _)) in (0..).map(BlockIdx).zip(contents.read().blocks) {
+        for (block, found) in (0..).map(BlockIdx).zip(contents.on_flash()) {
             if !contents.is_listed(block) {
                 scan.look_at(block, found, contents);
             }
@@ -97,6 +101,7 @@ impl<'a> Scan<'a> {
             end: at,
         };
         scan.clocks.reach(at);
+        scan.clocks.allow(u64::MAX);
         scan
     }
 
@@ -124,7 +129,12 @@ impl<'a> Scan<'a> {
     }
 
     /// Find out what `block` holds.
-    fn look_at(&mut self, block: BlockIdx, found: Found, contents: &Contents) {
+    fn look_at(
+        &mut self,
+        block: BlockIdx,
+        (found, programmed, is_used): (Found, u32, bool),
+        contents: &Contents,
+    ) {
         let geometry = self.flash.geometry;
         let units = geometry.units();
         if geometry.shape().metadata_pages > 0 {
@@ -137,16 +147,13 @@ impl<'a> Scan<'a> {
             self.read(metadata, 1);
         }
         let programmed = match found {
-            Found::Programmed(_) if matches!(self.order, Order::ByTable) => {
-                contents.programmed_pages(block)
-            }
+            Found::Programmed(_) if matches!(self.order, Order::ByTable) => programmed,
             Found::Programmed(pages) => pages.min(geometry.data_pages()),
-            Found::Erased => 0,
-            Found::HalfErased => {
-                self.half_erased.push(block);
-                0
-            }
+            Found::Erased | Found::HalfErased => 0,
         };
+        if found == Found::HalfErased || !is_used {
+            self.half_erased.push(block);
+        }
         let read = match self.order {
             Order::Any => geometry.data_pages(),
             _ => (programmed + units).min(geometry.data_pages()),
@@ -172,7 +179,6 @@ impl<'a> Scan<'a> {
 
     /// Everything so far ends.
     fn wait(&mut self) {
-        self.clocks.allow(u64::MAX);
         while let Some((at, _)) = self.clocks.next(u64::MAX) {
             self.end = self.end.max(at);
         }
@@ -181,42 +187,61 @@ impl<'a> Scan<'a> {
 
     /// Erase what was half erased, once all is read; returns when each of these ends.
     pub(super) fn erase_again(&mut self) -> Vec<(BlockIdx, u64)> {
+        let blocks = std::mem::take(&mut self.half_erased);
+        let extra_ns = |block: &BlockIdx| (*block, self.flash.erase_extra_ns(*block));
+        let erases: Vec<(BlockIdx, u64)> = blocks.iter().map(extra_ns).collect();
+        let ends = self.erase(&erases);
+        ends.into_iter().map(|(index, end)| (blocks[index], end)).collect()
+    }
+
+    /// Erase blocks, each so much longer than a new one; returns when which of them ends, in that order.
+    fn erase(&mut self, blocks: &[(BlockIdx, u64)]) -> Vec<(usize, u64)> {
         let begin = self.end;
-        for block in std::mem::take(&mut self.half_erased) {
-            let die = self.flash.geometry.die_of(block);
-            let erase_ns = self.clocks.timing.erase_ns + self.flash.erase_extra_ns(block);
-            let op = Op::inside(die, erase_ns, Purpose::Erase, u64::from(block.0));
-            self.clocks.issue(begin, op.on(self.flash.geometry.place(block, 0)));
+        for (index, (block, extra_ns)) in (0..).zip(blocks) {
+            let die = self.flash.geometry.die_of(*block);
+            let erase_ns = self.clocks.timing.erase_ns + extra_ns;
+            let op = Op::inside(die, erase_ns, Purpose::Erase, index);
+            self.clocks.issue(begin, op.on(self.flash.geometry.place(*block, 0)));
         }
         let mut ends = Vec::new();
-        while let Some((at, block)) = self.clocks.next(u64::MAX) {
-            ends.push((BlockIdx(block as u32), at));
+        while let Some((at, index)) = self.clocks.next(u64::MAX) {
+            ends.push((index as usize, at));
             self.end = self.end.max(at);
         }
         self.clocks.reach(self.end);
         ends
     }
 
-    /// Do what `plan` says: blocks are erased together, pages copied one after the other.
+    /// Do what `plan` says: blocks are erased together, pages copied one after the other. Returns what was programmed
+    /// and erased, in the order of the plan.
     pub(super) fn carry_out(&mut self, plan: &Plan) -> Vec<Done> {
         let mut done = Vec::new();
         let mut erases = Vec::new();
         for command in plan.commands() {
+            if !matches!(command, Cmd::Erase { .. } | Cmd::Count(_) | Cmd::Barrier | Cmd::Settle) {
+                self.erase_all(&mut erases, &mut done);
+            }
             match *command {
-                Cmd::Erase { .. } => erases.push(*command),
-                Cmd::Copy { from, to } => {
-                    self.erase_all(&mut erases, &mut done);
-                    self.copy(from, to, &mut done);
+                Cmd::Erase { block, extra_ns } => erases.push((block, extra_ns)),
+                Cmd::Copy { from, to } => self.copy(from, to, &mut done),
+                Cmd::FailedRead(from) => {
+                    let read_ns = self.read_ns(from);
+                    let read = Op::read(from.die, read_ns, Purpose::Retry, 0);
+                    let transfers = self.page_transfers;
+                    self.clocks.issue(self.end, Op { transfers, report: Report::AtEnd, ..read });
+                    self.wait();
+                }
+                Cmd::FailedProgram(to) | Cmd::List(to) => {
+                    self.program(to, None, What::Else, &mut done);
                 }
                 Cmd::CopySet { from, to, set } => {
-                    self.erase_all(&mut erases, &mut done);
                     let words = plan.words(set);
                     for page in bits::members(words, 0, 64 * words.len()) {
                         let (from, to) = (from.behind(page as u32), to.behind(page as u32));
                         self.copy(from, to, &mut done);
                     }
                 }
-                Cmd::Count(_) | Cmd::Barrier => {}
+                Cmd::Count(_) | Cmd::Barrier | Cmd::Settle => {}
                 other => unreachable!("{other:?} is not done to recover"),
             }
         }
@@ -224,29 +249,33 @@ impl<'a> Scan<'a> {
         done
     }
 
-    fn erase_all(&mut self, erases: &mut Vec<Cmd>, done: &mut Vec<Done>) {
-        let begin = self.end;
-        let blocks = erases.iter().filter_map(|command| match command {
-            Cmd::Erase { block, .. } => Some(*block),
-            _ => None,
-        });
-        self.half_erased.extend(blocks);
-        erases.clear();
-        for (block, end) in self.erase_again() {
-            done.push(Done { what: Cmd::Erase { block, extra_ns: 0 }, begin, end });
+    fn erase_all(&mut self, erases: &mut Vec<(BlockIdx, u64)>, done: &mut Vec<Done>) {
+        let (begin, first) = (self.end, done.len());
+        done.resize(first + erases.len(), Done { what: What::Erased, begin, end: begin });
+        for (index, end) in self.erase(erases) {
+            done[first + index].end = end;
         }
+        erases.clear();
     }
 
     fn copy(&mut self, from: Place, to: Place, done: &mut Vec<Done>) {
-        let (begin, transfers) = (self.end, self.page_transfers);
         let read = Op::read(from.die, self.read_ns(from), Purpose::Merge, 0);
+        self.program(to, Some(read), What::Copied, done);
+    }
+
+    fn program(&mut self, to: Place, read: Option<Op<u64>>, what: What, done: &mut Vec<Done>) {
+        let (begin, transfers) = (self.end, self.page_transfers);
+        let read = read.map(|read| Op { transfers, ..read });
         let page = self.flash.geometry.page_in_block(to);
         let program_ns = self.clocks.timing.cells.program_page(page);
         let program = Op::program(to.die, program_ns, Purpose::Merge, 0);
         let program = Op { transfers, report: Report::AtEnd, ..program };
-        self.clocks.issue_after(begin, &[Op { transfers, ..read }], program);
+        match read {
+            Some(read) => self.clocks.issue_after(begin, &[read], program),
+            None => self.clocks.issue(begin, program),
+        }
         self.wait();
-        done.push(Done { what: Cmd::Copy { from, to }, begin, end: self.end });
+        done.push(Done { what, begin, end: self.end });
     }
 
     /// So many pages that capacitors have saved are read from where they are, and programmed, the dies in turn.

@@ -2,7 +2,7 @@
 //! else, beside the host. What a host waits meanwhile is told apart from other collections and merges: `scrub_ns`.
 
 use crate::device::backend::Hardware;
-use crate::device::jobs::{Line, Order};
+use crate::device::jobs::Order;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
 use crate::flash::geometry::DieIdx;
@@ -27,10 +27,15 @@ impl Merged {
     pub(super) fn plan_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.plan.clear();
+            if self.at_end.is_some() {
+                continue;
+            }
             hardware.flash.scrub(block, &mut self.plan);
             if !self.plan.is_timeless() {
+                self.note_scrub(hardware);
                 let order = Order::of_scrub(at);
-                self.jobs.queue(&mut self.plan, order, Line::Beside, hardware);
+                let line = Merged::beside(hardware);
+                self.jobs.queue(&mut self.plan, order, line, hardware);
             }
         }
     }

@@ -31,7 +31,16 @@ pub struct Ppn(pub u32);
 
 /// An erase block, flat over the device.
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
 )]
 pub struct BlockIdx(pub u32);
 

@@ -56,6 +56,18 @@ impl Levelling {
         }
     }
 
+    /// Power was lost: `wear` says how often what stands in for each block was erased, where it is erased.
+    pub(super) fn begin_anew(&mut self, wear: impl Fn(BlockIdx) -> Option<u32>) {
+        self.since.fill(0);
+        self.erased.iter_mut().for_each(BTreeSet::clear);
+        for block in 0..self.known.blocks() {
+            let erases = wear(BlockIdx(block));
+            self.wear[block as usize] = erases.unwrap_or(HOLDS_DATA);
+            let die = self.die_of(block);
+            self.erased[die].extend(erases.map(|erases| (erases, block)));
+        }
+    }
+
     #[inline]
     fn die_of(&self, block: u32) -> usize {
         self.known.die_of(BlockIdx(block)).0 as usize

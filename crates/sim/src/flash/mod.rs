@@ -6,6 +6,7 @@
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! replaced  which block stands in for one that has failed
 //! levelling which one does, so that all wear alike
+//! done      what was done there, note by note
 //! in_order  which page of a block holds what, where they are programmed in order
 //! contents  what every page and block says of itself, also where power was cut
 //! geometry  numbers of dies, blocks and pages
@@ -13,6 +14,8 @@
 //! ```
 
 pub(crate) mod contents;
+mod counted;
+pub(crate) mod done;
 pub(crate) mod geometry;
 mod in_order;
 pub(crate) mod levelling;

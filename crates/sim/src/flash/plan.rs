@@ -11,6 +11,7 @@
 //! together: their dies decide what runs at the same time and what after another.
 
 use crate::collections::bits;
+pub(crate) use crate::flash::counted::{Counted, Merge};
 use crate::flash::geometry::{BlockIdx, Place};
 
 /// What a merging FTL asks for. With a tag as wide as what follows: behind one of a byte everything is
@@ -55,10 +56,14 @@ pub(crate) enum Cmd {
     /// FTL asks for has none; what is done on flash that wears out may.
     FailedRead(Place),
     FailedProgram(Place),
+    /// Program the list of the die of this page, of what is not to be used; it is kept what is on flash.
+    List(Place),
     /// Takes no time.
     Count(Counted),
     /// What follows begins when everything before has ended.
     Barrier,
+    /// And when all programs have that were asked for before, where it is kept what is on flash.
+    Settle,
 }
 
 impl Cmd {
@@ -74,28 +79,6 @@ impl Cmd {
 pub(crate) struct Span {
     first: u32,
     length: u32,
-}
-
-/// What is counted where it is decided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Counted {
-    /// A log block was chosen to be reclaimed.
-    Reclaim,
-    /// A merge was done.
-    Merge(Merge),
-    /// The part of the map in memory was asked for an entry, and had it or not.
-    MapLookup(bool),
-}
-
-/// How a merge came by its block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Merge {
-    /// The log block holds every page, each in its place: it becomes the data block.
-    Switch,
-    /// The log block holds the first pages in their places; the others are copied to it.
-    Partial,
-    /// The newest version of every page is copied to a new block.
-    Full,
 }
 
 /// A page that is programmed: from another page, or from memory.
@@ -318,6 +301,11 @@ impl Plan {
         self.merge(Cmd::FailedProgram(to));
     }
 
+    /// Program the list of what is not to be used, of the die of `at`.
+    pub(crate) fn list(&mut self, at: Place) {
+        self.merge(Cmd::List(at));
+    }
+
     /// What can be counted as it is.
     pub(crate) fn count(&mut self, counted: Counted) {
         self.commands.push(Cmd::Count(counted));
@@ -367,6 +355,11 @@ impl Plan {
     #[inline]
     pub(crate) fn barrier(&mut self) {
         self.commands.push(Cmd::Barrier);
+    }
+
+    /// The same, and programs of other plans.
+    pub(crate) fn settle(&mut self) {
+        self.commands.push(Cmd::Settle);
     }
 }
 

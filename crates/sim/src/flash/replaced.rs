@@ -22,6 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::flash::done::Note;
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place};
 use crate::flash::in_order::InOrder;
 use crate::flash::levelling::Levelling;
@@ -45,6 +46,10 @@ pub(crate) struct Replaced {
     in_order: Option<InOrder>,
     /// Which blocks change places, so that all wear alike.
     levelling: Option<Box<Levelling>>,
+    /// It is kept what is on flash: what is done is written down, and nothing more is done when `used_up`.
+    pub(super) keeps_notes: bool,
+    #[serde(skip)]
+    pub(super) notes: Vec<Note>,
     /// What was planned last; kept, so that nothing is allocated.
     #[serde(skip)]
     pub(super) planned: Plan,
@@ -73,7 +78,7 @@ impl Replaced {
             reserve.push(spare);
         }
         let (used_up, in_order, levelling, planned) = (false, None, None, Plan::default());
-        let by_nothing = false;
+        let (by_nothing, keeps_notes, notes) = (false, false, Vec::new());
         Some(Replaced {
             known,
             stands_in,
@@ -83,6 +88,8 @@ impl Replaced {
             used_up,
             in_order,
             levelling,
+            keeps_notes,
+            notes,
             planned,
         })
     }
@@ -162,10 +169,44 @@ impl Replaced {
     }
 
     /// Which of the pages that the FTL knows of `block` turn out to be programmed, `programmed` says; returns how
-    /// many that are.
-    pub(super) fn found(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) -> u32 {
-        let table = self.in_order.as_mut().expect("pages are programmed in order");
-        table.found(block, programmed)
+    /// many that are, where they are programmed in order whatever the FTL writes first.
+    pub(super) fn found(
+        &mut self,
+        block: BlockIdx,
+        programmed: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let table = self.in_order.as_mut()?;
+        Some(table.found(block, programmed))
+    }
+
+    /// Power was lost: blocks say for which of those that the FTL knows they stand in, `named`, and `erased` ones for
+    /// none. Those stand in for the others, and the rest is in reserve; `wear` says how often a block was erased.
+    pub(super) fn begin_anew(
+        &mut self,
+        named: &[Option<BlockIdx>],
+        erased: &[BlockIdx],
+        whole: &Geometry,
+        wear: impl Fn(BlockIdx) -> u32,
+    ) {
+        self.used_up = false;
+        self.reserve.iter_mut().for_each(Vec::clear);
+        for block in erased.iter().rev() {
+            self.reserve[whole.die_of(*block).0 as usize].push(*block);
+        }
+        for (known, by) in (0..).map(BlockIdx).zip(named) {
+            if let Some(by) = by.or_else(|| self.next(known)) {
+                self.stands_in[known.0 as usize] = by;
+            }
+        }
+        let stands_in = &self.stands_in;
+        self.by_nothing = (0..).map(BlockIdx).zip(stands_in).all(|(known, by)| known == *by);
+        self.in_order = self.in_order.take().map(|_| InOrder::new(&self.known));
+        if let Some(levelling) = &mut self.levelling {
+            levelling.begin_anew(|known| match named[known.0 as usize] {
+                Some(_) => None,
+                None => Some(wear(stands_in[known.0 as usize])),
+            });
+        }
     }
 
     /// What the FTL knows as `block` was erased.

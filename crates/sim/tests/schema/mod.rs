@@ -68,6 +68,8 @@ fn changes(name: &str) -> Vec<Value> {
                 json!({"ftl": "bast", "log_blocks": 16}),
                 json!({"ftl": "superblock", "log_blocks": 16}),
                 json!({"log_blocks": 16, "power_loss_protection": false, "spare_read_bytes": 16}),
+                json!({"log_blocks": 16, "power_loss_protection": false, "spare_read_bytes": 16,
+                    "static_wear_gap": 1}),
             ];
         }
         "worn-mlc" => {

@@ -20,7 +20,7 @@ impl Phase {
         self.steps.clear();
         self.planning.clear();
         (self.open, self.planned) = (0, 0);
-        (self.erases, self.programs) = (None, false);
+        (self.settles, self.programs) = (None, false);
         if from == 0 {
             self.recorded = 0;
         }
@@ -31,7 +31,10 @@ impl Phase {
             match command {
                 Cmd::Count(_) => {}
                 Cmd::Barrier if self.steps.is_empty() => {}
-                Cmd::Barrier => break,
+                Cmd::Settle if self.steps.is_empty() => {
+                    self.settles = records.get(self.recorded).copied();
+                }
+                Cmd::Barrier | Cmd::Settle => break,
                 // What the host and what the firmware wants never begin together.
                 _ if of_host.is_some_and(|other| other != command.is_of_host()) => break,
                 // Whoever erases waits for programs before, which have to begin.
@@ -80,7 +83,7 @@ impl Layout<'_, '_> {
                 let erase_ns = timing.erase_ns + extra_ns;
                 let step = self.push_at(What::Inside, Purpose::Erase, first, erase_ns, true);
                 let record = self.record(step);
-                self.phase.erases = self.phase.erases.or(record);
+                self.phase.settles = self.phase.settles.or(record);
             }
             Cmd::FailedRead(from) => {
                 let read_ns = self.site.read_ns(from);
@@ -88,7 +91,11 @@ impl Layout<'_, '_> {
             }
             Cmd::FailedProgram(to) => {
                 let program_ns = self.site.program_ns(to);
-                self.push_at(What::Program, Purpose::Retry, to, program_ns, true);
+                let step = self.push_at(What::Program, Purpose::Retry, to, program_ns, true);
+                self.record(step);
+            }
+            Cmd::List(at) => {
+                self.program(at, Purpose::Metadata);
             }
             Cmd::ProgramMap(to) => {
                 self.program(to, Purpose::Metadata);
@@ -98,7 +105,7 @@ impl Layout<'_, '_> {
                 self.push_at(What::Read, Purpose::Mapping, from, read_ns, true);
             }
             Cmd::StoreMap(pages) => self.stream(plan.moves(pages), Purpose::Mapping),
-            Cmd::Count(_) | Cmd::Barrier => {}
+            Cmd::Count(_) | Cmd::Barrier | Cmd::Settle => {}
         }
     }
 

@@ -207,7 +207,7 @@ impl Jobs {
                 continue;
             }
             let told = Told::Settled(index).into();
-            if job.phase.erases().is_some_and(|of| hardware.events.waits_before(of, told)) {
+            if job.phase.settles().is_some_and(|of| hardware.events.waits_before(of, told)) {
                 return None;
             }
             job.issue_phase(index, at, hardware);

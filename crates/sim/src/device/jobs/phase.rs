@@ -80,9 +80,10 @@ pub(super) struct Phase {
     /// What the processor plans, in order, and how much of it is done.
     pub(super) planning: Vec<u32>,
     pub(super) planned: usize,
-    /// So many records of the plan belong to steps by now, and which is that of the first block that is erased.
+    /// So many records of the plan belong to steps by now, and which is the first before which all programs have ended:
+    /// that of a block that is erased, or moves.
     pub(super) recorded: usize,
-    pub(super) erases: Option<u32>,
+    pub(super) settles: Option<u32>,
     /// Something is programmed that has a record.
     pub(super) programs: bool,
     /// The first step of each page of a stream; kept, so that nothing is allocated.
@@ -99,9 +100,9 @@ impl Phase {
         &self.steps[index as usize]
     }
 
-    /// The record of the first block that is erased.
-    pub(super) fn erases(&self) -> Option<u32> {
-        self.erases
+    /// The record before which all programs have ended.
+    pub(super) fn settles(&self) -> Option<u32> {
+        self.settles
     }
 
     /// The only step.

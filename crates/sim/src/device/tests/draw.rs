@@ -34,6 +34,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Flash) -> (Profile, S
 
 /// Flash of which blocks and pages fail within the few dozen erases that a device lives here.
 fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
+    failures(rng, keys);
     let data = keys["pages_per_block"].as_u64().expect("drawn")
         - keys["metadata_pages"].as_u64().expect("drawn");
     let planes = keys["planes_per_die"].as_u64().expect("drawn");
@@ -43,6 +44,24 @@ fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     };
     // Some to lose.
     set("blocks_per_die", json!(planes * (16 + below(9))));
+    let ways = ["nothing", "blocks", "pages", "parity", "halves"];
+    set("retire", json!(ways[below(5) as usize]));
+    set("partial_blocks_max", json!([0, 1, 1280][below(3) as usize]));
+    set("usable_pages_min", json!([1, data.div_ceil(2), data][below(3) as usize]));
+    let by_errors = below(5) == 0;
+    set("error_aware_allocation", json!(by_errors));
+    if by_errors {
+        set("dynamic_wear_levelling", json!(false));
+    }
+    set("spare_factor", json!(0.6));
+}
+
+/// The laws of such flash.
+pub(super) fn failures(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
     set("wear_law", json!("exponential"));
     set("rated_cycles", json!(20));
     set("cycles_before", json!([0, 10, 20][below(3) as usize]));
@@ -66,23 +85,13 @@ fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     for key in ["program_failures", "erase_failures"] {
         set(key, json!([0.0, 0.002, 0.01, 0.03, 0.2][below(5) as usize]));
     }
-    let ways = ["nothing", "blocks", "pages", "parity", "halves"];
-    set("retire", json!(ways[below(5) as usize]));
     set("retire_rber", json!([1e-4, 1e-3, 1e-2][below(3) as usize]));
-    set("partial_blocks_max", json!([0, 1, 1280][below(3) as usize]));
-    set("usable_pages_min", json!([1, data.div_ceil(2), data][below(3) as usize]));
-    let by_errors = below(5) == 0;
-    set("error_aware_allocation", json!(by_errors));
-    if by_errors {
-        set("dynamic_wear_levelling", json!(false));
-    }
     if below(3) == 0 {
         set("retention_by_block", json!(true));
         set("read_disturb_doubling", json!(1000));
         set("scrub_reads", json!([3, 20, 1000][below(3) as usize]));
         set("scrub_age_s", json!([0.001, 0.1, 1e6][below(3) as usize]));
     }
-    set("spare_factor", json!(0.6));
 }
 
 /// A host that hears of an end later, or not.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
-use super::draw::{interrupts, suspend};
+use super::draw::{Flash, failures, interrupts, suspend};
 use crate::Profile;
 use crate::config::merging::drawn_keys;
 use crate::ftl::MERGING_FTLS;
@@ -15,7 +15,7 @@ macro_rules! shipped {
 }
 
 /// A device of the `seed`-th of these FTLs in turn, drawn until it is one.
-pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64) -> (Profile, String) {
+pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64, flash: Flash) -> (Profile, String) {
     let ftl = MERGING_FTLS[(seed % MERGING_FTLS.len() as u64) as usize];
     let (base, text) = match ftl {
         "bast" | "fast" | "superblock" => shipped!("fast-1gb"),
@@ -30,11 +30,33 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64) -> (Profile, Stri
         draw(rng, ftl, &mut keys);
         interrupts(rng, &mut keys);
         suspend(rng, &mut keys);
+        beneath(rng, &mut keys, flash);
         let overrides = Value::Object(keys).to_string();
         if let Ok(profile) = Profile::parse(text, base, &overrides) {
             return (profile, format!("sim:{base} {overrides}"));
         }
     }
+}
+
+/// What goes on beneath the FTL: blocks that change places by their wear, and those that replace others.
+fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Flash) {
+    if flash == Flash::WearsOut {
+        failures(rng, keys);
+        let blocks = keys["blocks_per_die"].as_u64().expect("drawn");
+        let planes = keys["planes_per_die"].as_u64().expect("drawn");
+        let kept = planes * [1, 3, 10, 40][uniform(rng, 4) as usize];
+        for (key, value) in [
+            ("blocks_per_die", json!(blocks + kept)),
+            ("replacement_blocks", json!(kept)),
+            ("retire", json!(["nothing", "blocks"][uniform(rng, 2) as usize])),
+            ("partial_blocks_max", json!(0)),
+            ("usable_pages_min", json!(1)),
+        ] {
+            keys.insert(key.to_owned(), value);
+        }
+    }
+    keys.insert("dynamic_wear_levelling".into(), json!(uniform(rng, 3) == 0));
+    keys.insert("static_wear_gap".into(), json!([0, 0, 1, 3][uniform(rng, 4) as usize]));
 }
 
 fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) {

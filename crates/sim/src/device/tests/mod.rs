@@ -1,5 +1,6 @@
 //! Power is cut, everywhere and again, and what was promised is there.
 
+mod beneath;
 mod defects;
 mod draw;
 mod draw_merging;
@@ -15,8 +16,9 @@ use uflip_core::{Counters, Device, Nanos};
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::Backend as _;
+use super::merging::Merged;
 use crate::Profile;
-use crate::flash::contents::Contents;
+use crate::flash::contents::{Contents, Found};
 use crate::flash::geometry::BlockIdx;
 use draw::Flash;
 use host::Host;
@@ -44,6 +46,9 @@ struct Seen {
     /// Pages that an FTL kept in memory, behind a write cache; and those that capacitors saved of such memory.
     kept: AtomicU64,
     saved: AtomicU64,
+    /// Blocks in which something is programmed and that stand in for none when power went; moves of wear levelling.
+    left: AtomicU64,
+    levelled: AtomicU64,
 }
 
 impl Seen {
@@ -51,7 +56,7 @@ impl Seen {
         count.fetch_add(number, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [(&'static str, u64); 13] {
+    fn all(&self) -> [(&'static str, u64); 15] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
             ("torn", of(&self.torn)),
@@ -67,6 +72,8 @@ impl Seen {
             ("ended", of(&self.ended)),
             ("kept", of(&self.kept)),
             ("saved", of(&self.saved)),
+            ("left", of(&self.left)),
+            ("levelled", of(&self.levelled)),
         ]
     }
 }
@@ -75,7 +82,7 @@ impl Seen {
 fn audit(device: &SimDevice) {
     let paged = match &device.backend {
         AnyBackend::Paged(paged) => paged,
-        AnyBackend::Merged(merged) => return audit_merged(device, &merged.ftl),
+        AnyBackend::Merged(merged) => return audit_merged(device, merged),
         AnyBackend::Zoned(_) => panic!("an FTL"),
     };
     let ftl = paged.ftl();
@@ -104,13 +111,24 @@ fn audit(device: &SimDevice) {
 }
 
 /// The same of an FTL that merges; as many blocks are erased as it takes for that.
-fn audit_merged(device: &SimDevice, ftl: &crate::ftl::Merging) {
-    ftl.audit();
+fn audit_merged(device: &SimDevice, merged: &Merged) {
+    if merged.at_end.is_none() {
+        merged.ftl.audit();
+    }
+    let (contents, nand) = (contents(device), &device.flash.nand);
+    contents.audit_beneath(Some(&|known| device.flash.stands_in(known)));
+    if wears_out(device) {
+        for block in (0..device.flash.geometry.blocks()).map(BlockIdx) {
+            assert_eq!(contents.is_listed(block), nand.is_bad(block), "the list has {block:?}");
+        }
+        let named = contents.stand_in();
+        assert!(!named.iter().flatten().any(|block| nand.is_bad(*block)), "a bad block stands in");
+    }
     let geometry = &device.flash.geometry;
     for page in (0..geometry.shape().logical_pages).map(crate::flash::geometry::Lpn) {
-        if let Some(at) = ftl.lookup(page) {
+        if let Some(at) = merged.lookup(page) {
             let at = device.flash.place(at);
-            let programmed = device.flash.nand.programmed(at.block);
+            let programmed = nand.programmed(at.block);
             assert!(programmed.contains(&geometry.page_in_block(at)), "{page:?} is somewhere");
         }
     }
@@ -136,7 +154,11 @@ fn unlisted(device: &SimDevice) -> u64 {
 
 /// Whether no die has room any more, so that nothing is written.
 fn is_read_only(device: &SimDevice) -> bool {
-    matches!(&device.backend, AnyBackend::Paged(paged) if paged.is_read_only())
+    match &device.backend {
+        AnyBackend::Paged(paged) => paged.is_read_only(),
+        AnyBackend::Merged(merged) => merged.is_read_only(),
+        AnyBackend::Zoned(_) => false,
+    }
 }
 
 /// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
@@ -149,6 +171,10 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     if wears_out(device) {
         seen.add(&seen.unlisted, unlisted(device));
     }
+    contents(device).audit_beneath(None);
+    let left = contents(device).on_flash().into_iter();
+    let left = left.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used);
+    seen.add(&seen.left, left.count() as u64);
     assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
     let mut again = device.clone();
     let recovery = device.recover().expect("it lost power");
@@ -217,6 +243,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
             cut(&mut other, &mut theirs, &mut rng, seen);
             cut(&mut device, &mut host, &mut rng, seen);
         }
+        seen.add(&seen.levelled, device.flash.counters.blocks_levelled);
     }));
     told.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -246,7 +273,8 @@ fn devices_are_cut(draw: Drawn, others: &[&str]) {
 
 #[test]
 fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
-    let others = ["merged", "dropped", "unlisted", "listed", "ended", "kept", "saved"];
+    let others =
+        ["merged", "dropped", "unlisted", "listed", "ended", "kept", "saved", "left", "levelled"];
     devices_are_cut(|rng, _| draw::profile(rng, Flash::Lasts), &others);
 }
 
@@ -254,11 +282,19 @@ fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
 fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
     devices_are_cut(
         |rng, _| draw::profile(rng, Flash::WearsOut),
-        &["merged", "dropped", "kept", "saved"],
+        &["merged", "dropped", "kept", "saved", "left", "levelled"],
     );
 }
 
 #[test]
 fn nothing_is_lost_by_an_ftl_that_merges_wherever_power_is_cut() {
-    devices_are_cut(draw_merging::profile, &["unlisted", "listed", "ended"]);
+    devices_are_cut(
+        |rng, seed| draw_merging::profile(rng, seed, Flash::Lasts),
+        &["unlisted", "listed", "ended"],
+    );
+}
+
+#[test]
+fn nothing_is_lost_by_an_ftl_that_merges_on_flash_that_wears_out_wherever_power_is_cut() {
+    devices_are_cut(|rng, seed| draw_merging::profile(rng, seed, Flash::WearsOut), &[]);
 }

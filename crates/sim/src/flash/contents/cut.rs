@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::records::What;
 use super::{Cell, Contents, Label};
-use crate::flash::geometry::{BlockIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 
 /// What a loss of power did to the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -42,44 +42,10 @@ impl Contents {
     pub(crate) fn cut(&mut self, at: u64, protected: bool) -> Cut {
         self.let_end(at);
         let mut cut = Cut::default();
-        for record in self.records.drain() {
-            let has_begun = record.begin < at;
-            match record.what {
-                What::Program(first) if protected || has_begun => {
-                    let block = self.geometry.block_of(first);
-                    self.labels_on_flash[block.0 as usize] = record.label;
-                    let pages = &mut self.on_flash[first.0 as usize..][..record.cells.len()];
-                    if protected {
-                        pages.copy_from_slice(&record.cells);
-                    } else {
-                        pages.fill(Cell::Torn);
-                        cut.torn += 1;
-                    }
-                }
-                What::List(defect, block) if protected => {
-                    self.listed(defect, block, &record.cells);
-                }
-                What::List(..) if has_begun => cut.torn += 1,
-                What::Program(_) | What::List(..) => cut.not_begun += 1,
-                What::Erase(block) if protected => {
-                    let pages = self.pages_of(block);
-                    self.on_flash[pages].fill(Cell::Erased);
-                }
-                What::Erase(block) if has_begun => {
-                    let pages = self.pages_of(block);
-                    self.on_flash[pages].fill(Cell::Torn);
-                    self.half_erased[block.0 as usize] = true;
-                    cut.half_erased += 1;
-                }
-                What::Erase(_) => {}
-            }
-        }
         let newest = if protected { self.newest() } else { BTreeMap::new() };
+        self.stop_at(at, protected, &mut cut);
         self.saved.clear();
         self.forget();
-        self.decided.clone_from(&self.on_flash);
-        self.relabel();
-        self.labels.clone_from(&self.labels_on_flash);
         let image = self.read();
         let of_host = self.geometry.shape().logical_pages as usize;
         for (page, at) in image.map.iter().enumerate() {
@@ -94,6 +60,51 @@ impl Contents {
             cut.lost += u32::from(newest > found && page < of_host);
         }
         cut
+    }
+
+    /// What has not ended by `at` stops, or if `protected` ends: what is on flash is all there is.
+    pub(super) fn stop_at(&mut self, at: u64, protected: bool, cut: &mut Cut) {
+        for record in self.records.drain() {
+            let begun = record.begin < at;
+            match record.what {
+                what if protected => self.ends(what, &record.cells, record.label),
+                what if begun => self.stops(what, record.cells.len(), record.label, cut),
+                What::Program(_) | What::List(..) | What::Copy(_) => cut.not_begun += 1,
+                What::Erase(_) | What::EraseOf { .. } => {}
+            }
+        }
+        self.forget_listed();
+        self.decided.clone_from(&self.on_flash);
+        self.relabel();
+        self.labels.clone_from(&self.labels_on_flash);
+    }
+
+    /// An operation on so many pages stops that had begun.
+    fn stops(&mut self, what: What, pages: usize, label: Label, cut: &mut Cut) {
+        match what {
+            What::Program(first) => {
+                self.fill(first, &vec![Cell::Torn; pages], label);
+                let block = self.geometry.block_of(first);
+                self.labels_on_flash[block.0 as usize] = label;
+                self.on_flash[first.0 as usize..][..pages].fill(Cell::Torn);
+                cut.torn += 1;
+            }
+            What::Copy(copied) => {
+                self.copy(copied, true);
+                cut.torn += 1;
+            }
+            What::List(..) => cut.torn += 1,
+            What::Erase(block) => {
+                let pages = self.pages_of(block);
+                self.on_flash[pages].fill(Cell::Torn);
+                self.half_erased[block.0 as usize] = true;
+                cut.half_erased += 1;
+            }
+            What::EraseOf { known, block, .. } => {
+                self.half_erase_of(known, block);
+                cut.half_erased += 1;
+            }
+        }
     }
 
     /// Nothing is under way in memory any more.
@@ -161,7 +172,7 @@ impl Contents {
         }
     }
 
-    fn found(&self, block: BlockIdx) -> Found {
+    pub(super) fn found(&self, block: BlockIdx) -> Found {
         if self.half_erased[block.0 as usize] {
             return Found::HalfErased;
         }
@@ -178,21 +189,35 @@ impl Contents {
     /// What the spare areas say of every page and block, and nothing else: of each logical page the newest
     /// version counts, and of the same version that in the block that was opened last.
     pub(crate) fn read(&self) -> Image {
-        let mut newest: Vec<Option<(u64, u64, Ppn)>> = vec![None; self.written.len()];
-        for (at, cell) in (0..).map(Ppn).zip(&self.on_flash) {
-            let Cell::Holds { page, version } = *cell else { continue };
-            let opened = self.labels_on_flash[self.geometry.block_of(at).0 as usize].opened;
-            let found = Some((version, opened, at));
-            let best = &mut newest[page as usize];
-            *best = (*best).max(found);
-        }
         let blocks = (0..self.geometry.blocks()).map(BlockIdx);
         Image {
-            map: newest.into_iter().map(|best| best.map(|(.., at)| at)).collect(),
+            map: self.newest_of(&self.on_flash, &self.labels_on_flash),
             blocks: blocks
                 .map(|block| (self.found(block), self.labels_on_flash[block.0 as usize]))
                 .collect(),
         }
+    }
+
+    /// Where the newest version is of every logical page, as it was decided.
+    pub(crate) fn newest_decided(&self) -> Vec<Option<Ppn>> {
+        self.newest_of(&self.decided, &self.labels)
+    }
+
+    fn newest_of(&self, cells: &[Cell], labels: &[Label]) -> Vec<Option<Ppn>> {
+        let mut newest: Vec<Option<(u64, u64, Ppn)>> = vec![None; self.written.len()];
+        for (at, cell) in (0..).map(Ppn).zip(cells) {
+            let Cell::Holds { page, version } = *cell else { continue };
+            let opened = labels[self.geometry.block_of(at).0 as usize].opened;
+            let found = Some((version, opened, at));
+            let best = &mut newest[page as usize];
+            *best = (*best).max(found);
+        }
+        newest.into_iter().map(|best| best.map(|(.., at)| at)).collect()
+    }
+
+    /// The blocks and pages that are known here.
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     /// Which version of `page` is at `at`; 0 where something else is, or nothing.
@@ -227,12 +252,6 @@ impl Contents {
     /// How many logical pages it knows.
     pub(crate) fn logical_pages(&self) -> usize {
         self.written.len()
-    }
-
-    /// The program of `at` was interrupted.
-    pub(crate) fn tear(&mut self, at: Ppn) {
-        self.on_flash[at.0 as usize] = Cell::Torn;
-        self.decided[at.0 as usize] = Cell::Torn;
     }
 
     /// The erase of `block` was interrupted.

@@ -79,8 +79,8 @@ impl Defects {
 
 impl Contents {
     /// Flash wears out: there are lists of defects.
-    pub(crate) fn list_defects(&mut self) {
-        self.defects = Some(Box::new(Defects::new(&self.geometry)));
+    pub(crate) fn list_defects(&mut self, whole: &Geometry) {
+        self.defects = Some(Box::new(Defects::new(whole)));
     }
 
     /// The lists, where flash wears out.
@@ -118,7 +118,8 @@ impl Contents {
     /// that was not.
     pub(crate) fn list_all(&mut self, nand: &Nand, failed: &[BlockIdx]) -> Vec<BlockIdx> {
         let mut added = Vec::new();
-        for block in (0..self.geometry.blocks()).map(BlockIdx) {
+        let blocks = self.defects.as_ref().map_or(0, |defects| defects.blocks.len() as u32);
+        for block in (0..blocks).map(BlockIdx) {
             let pages = self.pages_of(block);
             let Some(defects) = &mut self.defects else { break };
             let whole = nand.is_bad(block);

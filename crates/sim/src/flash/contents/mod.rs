@@ -20,6 +20,7 @@
 //! writes; it keeps its number as it is moved. Reading a torn page always fails.
 //! **Ambiguous**: in which of the two an operation is at the very moment of its end; it has ended.
 
+mod beneath;
 mod cut;
 mod defects;
 mod planned;
@@ -32,6 +33,8 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::geometry::{BlockIdx, Geometry, Place, Ppn};
+use beneath::Beneath;
+use cut::Cut;
 pub(crate) use cut::{Found, Image};
 pub(crate) use defects::{Defect, Defects};
 use records::{Records, What};
@@ -59,6 +62,8 @@ pub(crate) struct Label {
     pub(crate) opened: u64,
     /// How often it had been erased.
     pub(crate) erases: u32,
+    /// The block of the flash that it is, where one stands in for what the FTL knows.
+    pub(crate) by: BlockIdx,
 }
 
 /// What is on flash, and what will be.
@@ -90,6 +95,8 @@ pub(crate) struct Contents {
     saved: BTreeMap<u32, u64>,
     /// What is not to be used, where flash wears out.
     defects: Option<Box<Defects>>,
+    /// The blocks of the flash, where others stand in for those that are known here.
+    beneath: Option<Box<Beneath>>,
 }
 
 /// Whose version a page of the host is that is programmed.
@@ -130,6 +137,7 @@ impl Contents {
             kept: BTreeMap::new(),
             saved: BTreeMap::new(),
             defects: None,
+            beneath: None,
         }
     }
 
@@ -219,7 +227,7 @@ impl Contents {
         if label.opened == 0 {
             self.opened += 1;
             let erases = self.erases[to.block.0 as usize];
-            *label = Label { role, opened: self.opened, erases };
+            *label = Label { role, opened: self.opened, erases, by: label.by };
         }
         self.decided[to.page.0 as usize] = if programmed { cell } else { Cell::Torn };
     }
@@ -277,20 +285,28 @@ impl Contents {
     /// What has ended by `until` is on flash.
     fn let_end(&mut self, until: u64) {
         while let Some((what, cells, label)) = self.records.ended(until) {
-            match what {
-                What::Program(first) => {
-                    let block = self.geometry.block_of(first);
-                    self.labels_on_flash[block.0 as usize] = label;
-                    self.on_flash[first.0 as usize..][..cells.len()].copy_from_slice(&cells);
-                }
-                What::Erase(block) => {
-                    let pages = self.pages_of(block);
-                    self.on_flash[pages].fill(Cell::Erased);
-                    self.labels_on_flash[block.0 as usize] = label;
-                }
-                What::List(defect, block) => self.listed(defect, block, &cells),
-            }
+            self.ends(what, &cells, label);
             self.records.reuse(cells);
+        }
+    }
+
+    /// An operation has ended.
+    fn ends(&mut self, what: What, cells: &[Cell], label: Label) {
+        match what {
+            What::Program(first) => {
+                self.fill(first, cells, label);
+                let block = self.geometry.block_of(first);
+                self.labels_on_flash[block.0 as usize] = label;
+                self.on_flash[first.0 as usize..][..cells.len()].copy_from_slice(cells);
+            }
+            What::Erase(block) => {
+                let pages = self.pages_of(block);
+                self.on_flash[pages].fill(Cell::Erased);
+                self.labels_on_flash[block.0 as usize] = label;
+            }
+            What::List(defect, block) => self.listed(defect, block, cells),
+            What::Copy(copied) => self.copy(copied, false),
+            What::EraseOf { known, block, fails } => self.erase_of(known, block, fails),
         }
     }
 }

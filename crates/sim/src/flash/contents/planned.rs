@@ -49,7 +49,7 @@ impl Contents {
                     records.extend(time.then(|| self.erase(block)));
                 }
                 Cmd::Read(_) | Cmd::LoadMap(_) | Cmd::FailedRead(_) | Cmd::FailedProgram(_) => {}
-                Cmd::Count(_) | Cmd::Barrier => {}
+                Cmd::Count(_) | Cmd::Barrier | Cmd::List(_) | Cmd::Settle => {}
             }
         }
         records
@@ -71,7 +71,7 @@ impl Contents {
         self.decide_page(to, page, time, records);
     }
 
-    fn decided_at(&self, at: Ppn) -> Option<u32> {
+    pub(super) fn decided_at(&self, at: Ppn) -> Option<u32> {
         match self.decided[at.0 as usize] {
             super::Cell::Holds { page, .. } => Some(page),
             _ => None,

@@ -16,6 +16,32 @@ pub(super) enum What {
     Erase(BlockIdx),
     /// The list of defects of a die, with one of this block.
     List(Defect, BlockIdx),
+    /// The next page of a block, to another; if it `ends` that: what the FTL knows as this block is there, but what was
+    /// to be on this page.
+    Copy(Copied),
+    /// A block of the flash, which stood in for `known`, if for any.
+    EraseOf {
+        known: Option<BlockIdx>,
+        block: BlockIdx,
+        fails: bool,
+    },
+}
+
+/// A copy of a page of `old`, which holds so many `pages` and one, or none, that has `failed`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Copied {
+    pub(super) old: BlockIdx,
+    pub(super) into: BlockIdx,
+    pub(super) pages: u32,
+    pub(super) failed: bool,
+    pub(super) ends: Option<(BlockIdx, Option<Ppn>)>,
+}
+
+impl What {
+    /// Whether an erase waits for it.
+    fn programs(&self) -> bool {
+        matches!(self, What::Program(_) | What::Copy(_))
+    }
 }
 
 /// An operation.
@@ -89,7 +115,7 @@ impl Records {
         let record = self.records[index as usize].as_mut().expect("it has not ended");
         (record.begin, record.end) = (record.begin.min(begin), end);
         self.ends.push(Reverse((end, record.number, index)));
-        if self.barriers.is_empty() || !matches!(record.what, What::Program(_)) {
+        if self.barriers.is_empty() || !record.what.programs() {
             return Vec::new();
         }
         for barrier in self.barriers.iter_mut().filter(|barrier| record.number < barrier.number) {
@@ -117,8 +143,7 @@ impl Records {
 
     fn after_programs_until(&mut self, number: u64, token: u64) -> Option<u64> {
         let programs = self.records.iter().flatten();
-        let programs = programs
-            .filter(|record| matches!(record.what, What::Program(_)) && record.number < number);
+        let programs = programs.filter(|record| record.what.programs() && record.number < number);
         let (mut left, mut latest) = (0, 0);
         for record in programs {
             if record.end == UNKNOWN {

@@ -108,21 +108,6 @@ impl Flash {
         }
     }
 
-    /// The same of the pages of a block that an FTL knows which merges, whatever its order: `programmed` says
-    /// of which ones, the last of them being one before `end`.
-    pub(crate) fn found_pages(
-        &mut self,
-        block: BlockIdx,
-        end: u32,
-        programmed: impl Fn(u32) -> bool,
-    ) {
-        match &mut self.replaced {
-            _ if self.nand.is_in_any_order() => self.nand.found_pages(block, programmed),
-            None => self.nand.found_programmed(block, end),
-            Some(replaced) => self.nand.found_programmed(block, replaced.found(block, programmed)),
-        }
-    }
-
     /// Power was lost: these blocks and pages, a bit each, turn out not to be used, and these blocks are erased.
     pub(crate) fn begin_anew(
         &mut self,

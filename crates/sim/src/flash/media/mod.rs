@@ -3,6 +3,8 @@
 //! [plan](crate::flash::plan).
 
 mod array;
+mod found;
+mod moved;
 mod planned;
 mod scrub;
 mod vector;

@@ -46,7 +46,9 @@ impl Flash {
                 }
             }
             Cmd::Count(counted) => self.count(counted),
-            Cmd::FailedRead(_) | Cmd::FailedProgram(_) => unreachable!("no FTL asks for it"),
+            Cmd::FailedRead(_) | Cmd::FailedProgram(_) | Cmd::List(_) | Cmd::Settle => {
+                unreachable!("no FTL asks for it")
+            }
             Cmd::Barrier => {}
         }
     }

@@ -27,6 +27,7 @@ impl Flash {
         let known = self.replaced.as_ref().and_then(|replaced| replaced.known(block));
         let held = known.filter(|_| !self.nand.programmed(block).is_empty());
         if let Some(known) = held {
+            self.replaced().notes.clear();
             let scrubbed = Worn { flash: self, done: plan }.scrub(known);
             self.counters.blocks_scrubbed += u64::from(scrubbed);
         }

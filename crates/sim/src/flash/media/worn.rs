@@ -11,6 +11,7 @@
 
 use super::{CollectMedia as _, Flash, Media as _};
 use crate::collections::bits;
+use crate::flash::done::{Holds, Note};
 use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::flash::replaced::Replaced;
@@ -22,6 +23,7 @@ impl Flash {
         let mut asked = std::mem::take(&mut self.replaced().planned);
         std::mem::swap(plan, &mut asked);
         plan.clear();
+        self.replaced().notes.clear();
         let mut worn = Worn { flash: self, done: plan };
         for command in asked.commands() {
             worn.obey(command, &asked);
@@ -35,8 +37,35 @@ impl Flash {
         self.replaced.as_ref().is_some_and(|replaced| replaced.used_up)
     }
 
-    fn replaced(&mut self) -> &mut Replaced {
+    pub(super) fn replaced(&mut self) -> &mut Replaced {
         self.replaced.as_mut().expect("blocks are replaced")
+    }
+
+    /// Whether it is written down what is done where others stand in for blocks.
+    #[inline]
+    pub(crate) fn keeps_notes(&self) -> bool {
+        self.replaced.as_ref().is_some_and(|replaced| replaced.keeps_notes)
+    }
+
+    /// Whether others stand in for blocks, or for pages.
+    pub(crate) fn others_stand_in(&self) -> bool {
+        self.replaced.is_some()
+    }
+
+    /// The block that stands in for the one that an FTL knows.
+    #[cfg(test)]
+    pub(crate) fn stands_in(&self, known: BlockIdx) -> BlockIdx {
+        self.replaced.as_ref().map_or(known, |replaced| replaced.block(known))
+    }
+
+    /// What was done last, where that is written down.
+    pub(crate) fn notes(&self) -> &[Note] {
+        self.replaced.as_ref().map_or(&[], |replaced| &replaced.notes)
+    }
+
+    /// It is kept what is on flash.
+    pub(crate) fn keep_notes(&mut self) {
+        self.replaced().keeps_notes = true;
     }
 
     /// Where the page is that the FTL knows as `place`.
@@ -72,11 +101,12 @@ impl Worn<'_> {
             Cmd::CopyStream(pages) => self.stream(asked.moves(pages), false),
             Cmd::Erase { block, .. } => self.erase(block),
             Cmd::ProgramMap(to) => {
-                self.attempt(to, |worn, to| {
+                self.attempt(to, Holds::Nothing, |worn, to| {
                     worn.done.program_map(to);
                     worn.flash.program_metadata(to)
                 });
             }
+            Cmd::LoadMap(_) if self.is_over() => {}
             Cmd::LoadMap(from) => {
                 let from = self.flash.place(from);
                 self.flash.read_mapping(from);
@@ -89,7 +119,9 @@ impl Worn<'_> {
                 self.done.count(counted);
             }
             Cmd::Barrier => self.done.barrier(),
-            Cmd::FailedRead(_) | Cmd::FailedProgram(_) => unreachable!("no FTL asks for it"),
+            Cmd::FailedRead(_) | Cmd::FailedProgram(_) | Cmd::List(_) | Cmd::Settle => {
+                unreachable!("no FTL asks for it")
+            }
         }
     }
 
@@ -106,16 +138,41 @@ impl Worn<'_> {
         self.flash.read_failed = false;
     }
 
-    /// Program the page that the FTL knows as `to` by `program`, which is given where it is and says
-    /// whether that went well, until it does; false where nothing is left to replace its block with.
-    fn attempt(&mut self, to: Place, mut program: impl FnMut(&mut Self, Place) -> bool) -> bool {
+    #[inline]
+    pub(super) fn note(&mut self, note: Note) {
+        let replaced = self.flash.replaced();
+        if replaced.keeps_notes {
+            replaced.notes.push(note);
+        }
+    }
+
+    /// A block has failed that nothing could replace, and it is kept what is on flash: what there is stays as it is,
+    /// since the rest of the plan erases what was to be elsewhere by now.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.flash.keeps_notes() && self.flash.is_used_up()
+    }
+
+    /// Program the page that the FTL knows as `to`, which `holds` that, by `program`, which is given where it is and
+    /// says whether that went well, until it does; false where nothing is left to replace its block with.
+    fn attempt(
+        &mut self,
+        to: Place,
+        holds: Holds,
+        mut program: impl FnMut(&mut Self, Place) -> bool,
+    ) -> bool {
+        if self.is_over() {
+            return false;
+        }
         self.flash.replaced().take(to);
         loop {
             let at = self.flash.place(to);
-            if program(self, at) {
+            let programmed = program(self, at);
+            self.note(Note::Program { to, by: at.block, holds, fails: !programmed });
+            if programmed {
                 return true;
             }
-            if !self.replace(to.block, Some(at)) {
+            if !self.replace(to.block, Some((at, to))) {
                 self.flash.give_up(1);
                 return false;
             }
@@ -123,12 +180,15 @@ impl Worn<'_> {
     }
 
     fn program(&mut self, to: Place, rest: Option<Place>) {
+        if self.is_over() {
+            return;
+        }
         let rest = rest.map(|rest| self.flash.place(rest));
         if let Some(rest) = rest {
             self.flash.read_to_modify(rest);
             self.read_again_inside(rest);
         }
-        self.attempt(to, |worn, to| {
+        self.attempt(to, Holds::Host, |worn, to| {
             let programmed = worn.flash.program(to, None);
             match programmed {
                 true => worn.done.program(to, rest),
@@ -143,15 +203,18 @@ impl Worn<'_> {
         if !self.flash.wears_out() {
             // Nothing is read again, and no program fails.
             self.flash.replaced().take(to);
-            let (from, to) = (self.flash.place(from), self.flash.place(to));
-            self.flash.relocate(from, to);
-            return self.done.copy(from, to);
+            let (at, by) = (self.flash.place(from), self.flash.place(to));
+            self.flash.relocate(at, by);
+            let holds = Holds::Page(from.page);
+            self.note(Note::Program { to, by: by.block, holds, fails: false });
+            return self.done.copy(at, by);
         }
-        self.attempt(to, |worn, to| worn.move_to(worn.flash.place(from), to));
+        let holds = Holds::Page(from.page);
+        self.attempt(to, holds, |worn, to| worn.move_to(worn.flash.place(from), to));
     }
 
     /// Move a page; both places are where they are. False where it cannot be programmed.
-    fn move_to(&mut self, from: Place, to: Place) -> bool {
+    pub(super) fn move_to(&mut self, from: Place, to: Place) -> bool {
         let programmed = self.flash.relocate(from, to);
         self.read_again_inside(from);
         self.done.copy(from, to);
@@ -162,7 +225,8 @@ impl Worn<'_> {
     fn stream(&mut self, pages: &[Move], of_map: bool) {
         let mut moved: Vec<Move> = Vec::with_capacity(pages.len());
         for Move { from, to } in pages {
-            self.attempt(*to, |worn, to| {
+            let holds = from.filter(|_| !of_map).map_or(Holds::Map, |from| Holds::Page(from.page));
+            self.attempt(*to, holds, |worn, to| {
                 let from = from.map(|from| worn.flash.place(from));
                 let programmed = if of_map {
                     worn.flash.program_mapping(to, from)
@@ -191,11 +255,15 @@ impl Worn<'_> {
     }
 
     fn erase(&mut self, known: BlockIdx) {
+        if self.is_over() {
+            return;
+        }
         let block = self.flash.replaced().block(known);
         let extra_ns = self.flash.erase_extra_ns(block);
         let erased = self.flash.erase(block);
         self.flash.replaced().erased(known);
         self.done.erase_worn(block, extra_ns);
+        self.note(Note::Erase { known: Some(known), block, fails: !erased });
         self.is_erased(known, erased);
         let may_fail = self.flash.wears_out();
         let Flash { replaced, nand, .. } = &mut *self.flash;
@@ -203,104 +271,5 @@ impl Worn<'_> {
         if let Some((cold, free)) = replaced.levels(known, may_fail, |block| nand.erases(block)) {
             self.level(cold, free);
         }
-    }
-
-    /// What stands in for `known` was erased, with success or not: another does from now on where it is not fit to.
-    fn is_erased(&mut self, known: BlockIdx, erased: bool) {
-        let block = self.flash.replaced().block(known);
-        let unfit = !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block);
-        if !unfit || self.replace(known, None) {
-            self.stands_in_erased(known);
-        }
-    }
-
-    /// What stands in for `known` is erased.
-    fn stands_in_erased(&mut self, known: BlockIdx) {
-        let block = self.flash.replaced().block(known);
-        let wear = self.flash.nand.erases(block);
-        self.flash.replaced().is_erased(known, wear);
-    }
-
-    /// What the FTL knows as `cold` moves to the block that stands in for `free`, which is erased, and its own block
-    /// stands in for that.
-    fn level(&mut self, cold: BlockIdx, free: BlockIdx) {
-        let old = self.flash.replaced().block(cold);
-        let by = self.flash.replaced().block(free);
-        let kept = self.flash.nand.programmed(old);
-        self.done.barrier();
-        if !self.stands_in(cold, by, &kept) {
-            let next = self.flash.replaced().next(free).expect("one is left");
-            self.flash.replaced().replace(free, next);
-            return self.stands_in_erased(free);
-        }
-        let extra_ns = self.flash.erase_extra_ns(old);
-        self.done.barrier();
-        self.done.erase_worn(old, extra_ns);
-        let erased = self.flash.erase(old);
-        self.done.barrier();
-        self.flash.counters.blocks_levelled += 1;
-        self.flash.replaced().replace(free, old);
-        self.is_erased(free, erased);
-    }
-
-    fn has_worn_pages(&self, block: BlockIdx) -> bool {
-        let geometry = &self.flash.geometry;
-        let units = geometry.units() as usize;
-        let mut pages = (0..geometry.shape().pages_per_block).step_by(units);
-        pages.any(|page| self.flash.is_worn(geometry.place(block, page)))
-    }
-
-    /// Another block stands in for the one that the FTL knows as `known`, of which the program of `failed`
-    /// went wrong, or which is empty. False where there is none.
-    fn replace(&mut self, known: BlockIdx, failed: Option<Place>) -> bool {
-        let old = self.flash.replaced().block(known);
-        let mut kept = match failed {
-            Some(_) => self.flash.nand.programmed(old),
-            None => Vec::new(),
-        };
-        kept.retain(|page| Some(self.flash.geometry.place(old, *page)) != failed);
-        while let Some(by) = self.flash.replaced().next(known) {
-            if self.stands_in(known, by, &kept) {
-                self.flash.retire_block(old);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// `by` stands in for the block that the FTL knows as `known`, with copies of the pages `kept`; false where
-    /// one of them fails, and `by` is retired.
-    fn stands_in(&mut self, known: BlockIdx, by: BlockIdx, kept: &[u32]) -> bool {
-        let old = self.flash.replaced().block(known);
-        let geometry = self.flash.geometry;
-        let mut moves =
-            kept.iter().map(|page| (geometry.place(old, *page), geometry.place(by, *page)));
-        let copied = moves.all(|(from, to)| self.move_to(from, to));
-        match copied {
-            true => self.flash.replaced().replace(known, by),
-            false => self.flash.retire_block(by),
-        }
-        copied
-    }
-
-    /// A block in reserve stands in for the one that the FTL knows as `known`, which is erased and comes into
-    /// reserve; false where there is none.
-    pub(super) fn scrub(&mut self, known: BlockIdx) -> bool {
-        let old = self.flash.replaced().block(known);
-        let kept = self.flash.nand.programmed(old);
-        while let Some(by) = self.flash.replaced().spare(known) {
-            if !self.stands_in(known, by, &kept) {
-                continue;
-            }
-            let extra_ns = self.flash.erase_extra_ns(old);
-            self.done.barrier();
-            self.done.erase_worn(old, extra_ns);
-            match self.flash.erase(old) {
-                true => self.flash.replaced().give_back(known, old),
-                false => self.flash.retire_block(old),
-            }
-            return true;
-        }
-        false
     }
 }

@@ -153,7 +153,7 @@ impl Shadow {
                 Cmd::FailedProgram(to) => {
                     self.flash.pad(to);
                 }
-                Cmd::Count(_) | Cmd::Barrier => {}
+                Cmd::Count(_) | Cmd::Barrier | Cmd::List(_) | Cmd::Settle => {}
             }
         }
     }

@@ -1,0 +1,68 @@
+//! Blocks that move beneath an FTL that merges while power is cut: what is left of a move is erased again.
+
+use serde_json::json;
+use uflip_core::{Device as _, Nanos};
+
+use super::plain::{BLOCKS, ERASE, PAGES, PROGRAM, READ, SPARE, write};
+use super::{audit, contents};
+use crate::flash::contents::Found;
+use crate::{Profile, SimDevice};
+
+/// A block map on one die, of which a block moves when another was erased once more.
+fn device() -> SimDevice {
+    let keys = json!({
+        "ftl": "block_map", "blocks_per_die": BLOCKS, "pages_per_block": PAGES, "spare_factor": 0.5, "read_ns": READ,
+        "channels": 1, "dies_per_channel": 1, "page_bytes": 4096, "spare_bytes": 0, "program_ns": PROGRAM,
+        "program_high_ns": PROGRAM, "erase_ns": ERASE, "channel_bytes_per_s": 40_000_000, "buses": 0,
+        "state": "sequential", "static_wear_gap": 1, "power_loss_protection": false, "spare_read_bytes": 16,
+        "write_cache_bytes": 0, "page_order": "any",
+    });
+    let text = include_str!("../../../tests/swarm/block-map.toml");
+    let profile = Profile::parse(text, "block-map.toml", &keys.to_string()).unwrap();
+    SimDevice::new("test", profile).unwrap()
+}
+
+/// Blocks in which something is programmed, and which stand in for none.
+fn left(device: &SimDevice) -> usize {
+    let found = contents(device).on_flash().into_iter();
+    found.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used).count()
+}
+
+#[test]
+fn what_is_left_of_a_move_is_erased_when_power_is_back() {
+    let mut device = device();
+    let versions = |device: &SimDevice| -> Vec<u64> {
+        (0..64).map(|page| device.version_of(page).expect("an account is kept")).collect()
+    };
+    let (mut met, mut unmoved) = (0, 0);
+    for number in 0..40 {
+        let before = versions(&device);
+        device.submit(&write(number % 8)).unwrap();
+        for later in (0..40).map(|step| Nanos(step * PROGRAM)) {
+            let mut copy = device.clone();
+            copy.cut_power(copy.now() + later).unwrap();
+            let (left, found) = (left(&copy), contents(&copy).on_flash());
+            let erased = found.iter().filter(|(found, ..)| *found == Found::Erased).count();
+            let recovery = copy.recover().unwrap();
+            audit(&copy);
+            unmoved += usize::from(left == 0);
+            if left != 1 || recovery.blocks_erased != 1 {
+                continue;
+            }
+            met += 1;
+            assert_eq!(
+                (recovery.erasing, recovery.spare_areas_read),
+                (Nanos(ERASE), BLOCKS * PAGES)
+            );
+            assert_eq!(recovery.reading, Nanos(BLOCKS * PAGES * (READ + SPARE)));
+            assert!(erased < BLOCKS as usize / 2);
+            // What was there before is there, or what is written.
+            let pairs = before.iter().copied().zip(versions(&copy));
+            assert!(pairs.enumerate().all(|(page, (before, now))| {
+                now == before || page as u64 == number % 8 && now == before + 1
+            }));
+        }
+        device.complete().unwrap();
+    }
+    assert!(met > 10 && unmoved > 10, "{met} moves were cut, {unmoved} cuts were beside one");
+}

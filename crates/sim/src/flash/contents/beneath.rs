@@ -1,0 +1,313 @@
+//! Where others stand in for blocks: which block of the flash one is that an FTL knows, as spare areas say.
+//!
+//! ```text
+//! what an FTL knows      0      1      2         cells and labels: those of these blocks
+//! a label says by        A      D      –         what is copied changes nothing but the label
+//! the flash              A ▓▓   B ▓░   C ░░   D ▓▒        B: copied in part, of no use to anybody
+//! ```
+//!
+//! What an FTL knows does not change where its block moves: one that is copied is erased when all copies are there, so
+//! that the label of the copy counts from its last page on. A block in which something is programmed, and which no
+//! label names, was copied in part, or left; it is erased when power is back.
+//!
+//! **Source**: the table of replacement blocks that NFTL makes of what the spare areas of its blocks say (Gal & Toledo, ACM
+//! Computing Surveys 2005, §2.2).
+//! **Faithful**: nothing is known after power was lost but what labels and lists of defects say.
+//! **Simplified**: that a copy is whole takes no program of its own; how often a block was erased is known.
+//! **Ambiguous**: nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::records::{Copied, What};
+use super::{Cell, Contents, Cut, Defect, Found, Label, Origin};
+use crate::flash::done::{Holds, Moved, Note};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::nand::Nand;
+
+/// In the place of the pages of a block: its erase was interrupted, or has failed.
+const HALF_ERASED: u32 = u32::MAX;
+
+/// The blocks of the flash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Beneath {
+    /// So many pages of each were programmed since it was erased.
+    filled: Vec<u32>,
+    /// What they hold, for those who doubt that labels name the right ones.
+    #[cfg(test)]
+    #[serde(skip)]
+    holds: Vec<Vec<Cell>>,
+}
+
+impl Beneath {
+    /// A page of `block` is programmed, after so many others.
+    fn program(&mut self, block: BlockIdx, _cell: Cell, before: u32) {
+        let filled = &mut self.filled[block.0 as usize];
+        assert!(*filled == before, "{block:?} has {filled} pages where a label says {before}");
+        *filled += 1;
+        #[cfg(test)]
+        self.holds[block.0 as usize].push(_cell);
+    }
+
+    /// A page, or what is torn of it, is on another block.
+    fn copy(&mut self, Copied { old, into, pages, failed, .. }: Copied, _torn: bool) {
+        let [before, there] = [into, old].map(|block| self.filled[block.0 as usize]);
+        assert!(before < pages, "{into:?} has {before} pages, and all of {old:?}");
+        assert_eq!(there, pages + u32::from(failed), "some pages of {old:?} are under way");
+        self.filled[into.0 as usize] += 1;
+        #[cfg(test)]
+        {
+            let mut cells = self.holds[old.0 as usize].clone();
+            let torn = cells.iter().rposition(|cell| *cell == Cell::Torn);
+            if let Some(torn) = torn.filter(|_| failed) {
+                cells.remove(torn);
+            }
+            let cell = if _torn { Cell::Torn } else { cells[before as usize] };
+            self.holds[into.0 as usize].push(cell);
+        }
+    }
+
+    fn erase(&mut self, block: BlockIdx, erased: bool) {
+        self.filled[block.0 as usize] = if erased { 0 } else { HALF_ERASED };
+        #[cfg(test)]
+        self.holds[block.0 as usize].clear();
+    }
+}
+
+impl Contents {
+    /// Others stand in for blocks, of so many that the flash has.
+    pub(crate) fn stand_on(&mut self, whole: &Geometry) {
+        let blocks = whole.blocks() as usize;
+        self.beneath = Some(Box::new(Beneath {
+            filled: vec![0; blocks],
+            #[cfg(test)]
+            holds: vec![Vec::new(); blocks],
+        }));
+    }
+
+    /// [`Contents::decide_plan`] of what was done where others stand in for blocks.
+    pub(crate) fn decide_notes(
+        &mut self,
+        notes: &[Note],
+        pages: impl Iterator<Item = (u32, Origin)>,
+        of_map: impl Fn(Place) -> Option<u32>,
+        time: bool,
+        nand: &Nand,
+    ) -> Vec<u32> {
+        if !time {
+            self.finish();
+        }
+        let mut pages = pages;
+        let mut records = Vec::new();
+        for note in notes {
+            records.extend(match *note {
+                Note::Program { to, by, holds, fails } => {
+                    let page = match holds {
+                        _ if fails => None,
+                        Holds::Host => pages.next(),
+                        Holds::Page(from) => {
+                            self.decided_at(from).map(|page| (page, Origin::Page(from)))
+                        }
+                        Holds::Map => of_map(to).map(|page| (page, Origin::Map)),
+                        Holds::Nothing => None,
+                    };
+                    self.decide(to, page, 0, !fails);
+                    self.labels[to.block.0 as usize].by = by;
+                    Some(self.program(to))
+                }
+                Note::Copy { old, into, pages, failed, ends } => {
+                    if let Some(Moved { known, .. }) = ends {
+                        self.labels[known.0 as usize].by = into;
+                    }
+                    let copied = Copied { old, into, pages, failed, ends: ends.map(named) };
+                    Some(self.records.add(What::Copy(copied), &[], Label::default()))
+                }
+                Note::Erase { known, block, fails } => {
+                    known.into_iter().for_each(|known| self.decide_erased(known));
+                    let what = What::EraseOf { known, block, fails };
+                    Some(self.records.add(what, &[], Label::default()))
+                }
+                Note::List(block) => self.list(Defect::Block, block, nand),
+            });
+        }
+        if !time {
+            self.finish();
+            records.clear();
+        }
+        records
+    }
+
+    /// Everything that is under way ends.
+    pub(crate) fn finish(&mut self) {
+        for record in self.records.drain() {
+            self.ends(record.what, &record.cells, record.label);
+        }
+    }
+
+    /// `cells` are programmed from `first` on, where `label` says.
+    pub(super) fn fill(&mut self, first: Ppn, cells: &[Cell], label: Label) {
+        if self.beneath.is_none() {
+            return;
+        }
+        let known = self.geometry.block_of(first);
+        let pages = self.pages_of(known);
+        let Some(beneath) = &mut self.beneath else { return };
+        let before = &mut self.on_flash[pages];
+        if self.labels_on_flash[known.0 as usize].by != label.by {
+            // All that was programmed where it was before has failed.
+            assert!(before.iter().all(|cell| !matches!(cell, Cell::Holds { .. })));
+            before.fill(Cell::Erased);
+        }
+        let before = before.iter().filter(|cell| **cell != Cell::Erased).count() as u32;
+        for (more, cell) in (0..).zip(cells) {
+            beneath.program(label.by, *cell, before + more);
+        }
+    }
+
+    /// A copy has ended, or stopped when it had begun, which has then ended nothing.
+    pub(super) fn copy(&mut self, copied: Copied, torn: bool) {
+        self.beneath.iter_mut().for_each(|beneath| beneath.copy(copied, torn));
+        let Some((known, failed)) = copied.ends.filter(|_| !torn) else { return };
+        failed.into_iter().for_each(|page| self.on_flash[page.0 as usize] = Cell::Erased);
+        self.labels_on_flash[known.0 as usize].by = copied.into;
+    }
+
+    /// An erase has ended.
+    pub(super) fn erase_of(&mut self, known: Option<BlockIdx>, block: BlockIdx, fails: bool) {
+        self.beneath.iter_mut().for_each(|beneath| beneath.erase(block, !fails));
+        if fails {
+            self.cannot_be_erased(block);
+        }
+        if let Some(known) = known {
+            let pages = self.pages_of(known);
+            self.on_flash[pages].fill(Cell::Erased);
+            self.labels_on_flash[known.0 as usize] = Label::default();
+        }
+    }
+
+    /// An erase has stopped that had begun.
+    pub(super) fn half_erase_of(&mut self, known: Option<BlockIdx>, block: BlockIdx) {
+        self.beneath.iter_mut().for_each(|beneath| beneath.erase(block, false));
+        if let Some(known) = known {
+            let pages = self.pages_of(known);
+            self.on_flash[pages].fill(Cell::Torn);
+            self.half_erased[known.0 as usize] = true;
+            self.labels_on_flash[known.0 as usize].by = block;
+        }
+    }
+
+    /// `block` of the flash was erased again, or could not be.
+    pub(crate) fn erase_of_again(&mut self, block: BlockIdx, erased: bool) {
+        let known = self.stand_in().iter().position(|by| *by == Some(block));
+        known.into_iter().for_each(|known| self.erased_again(BlockIdx(known as u32)));
+        self.erase_of(None, block, !erased);
+    }
+
+    /// Whether others stand in for blocks.
+    pub(crate) fn has_beneath(&self) -> bool {
+        self.beneath.is_some()
+    }
+
+    /// A block that is listed stands in for none: all that was programmed in it has failed, or was copied.
+    pub(super) fn forget_listed(&mut self) {
+        for known in (0..self.geometry.blocks()).map(BlockIdx) {
+            let pages = self.pages_of(known);
+            let by = self.labels_on_flash[known.0 as usize].by;
+            let erased = self.on_flash[pages.clone()].iter().all(|cell| *cell == Cell::Erased);
+            if self.beneath.is_some() && !erased && self.is_listed(by) {
+                let cells = &mut self.on_flash[pages];
+                assert!(cells.iter().all(|cell| *cell == Cell::Torn), "{by:?} holds something");
+                cells.fill(Cell::Erased);
+            }
+        }
+    }
+
+    /// Per block that an FTL knows: which one stands in for it, where anything says so.
+    pub(crate) fn stand_in(&self) -> Vec<Option<BlockIdx>> {
+        let blocks = (0..self.geometry.blocks()).map(BlockIdx);
+        let label = |block: BlockIdx| self.labels_on_flash[block.0 as usize];
+        let named =
+            blocks.map(|block| (self.found(block) != Found::Erased).then(|| label(block).by));
+        named.collect()
+    }
+
+    /// Per block of the flash: what is found of it, how many of its pages are programmed, and whether it is of any use.
+    pub(crate) fn on_flash(&self) -> Vec<(Found, u32, bool)> {
+        let known = |block| (self.found(block), self.programmed_pages(block));
+        let all = (0..self.geometry.blocks()).map(BlockIdx);
+        let Some(beneath) = &self.beneath else {
+            return all.map(known).map(|(found, pages)| (found, pages, true)).collect();
+        };
+        let of = |filled: &u32| match *filled {
+            0 => (Found::Erased, 0, true),
+            HALF_ERASED => (Found::HalfErased, 0, false),
+            pages => (Found::Programmed(pages), pages, false),
+        };
+        let mut found: Vec<(Found, u32, bool)> = beneath.filled.iter().map(of).collect();
+        for (block, by) in all.zip(self.stand_in()) {
+            if let Some(by) = by {
+                let (is, pages) = known(block);
+                found[by.0 as usize] = (is, pages, is != Found::HalfErased);
+            }
+        }
+        found
+    }
+
+    /// The blocks of the flash in which nothing is programmed.
+    pub(crate) fn erased_blocks(&self) -> impl Iterator<Item = BlockIdx> {
+        let found = self.on_flash().into_iter();
+        let erased =
+            (0..).map(BlockIdx).zip(found).filter(|(_, (found, ..))| *found == Found::Erased);
+        erased.map(|(block, _)| block)
+    }
+
+    /// The operations of `records` are at work in these times, of which those that have not ended by `at` are stopped.
+    pub(crate) fn stop(
+        &mut self,
+        records: &[u32],
+        times: impl Iterator<Item = (u64, u64)>,
+        at: u64,
+    ) {
+        for (record, (begin, end)) in records.iter().zip(times) {
+            self.known(*record, begin, end, 0);
+        }
+        self.let_end(at);
+        self.stop_at(at, false, &mut Cut::default());
+    }
+}
+
+fn named(moved: Moved) -> (BlockIdx, Option<Ppn>) {
+    (moved.known, moved.failed.map(|place| place.page))
+}
+
+#[cfg(test)]
+impl Contents {
+    /// Every label names a block that holds what it is said to, and no two the same; `by` knows which one that is.
+    pub(crate) fn audit_beneath(&self, by: Option<&dyn Fn(BlockIdx) -> BlockIdx>) {
+        let Some(beneath) = &self.beneath else { return };
+        let mut taken = vec![false; beneath.filled.len()];
+        for (known, named) in (0..).map(BlockIdx).zip(self.stand_in()) {
+            let Some(named) = named else { continue };
+            let twice = std::mem::replace(&mut taken[named.0 as usize], true);
+            assert!(!twice, "{named:?} stands in for two blocks");
+            if let Some(by) = by {
+                assert_eq!(by(known), named, "stands in for {known:?}");
+            }
+            if self.found(known) == Found::HalfErased {
+                continue;
+            }
+            let order = |cell: &Cell| match *cell {
+                Cell::Erased | Cell::Torn => (0, 0),
+                Cell::Nothing => (1, 0),
+                Cell::Holds { page, version } => (2 + u64::from(page), version),
+            };
+            let cells = &self.on_flash[self.pages_of(known)];
+            let said = cells.iter().filter(|cell| **cell != Cell::Erased);
+            let mut said: Vec<(u64, u64)> = said.map(order).collect();
+            let mut holds: Vec<(u64, u64)> =
+                beneath.holds[named.0 as usize].iter().map(order).collect();
+            said.sort_unstable();
+            holds.sort_unstable();
+            assert_eq!(said, holds, "what {named:?} holds, which stands in for {known:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Blocks that change places beneath an FTL that merges: one that has failed is replaced, one that holds back its wear
+//! or has been read too often is copied.
+
+use super::CollectMedia as _;
+use super::worn::Worn;
+use crate::flash::done::{Moved, Note};
+use crate::flash::geometry::{BlockIdx, Place};
+
+impl Worn<'_> {
+    /// What stands in for `known` was erased, with success or not: another does from now on where it is not fit to.
+    pub(super) fn is_erased(&mut self, known: BlockIdx, erased: bool) {
+        let block = self.flash.replaced().block(known);
+        let unfit = !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block);
+        if !unfit || self.replace(known, None) {
+            self.stands_in_erased(known);
+        }
+    }
+
+    /// What stands in for `known` is erased.
+    fn stands_in_erased(&mut self, known: BlockIdx) {
+        let block = self.flash.replaced().block(known);
+        let wear = self.flash.nand.erases(block);
+        self.flash.replaced().is_erased(known, wear);
+    }
+
+    /// What the FTL knows as `cold` moves to the block that stands in for `free`, which is erased, and its own block
+    /// stands in for that.
+    pub(super) fn level(&mut self, cold: BlockIdx, free: BlockIdx) {
+        let old = self.flash.replaced().block(cold);
+        let by = self.flash.replaced().block(free);
+        let kept = self.flash.nand.programmed(old);
+        self.done.barrier();
+        if !self.stands_in(Moved { known: cold, failed: None }, by, &kept) {
+            let next = self.flash.replaced().next(free).expect("one is left");
+            self.flash.replaced().replace(free, next);
+            return self.stands_in_erased(free);
+        }
+        let extra_ns = self.flash.erase_extra_ns(old);
+        self.done.barrier();
+        self.done.erase_worn(old, extra_ns);
+        let erased = self.flash.erase(old);
+        self.note(Note::Erase { known: None, block: old, fails: !erased });
+        self.done.barrier();
+        self.flash.counters.blocks_levelled += 1;
+        self.flash.replaced().replace(free, old);
+        self.is_erased(free, erased);
+    }
+
+    fn has_worn_pages(&self, block: BlockIdx) -> bool {
+        let geometry = &self.flash.geometry;
+        let units = geometry.units() as usize;
+        let mut pages = (0..geometry.shape().pages_per_block).step_by(units);
+        pages.any(|page| self.flash.is_worn(geometry.place(block, page)))
+    }
+
+    /// Another block stands in for the one that the FTL knows as `known`, of which the program of `failed`
+    /// went wrong, where that is and as the FTL knows it, or which is empty. False where there is none.
+    pub(super) fn replace(&mut self, known: BlockIdx, failed: Option<(Place, Place)>) -> bool {
+        let old = self.flash.replaced().block(known);
+        let mut kept = match failed {
+            Some(_) => self.flash.nand.programmed(old),
+            None => Vec::new(),
+        };
+        let (at, failed) = failed.unzip();
+        kept.retain(|page| Some(self.flash.geometry.place(old, *page)) != at);
+        while let Some(by) = self.flash.replaced().next(known) {
+            if self.stands_in(Moved { known, failed }, by, &kept) {
+                self.retire(old);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `by` stands in for the block that is `moved`, with copies of the pages `kept`; false where one of them fails,
+    /// and `by` is retired.
+    fn stands_in(&mut self, moved: Moved, by: BlockIdx, kept: &[u32]) -> bool {
+        let old = self.flash.replaced().block(moved.known);
+        let geometry = self.flash.geometry;
+        if self.flash.keeps_notes() && !kept.is_empty() {
+            // Some of them may be under way.
+            self.done.settle();
+        }
+        let (pages, failed) = (kept.len() as u32, moved.failed.is_some());
+        for (left, page) in (0..kept.len()).rev().zip(kept) {
+            let copied = self.move_to(geometry.place(old, *page), geometry.place(by, *page));
+            let ends = (copied && left == 0).then_some(moved);
+            self.note(Note::Copy { old, into: by, pages, failed, ends });
+            if !copied {
+                self.retire(by);
+                return false;
+            }
+        }
+        self.flash.replaced().replace(moved.known, by);
+        true
+    }
+
+    /// `block` is not used any more.
+    fn retire(&mut self, block: BlockIdx) {
+        self.flash.retire_block(block);
+        if self.flash.keeps_notes() {
+            self.done.list(self.flash.geometry.place(block, 0));
+            self.note(Note::List(block));
+        }
+    }
+
+    /// A block in reserve stands in for the one that the FTL knows as `known`, which is erased and comes into
+    /// reserve; false where there is none.
+    pub(super) fn scrub(&mut self, known: BlockIdx) -> bool {
+        let old = self.flash.replaced().block(known);
+        let kept = self.flash.nand.programmed(old);
+        let moved = Moved { known, failed: None };
+        while let Some(by) = self.flash.replaced().spare(known) {
+            if !self.stands_in(moved, by, &kept) {
+                continue;
+            }
+            let extra_ns = self.flash.erase_extra_ns(old);
+            self.done.barrier();
+            self.done.erase_worn(old, extra_ns);
+            let erased = self.flash.erase(old);
+            self.note(Note::Erase { known: None, block: old, fails: !erased });
+            match erased {
+                true => self.flash.replaced().give_back(known, old),
+                false => self.retire(old),
+            }
+            return true;
+        }
+        false
+    }
+}
