@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! plan      what an FTL that merges asks for, as a value
+//! touched   which blocks one is about
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! replaced  which block stands in for one that has failed
@@ -25,4 +26,5 @@ pub(crate) mod nand;
 pub(crate) mod plan;
 pub(crate) mod reliability;
 pub(crate) mod replaced;
+mod touched;
 pub(crate) mod wear_out;

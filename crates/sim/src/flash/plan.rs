@@ -99,6 +99,8 @@ pub(crate) struct Plan {
     /// Where it is kept what is on flash: a record of every page that is programmed and every block that is
     /// erased, in order.
     records: Vec<u32>,
+    /// The blocks that its FTL asked for, where others stand in for them and that is kept.
+    pub(super) asked: Vec<BlockIdx>,
     /// So many commands take time; and no command of a merge, or on the map, comes after so many.
     timed: u32,
     merges_until: u32,
@@ -112,6 +114,7 @@ impl Plan {
         self.words.clear();
         self.moves.clear();
         self.records.clear();
+        self.asked.clear();
         (self.timed, self.merges_until) = (0, 0);
     }
 
@@ -121,35 +124,6 @@ impl Plan {
             Cmd::Erase { block, .. } => Some(*block),
             _ => None,
         })
-    }
-
-    /// The blocks of all that it reads, programs and erases, one by one.
-    pub(crate) fn blocks(&self, mut each: impl FnMut(BlockIdx)) {
-        for command in &self.commands {
-            match *command {
-                Cmd::Read(at)
-                | Cmd::LoadMap(at)
-                | Cmd::ProgramMap(at)
-                | Cmd::FailedRead(at)
-                | Cmd::FailedProgram(at) => each(at.block),
-                Cmd::Program { to, rest } => {
-                    each(to.block);
-                    rest.into_iter().for_each(|rest| each(rest.block));
-                }
-                Cmd::Copy { from, to } | Cmd::CopySet { from, to, .. } => {
-                    each(from.block);
-                    each(to.block);
-                }
-                Cmd::CopyStream(pages) | Cmd::StoreMap(pages) => {
-                    for moved in self.moves(pages) {
-                        each(moved.to.block);
-                        moved.from.into_iter().for_each(|from| each(from.block));
-                    }
-                }
-                Cmd::Erase { block, .. } => each(block),
-                Cmd::Count(_) | Cmd::Barrier => {}
-            }
-        }
     }
 
     /// The command of the host, where nothing else takes time.

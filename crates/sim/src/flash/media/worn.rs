@@ -28,6 +28,9 @@ impl Flash {
         for command in asked.commands() {
             worn.obey(command, &asked);
         }
+        if self.keeps_notes() {
+            plan.stands_for(&asked);
+        }
         self.replaced().planned = asked;
     }
 
