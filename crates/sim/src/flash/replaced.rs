@@ -209,6 +209,11 @@ impl Replaced {
         }
     }
 
+    /// Whether a table says where the pages of a block are.
+    pub(super) fn is_by_table(&self) -> bool {
+        self.in_order.is_some()
+    }
+
     /// What the FTL knows as `block` was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
         if let Some(table) = &mut self.in_order {
