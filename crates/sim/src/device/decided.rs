@@ -70,17 +70,18 @@ impl Merged {
         let contents = events.contents.as_mut().expect("it is kept what is on flash");
         let pages: Vec<(u32, Origin)> = match written {
             Written::Nothing => Vec::new(),
-            Written::Page(page, target) => {
-                if self.buffers {
-                    contents.keeps_no_more(page.0); // what stayed in memory of it is older
-                }
-                vec![(page.0, Merged::origin(target))]
-            }
+            Written::Page(page, target) => vec![(page.0, Merged::origin(target))],
             Written::Kept(extent) => extent.pages().map(|page| (page.0, Origin::Kept)).collect(),
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
         let records = carry_out(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
         self.plan.keep_records(records);
+        if let Written::Page(page, _) = written
+            && self.buffers
+            && !flash.is_used_up()
+        {
+            contents.keeps_no_more(page.0); // what stayed in memory of it is older
+        }
         self.ends(flash, contents);
     }
 

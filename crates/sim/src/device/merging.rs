@@ -273,7 +273,9 @@ impl Backend for Merged {
     }
 
     fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
+        // What was kept before may be on its way.
         self.flush(at, None, Some(target), hardware)
+            || self.buffers && hardware.events.waits_for_programs(target.token)
     }
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {

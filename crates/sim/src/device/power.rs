@@ -56,7 +56,7 @@ impl SimDevice {
         };
         let mut contents = Contents::new(profile.known_geometry(), pages);
         if self.flash.others_stand_in() {
-            contents.stand_on(&self.flash.geometry);
+            contents.stand_on(&self.flash.geometry, self.flash.is_ordered());
             self.flash.keep_notes();
         }
         if profile.reliability.is_some() {

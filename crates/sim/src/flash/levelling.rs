@@ -11,7 +11,8 @@
 //!
 //! **Source**: OFC (2011) §IV.E has both: to fill what is least worn, and to move what keeps a block from wearing.
 //! **Faithful**: both within a die, as its page maps have it, and static levelling as seldom as theirs.
-//! **Simplified**: the table takes no flash; all that is programmed is copied, valid or not, since only the FTL knows.
+//! **Simplified**: the table takes no flash of its own; all that is programmed is copied, valid or not, since only the FTL
+//! knows; after power was lost a die is looked at when it has erased as often again.
 //! **Ambiguous**: where to cold data goes: here to what is most worn, which it spares.
 
 use std::collections::BTreeSet;

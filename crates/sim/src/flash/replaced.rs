@@ -16,7 +16,7 @@
 //! **Source**: bad blocks replaced out of a reserve, as data sheets of NAND flash ask for (Micron TN-29-59,
 //! Bad Block Management); retirement of whole blocks OFC (2011) §IV.C.
 //! **Faithful**: a block is replaced by one of its die, so that what goes on side by side stays so.
-//! **Simplified**: the table takes no flash; everything that is programmed is copied, valid or not; the
+//! **Simplified**: the table takes no flash of its own; everything that is programmed is copied, valid or not; the
 //! reserve does not wear before it is used.
 //! **Ambiguous**: when a device ends: here when a die has none left to replace a block with.
 
@@ -207,6 +207,11 @@ impl Replaced {
                 None => Some(wear(stands_in[known.0 as usize])),
             });
         }
+    }
+
+    /// Whether a table says where the pages of a block are.
+    pub(super) fn is_by_table(&self) -> bool {
+        self.in_order.is_some()
     }
 
     /// What the FTL knows as `block` was erased.

@@ -32,6 +32,8 @@ const HALF_ERASED: u32 = u32::MAX;
 pub(super) struct Beneath {
     /// So many pages of each were programmed since it was erased.
     filled: Vec<u32>,
+    /// What is left out of a block, as later pages of it are programmed, can be programmed no more.
+    is_ordered: bool,
     /// What they hold, for those who doubt that labels name the right ones.
     #[cfg(test)]
     #[serde(skip)]
@@ -74,11 +76,13 @@ impl Beneath {
 }
 
 impl Contents {
-    /// Others stand in for blocks, of so many that the flash has.
-    pub(crate) fn stand_on(&mut self, whole: &Geometry) {
+    /// Others stand in for blocks, of so many that the flash has; pages of a block are programmed one after the other
+    /// as they are known, or not.
+    pub(crate) fn stand_on(&mut self, whole: &Geometry, is_ordered: bool) {
         let blocks = whole.blocks() as usize;
         self.beneath = Some(Box::new(Beneath {
             filled: vec![0; blocks],
+            is_ordered,
             #[cfg(test)]
             holds: vec![Vec::new(); blocks],
         }));
@@ -215,8 +219,27 @@ impl Contents {
             let erased = self.on_flash[pages.clone()].iter().all(|cell| *cell == Cell::Erased);
             if self.beneath.is_some() && !erased && self.is_listed(by) {
                 let cells = &mut self.on_flash[pages];
-                assert!(cells.iter().all(|cell| *cell == Cell::Torn), "{by:?} holds something");
+                let none = |cell: &Cell| matches!(cell, Cell::Erased | Cell::Torn);
+                assert!(cells.iter().all(none), "{by:?} holds something");
                 cells.fill(Cell::Erased);
+            }
+        }
+    }
+
+    /// What was left out of a block is torn.
+    pub(super) fn tear_what_is_left_out(&mut self) {
+        let Some(beneath) = self.beneath.as_mut().filter(|beneath| beneath.is_ordered) else {
+            return;
+        };
+        let pages = self.geometry.shape().pages_per_block as usize;
+        for (cells, label) in self.on_flash.chunks_mut(pages).zip(&self.labels_on_flash) {
+            let end =
+                cells.iter().rposition(|cell| *cell != Cell::Erased).map_or(0, |last| last + 1);
+            let before = cells.iter().filter(|cell| **cell != Cell::Erased).count() as u32;
+            let left_out = cells[..end].iter_mut().filter(|cell| **cell == Cell::Erased);
+            for (before, cell) in (before..).zip(left_out) {
+                *cell = Cell::Torn;
+                beneath.program(label.by, Cell::Torn, before);
             }
         }
     }

@@ -74,6 +74,7 @@ impl Contents {
             }
         }
         self.forget_listed();
+        self.tear_what_is_left_out();
         self.decided.clone_from(&self.on_flash);
         self.relabel();
         self.labels.clone_from(&self.labels_on_flash);

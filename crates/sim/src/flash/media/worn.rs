@@ -61,6 +61,12 @@ impl Flash {
         self.replaced.as_ref().map_or(known, |replaced| replaced.block(known))
     }
 
+    /// Whether pages of a block are programmed one after the other as an FTL knows them.
+    pub(crate) fn is_ordered(&self) -> bool {
+        let by_table = self.replaced.as_ref().is_some_and(|replaced| replaced.is_by_table());
+        !self.nand.is_in_any_order() && !by_table
+    }
+
     /// What was done last, where that is written down.
     pub(crate) fn notes(&self) -> &[Note] {
         self.replaced.as_ref().map_or(&[], |replaced| &replaced.notes)
