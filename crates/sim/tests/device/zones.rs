@@ -6,6 +6,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos, ZoneState};
 use uflip_sim::{Profile, SimDevice};
 
+use super::worn::{marginal_flash, retries};
 use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 /// Pages of a block, as the profile has them.
@@ -295,11 +296,7 @@ fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
 
 /// One zone a block, on flash whose errors are just corrected, and eight times as many after seven times the doubling.
 fn marginal(changes: &str) -> uflip_core::Result<SimDevice> {
-    let text = zoned(
-        &super::worn::marginal_flash(&of_ftl("zoned", &profile(1, 1, "empty"))),
-        BLOCK * 4096,
-        1,
-    );
+    let text = zoned(&marginal_flash(&of_ftl("zoned", &profile(1, 1, "empty"))), BLOCK * 4096, 1);
     SimDevice::new("test", Profile::parse(&text, "test", changes)?)
 }
 
@@ -318,24 +315,24 @@ fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
     fill(&mut device, 0);
     device.wait_until(device.now() + seven);
     fill(&mut device, 1);
-    assert_eq!(super::worn::retries(&mut device, 5), 1, "eight times the errors of a fresh one");
-    assert_eq!(super::worn::retries(&mut device, BLOCK + 5), 0, "the other is fresh");
+    assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
+    assert_eq!(retries(&mut device, BLOCK + 5), 0, "the other is fresh");
     let reset = zone(&device, Mode::Reset, 0);
     alone(&mut device, reset);
     fill(&mut device, 0);
-    assert_eq!(super::worn::retries(&mut device, 5), 0, "it is fresh again");
+    assert_eq!(retries(&mut device, 5), 0, "it is fresh again");
     device.wait_until(device.now() + seven);
-    assert_eq!(super::worn::retries(&mut device, 5), 1);
+    assert_eq!(retries(&mut device, 5), 1);
     let mut disturbed =
         marginal(r#"{"read_disturb_doubling": 10, "retention_by_block": false}"#).unwrap();
     fill(&mut disturbed, 0);
-    assert_eq!(super::worn::retries(&mut disturbed, 5), 0);
+    assert_eq!(retries(&mut disturbed, 5), 0);
     (0..70).for_each(|_| drop(alone(&mut disturbed, io(Mode::Read, 7, 1))));
-    assert_eq!(super::worn::retries(&mut disturbed, 5), 1);
+    assert_eq!(retries(&mut disturbed, 5), 1);
     let reset = zone(&disturbed, Mode::Reset, 0);
     alone(&mut disturbed, reset);
     fill(&mut disturbed, 0);
-    assert_eq!(super::worn::retries(&mut disturbed, 5), 0);
+    assert_eq!(retries(&mut disturbed, 5), 0);
 }
 
 #[test]
