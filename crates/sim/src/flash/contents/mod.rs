@@ -267,8 +267,7 @@ impl Contents {
     /// The cells of a record are at work from `begin` to `end`. Whoever waited for that, when it is over.
     pub(crate) fn known(&mut self, record: u32, begin: u64, end: u64, now: u64) -> Vec<(u64, u64)> {
         let told = self.records.known(record, begin, end);
-        // Of what ends now not all may be known yet; it ends in the order in which it was asked for.
-        now.checked_sub(1).into_iter().for_each(|before| self.let_end(before));
+        self.let_end(now);
         told
     }
 
