@@ -58,9 +58,7 @@ impl Profile {
         let allowed = "no such key without retention_by_block: all data has one age";
         found.refuse(ageless, "scrub_age_s", &age, allowed);
         let allowed = "no such key with [zones], which keep their blocks until the host resets them: it moves its data";
-        let reads = part.scrub_reads.unwrap_or(1);
         found.refuse(self.is_zoned() && part.scrub_reads.is_some(), "scrub_reads", &reads, allowed);
-        let age = part.scrub_age_s.unwrap_or(1.0);
         found.refuse(self.is_zoned() && part.scrub_age_s.is_some(), "scrub_age_s", &age, allowed);
         let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
         let nowhere = part.scrubs() && self.merges() && kept == Some(0);

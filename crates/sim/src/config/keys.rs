@@ -121,9 +121,7 @@ impl Key {
             None => !value.is_null(),
         }
     }
-}
 
-impl Key {
     /// A value in its range: one of the first few, or one of those that are named.
     fn drawn(&self, below: &mut impl FnMut(u64) -> u64) -> Value {
         let named: Vec<&str> = self.allowed.split('`').skip(1).step_by(2).collect();

@@ -35,15 +35,21 @@ impl Worn<'_> {
             self.flash.replaced().replace(free, next);
             return self.stands_in_erased(free);
         }
+        let erased = self.erase_left(old);
+        self.done.barrier();
+        self.flash.counters.blocks_levelled += 1;
+        self.flash.replaced().replace(free, old);
+        self.is_erased(free, erased);
+    }
+
+    /// Erase `old`, from which all has been copied; false where that fails.
+    fn erase_left(&mut self, old: BlockIdx) -> bool {
         let extra_ns = self.flash.erase_extra_ns(old);
         self.done.barrier();
         self.done.erase_worn(old, extra_ns);
         let erased = self.flash.erase(old);
         self.note(Note::Erase { known: None, block: old, fails: !erased });
-        self.done.barrier();
-        self.flash.counters.blocks_levelled += 1;
-        self.flash.replaced().replace(free, old);
-        self.is_erased(free, erased);
+        erased
     }
 
     fn has_worn_pages(&self, block: BlockIdx) -> bool {
@@ -114,12 +120,7 @@ impl Worn<'_> {
             if !self.stands_in(moved, by, &kept) {
                 continue;
             }
-            let extra_ns = self.flash.erase_extra_ns(old);
-            self.done.barrier();
-            self.done.erase_worn(old, extra_ns);
-            let erased = self.flash.erase(old);
-            self.note(Note::Erase { known: None, block: old, fails: !erased });
-            match erased {
+            match self.erase_left(old) {
                 true => self.flash.replaced().give_back(known, old),
                 false => self.retire(old),
             }
