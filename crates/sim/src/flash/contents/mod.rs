@@ -284,7 +284,9 @@ impl Contents {
 
     /// What has ended by `until` is on flash.
     fn let_end(&mut self, until: u64) {
-        while let Some((what, cells, label)) = self.records.ended(until) {
+        let geometry = self.geometry;
+        let known = |page| geometry.block_of(page);
+        while let Some((what, cells, label)) = self.records.ended(until, known) {
             self.ends(what, &cells, label);
             self.records.reuse(cells);
         }

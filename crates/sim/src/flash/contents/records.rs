@@ -42,6 +42,22 @@ impl What {
     fn programs(&self) -> bool {
         matches!(self, What::Program(_) | What::Copy(_))
     }
+
+    /// What is erased: a block as the FTL knows it, or one of the flash that stands in for others.
+    fn erases(&self) -> Option<Erased> {
+        match *self {
+            What::Erase(block) => Some(Erased::Known(block)),
+            What::EraseOf { block, .. } => Some(Erased::OfFlash(block)),
+            What::Program(_) | What::List(..) | What::Copy(_) => None,
+        }
+    }
+}
+
+/// A block that is erased.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Erased {
+    Known(BlockIdx),
+    OfFlash(BlockIdx),
 }
 
 /// An operation.
@@ -57,6 +73,8 @@ pub(super) struct Record {
     /// While its cells are at work; both [`UNKNOWN`] while it waits, and the end alone of what may be suspended.
     pub(super) begin: u64,
     pub(super) end: u64,
+    /// It has ended, and when is not told yet.
+    ended: bool,
 }
 
 const UNKNOWN: u64 = u64::MAX;
@@ -80,6 +98,8 @@ pub(super) struct Records {
     came: u64,
     /// When those end of which that is known.
     ends: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// The erases that have not ended as far as is known, in the order in which they came.
+    erases: Vec<(Erased, u32)>,
     barriers: Vec<Barrier>,
     /// Kept, so that nothing is allocated.
     #[serde(skip)]
@@ -94,12 +114,13 @@ impl Records {
         kept.extend_from_slice(cells);
         let (number, begin, end) = (self.came, UNKNOWN, UNKNOWN);
         self.came += 1;
-        let record = Record { what, cells: kept, label, number, begin, end };
+        let record = Record { what, cells: kept, label, number, begin, end, ended: false };
         let index = self.unused.pop().unwrap_or_else(|| {
             self.records.push(None);
             self.records.len() as u32 - 1
         });
         self.records[index as usize] = Some(record);
+        self.erases.extend(what.erases().map(|erased| (erased, index)));
         index + 1
     }
 
@@ -113,6 +134,14 @@ impl Records {
     pub(super) fn known(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let index = record - 1;
         let record = self.records[index as usize].as_mut().expect("it has not ended");
+        if record.what.erases().is_some() {
+            self.erases.retain(|(_, erase)| *erase != index);
+        }
+        if record.ended {
+            self.records[index as usize] = None;
+            self.unused.push(index);
+            return Vec::new();
+        }
         (record.begin, record.end) = (record.begin.min(begin), end);
         self.ends.push(Reverse((end, record.number, index)));
         if self.barriers.is_empty() || !record.what.programs() {
@@ -160,16 +189,43 @@ impl Records {
     }
 
     /// The operation that ended first, where one has by `until`; what is done with is given back to
-    /// [`Records::reuse`].
-    pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>, Label)> {
+    /// [`Records::reuse`]. Where a program has ended, the erase before it has, though nobody has told of that yet: at
+    /// one moment one and the other may end. `known` says of a page which block that is as the FTL knows it.
+    pub(super) fn ended(
+        &mut self,
+        until: u64,
+        known: impl Fn(Ppn) -> BlockIdx,
+    ) -> Option<(What, Vec<Cell>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
+        }
+        if let Some(erase) = self.erase_before(index, known) {
+            let record = self.records[erase as usize].as_mut().expect("it is told of");
+            record.ended = true;
+            return Some((record.what, std::mem::take(&mut record.cells), record.label));
         }
         self.ends.pop();
         self.unused.push(index);
         let record = self.records[index as usize].take().expect("it has not ended");
         Some((record.what, record.cells, record.label))
+    }
+
+    /// The erase that came before what `index` programs there, where its end is not known.
+    fn erase_before(&self, index: u32, known: impl Fn(Ppn) -> BlockIdx) -> Option<u32> {
+        let record = self.records[index as usize].as_ref().expect("it has not ended");
+        let there = match record.what {
+            _ if self.erases.is_empty() => return None,
+            What::Program(first) => [Erased::Known(known(first)), Erased::OfFlash(record.label.by)],
+            What::Copy(copied) => [Erased::OfFlash(copied.into); 2],
+            What::Erase(_) | What::EraseOf { .. } | What::List(..) => return None,
+        };
+        let mut erases = self.erases.iter().filter(|(erased, _)| there.contains(erased));
+        let (_, erase) = erases.find(|(_, erase)| {
+            let erase = self.records[*erase as usize].as_ref().expect("it is told of");
+            !erase.ended && erase.number < record.number
+        })?;
+        Some(*erase)
     }
 
     pub(super) fn reuse(&mut self, cells: Vec<Cell>) {
@@ -178,9 +234,48 @@ impl Records {
 
     /// All that have not ended, in the order in which they came: nothing is under way any more.
     pub(super) fn drain(&mut self) -> Vec<Record> {
-        let mut all: Vec<Record> = self.records.drain(..).flatten().collect();
+        let records = self.records.drain(..).flatten();
+        let mut all: Vec<Record> = records.filter(|record| !record.ended).collect();
         all.sort_unstable_by_key(|record| record.number);
         *self = Records { came: self.came, ..Records::default() };
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_has_ended_says_that_the_erase_before_it_has() {
+        let by = BlockIdx(3);
+        let label = Label { by, ..Label::default() };
+        for erased in
+            [What::EraseOf { known: None, block: by, fails: false }, What::Erase(BlockIdx(0))]
+        {
+            let mut records = Records::default();
+            let others = [
+                What::Erase(BlockIdx(7)),
+                What::EraseOf { known: None, block: BlockIdx(0), fails: true },
+            ];
+            let others = others.map(|other| records.add(other, &[], Label::default()));
+            let erase = records.add(erased, &[], Label::default());
+            let program = records.add(What::Program(Ppn(0)), &[Cell::Nothing], label);
+            let later = records.add(erased, &[], Label::default());
+            records.known(program, 10, 10);
+            let ended = |records: &mut Records| {
+                records.ended(10, |page| BlockIdx(page.0 / 64)).map(|(what, ..)| what)
+            };
+            assert_eq!(ended(&mut records), Some(erased));
+            assert_eq!(ended(&mut records), Some(What::Program(Ppn(0))));
+            assert_eq!(ended(&mut records), None);
+            // It is told of now, and ends but once.
+            records.known(erase, 1, 10);
+            assert_eq!(ended(&mut records), None);
+            records.known(later, 11, 20);
+            others.into_iter().for_each(|other| drop(records.known(other, 11, 20)));
+            let left: Vec<u64> = records.drain().iter().map(|record| record.number).collect();
+            assert_eq!(left, [0, 1, 4]);
+        }
     }
 }
