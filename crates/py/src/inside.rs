@@ -136,7 +136,7 @@ fn columns_of(operations: &Operations, began: u64) -> Inside {
         column("cells_ns", &|op| op.cells),
         column("to_channel_ns", &|op| since(op.sent).saturating_sub(since(op.begin))),
         column("sent_ns", &|op| op.sent_until - op.sent),
-        column("die", &|op| op.die.into()),
+        column("die", &|op| op.plane.into()),
         column("io_and_one", &|op| op.io.into()),
         column("job_and_one", &|op| op.job.into()),
         column("block_and_one", &|op| op.block.into()),

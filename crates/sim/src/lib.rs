@@ -44,7 +44,7 @@ pub use config::text::toml_to_json;
 pub use config::{Profile, State};
 pub use device::{Outage, PowerCut, Recovery, SimDevice};
 pub use examine::{inspect_snapshot, profile_faults};
-pub use flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Ppn, Shape};
+pub use flash::geometry::{BlockIdx, Geometry, Lpn, PlaneIdx, Ppn, Shape};
 pub use flash::reliability::{Rber, Reliability, ReliabilityPart, WEAR_LAWS};
 pub use ftl::{FTLS, ZoneDies, ZonesPart};
 pub use open_channel::{BlockState, OpenChannelDevice, OpenChannelProfile};

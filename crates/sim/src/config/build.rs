@@ -15,22 +15,22 @@ impl Profile {
     /// The numbers of the geometry, checked to make a device.
     pub(crate) fn geometry(&self) -> Geometry {
         let part = &self.geometry;
-        let dies = part.dies();
+        let planes = part.dies();
         // From here on a page is what the map counts in.
         let units = self.units();
         let page_bytes = part.page_bytes / units;
         let pages_per_block = part.pages_per_block * units;
         let page = u64::from(page_bytes);
-        let blocks_per_die = part.blocks_per_die / part.planes_per_die;
-        let pages = u64::from(dies) * u64::from(blocks_per_die) * u64::from(pages_per_block);
+        let blocks_per_plane = part.blocks_per_die / part.planes_per_die;
+        let pages = u64::from(planes) * u64::from(blocks_per_plane) * u64::from(pages_per_block);
         // Whole MiB where that leaves anything, as devices are sold.
         let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
         let logical_bytes = logical_bytes as u64 / unit * unit;
         let shape = Shape {
             channels: part.channels,
-            dies,
-            blocks_per_die,
+            planes,
+            blocks_per_plane,
             pages_per_block,
             metadata_pages: part.metadata_pages * units,
             page_bytes,
@@ -53,8 +53,8 @@ impl Profile {
         let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks).unwrap_or(0);
         let kept = kept / self.geometry.planes_per_die;
         let shape = *whole.shape();
-        let blocks_per_die = shape.blocks_per_die.saturating_sub(kept);
-        whole.with_shape(Shape { blocks_per_die, ..shape })
+        let blocks_per_plane = shape.blocks_per_plane.saturating_sub(kept);
+        whole.with_shape(Shape { blocks_per_plane, ..shape })
     }
 
     /// In which order its flash may be programmed: where nothing is said, any where the FTL has a place for

@@ -228,11 +228,11 @@ impl Profile {
         let open = hosts + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
         let reserved = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping());
         let held = reserved + open + u64::from(self.slc_blocks()) + 1;
-        let held = held.min(u64::from(geometry.shape().blocks_per_die));
-        let dies = u64::from(geometry.shape().dies);
+        let held = held.min(u64::from(geometry.shape().blocks_per_plane));
+        let planes = u64::from(geometry.shape().planes);
         // A flash page of several units may have to be filled up with nothing.
         let padded = (hosts + u64::from(self.slc_cache.is_some())) * u64::from(self.units() - 1);
-        dies * (held * u64::from(geometry.data_pages()) + padded) + self.pages_for_mapping()
+        planes * (held * u64::from(geometry.data_pages()) + padded) + self.pages_for_mapping()
     }
 
     /// Pages that must take data for the device to be written to.

@@ -40,7 +40,7 @@ impl Profile {
     /// Names and parameters of policies that do not exist.
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
         let geometry = self.geometry();
-        let dies = geometry.shape().dies;
+        let planes = geometry.shape().planes;
         if let Some(part) = self.zones {
             return Ok(AnyBackend::Zoned(Zoned::new(geometry, part)));
         }
@@ -48,13 +48,13 @@ impl Profile {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
             let ftl = Merging::by_name(&self.merging_options())?;
-            let jobs = Jobs::new(dies, self.ftl.merges_side_by_side.unwrap_or(1));
+            let jobs = Jobs::new(planes, self.ftl.merges_side_by_side.unwrap_or(1));
             return Ok(AnyBackend::Merged(Merged::new(ftl, jobs, steps, buffers)));
         }
         let gc = self.gc()?;
         let ftl = PageMap::new(self.ftl_options()?);
         let hosts = ftl.write_streams();
-        let gather = (self.units() > 1).then(|| Gather::new(dies, hosts, gc.separate_streams));
+        let gather = (self.units() > 1).then(|| Gather::new(planes, hosts, gc.separate_streams));
         Ok(AnyBackend::Paged(Paged::new(ftl, geometry.shape(), gc.pace(), gather)))
     }
 }

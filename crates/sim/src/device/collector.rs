@@ -1,7 +1,7 @@
 //! *When* to collect: the device's question, for it holds the clock.
 //!
-//! Every die collects at most one block at a time, page by page or so many pages at once, beside the host's I/Os,
-//! and of the dies of a channel not more than so many:
+//! Every plane collects at most one block at a time, page by page or so many pages at once, beside the host's I/Os,
+//! and of the planes of a channel not more than so many:
 //!
 //! ```text
 //! begin ─▶ read page ─▶ program it, read the next ─▶ … ─▶ erase ─▶ block free
@@ -13,7 +13,7 @@
 //!
 //! **Source**: OFC (2011) §IV.A (receive path of relocation requests), §IV.D, §VI.
 //! **Faithful**: relocation and host requests share the die rings; how many blocks and pages are handled at once.
-//! **Simplified**: a die never collects two blocks at once. Which of the dies that wait for their channel's turn is
+//! **Simplified**: a plane never collects two blocks at once. Which of the planes that wait for their channel's turn is
 //! next: the one that has waited longest.
 //! **Ambiguous**: when collection begins; see `ftl/page_map/mod.rs`.
 
@@ -22,23 +22,23 @@ use std::collections::VecDeque;
 use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::{DieIdx, Place};
+use crate::flash::geometry::{DieIdx, Place, PlaneIdx};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
 use crate::timeline::{Kind, Op, Purpose, Timeline, Timing};
 
-/// Collections under way, one a die at most.
+/// Collections under way, one a plane at most.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collector {
     jobs: Vec<Option<Job>>,
     under_way: u32,
     pace: Pace,
-    /// Per die: pages that are being read, after the one that its job waits for.
+    /// Per plane: pages that are being read, after the one that its job waits for.
     ahead: Vec<VecDeque<Item>>,
-    /// Dies that may begin when another one of their channel has ended, in the order in which they came; and so
+    /// Planes that may begin when another one of their channel has ended, in the order in which they came; and so
     /// many of each channel collect. Both empty where a channel has no limit.
-    waiting: VecDeque<DieIdx>,
+    waiting: VecDeque<PlaneIdx>,
     busy: Vec<u32>,
     /// The host is idle.
     idle: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Collector {
 /// How much is done at once.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Pace {
-    /// Free blocks that a die works towards in idle time; 0: none.
+    /// Free blocks that a plane works towards in idle time; 0: none.
     pub(crate) idle_goal: usize,
     /// Blocks that are collected on each channel, where that is limited.
     pub(crate) blocks: Option<u32>,
@@ -85,15 +85,14 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn channel_of(&self, die: DieIdx) -> usize {
-        let geometry = &self.flash.geometry;
-        geometry.channel_of(geometry.clock_of(die))
+    fn channel_of(&self, plane: PlaneIdx) -> usize {
+        self.flash.geometry.channel_of(plane)
     }
 
-    /// Where an operation of the collection of `die` goes to.
+    /// Where an operation of the collection of `plane` goes to.
     #[inline]
-    fn media<M: Make>(&mut self, die: DieIdx, at: u64) -> (&mut PageMap, Issued<'_, M>) {
-        let media = Issued::made(self.flash, self.events, at, Target::collection(die));
+    fn media<M: Make>(&mut self, plane: PlaneIdx, at: u64) -> (&mut PageMap, Issued<'_, M>) {
+        let media = Issued::made(self.flash, self.events, at, Target::collection(plane));
         if M::PLAIN {
             return (self.ftl, media);
         }
@@ -102,12 +101,12 @@ impl Parts<'_> {
 }
 
 impl Collector {
-    pub(crate) fn new(dies: u32, channels: u32, pace: Pace) -> Collector {
+    pub(crate) fn new(planes: u32, channels: u32, pace: Pace) -> Collector {
         Collector {
-            jobs: vec![None; dies as usize],
+            jobs: vec![None; planes as usize],
             under_way: 0,
             pace,
-            ahead: vec![VecDeque::new(); if pace.pages > 1 { dies as usize } else { 0 }],
+            ahead: vec![VecDeque::new(); if pace.pages > 1 { planes as usize } else { 0 }],
             waiting: VecDeque::new(),
             busy: vec![0; pace.blocks.map_or(0, |_| channels as usize)],
             idle: false,
@@ -115,33 +114,33 @@ impl Collector {
         }
     }
 
-    /// Whether `die` collects, or will when it is its turn.
+    /// Whether `plane` collects, or will when it is its turn.
     #[inline]
-    pub(crate) fn collects(&self, die: DieIdx) -> bool {
-        self.jobs[die.0 as usize].is_some() || self.waiting.contains(&die)
+    pub(crate) fn collects(&self, plane: PlaneIdx) -> bool {
+        self.jobs[plane.0 as usize].is_some() || self.waiting.contains(&plane)
     }
 
-    /// Whether every die may collect as it likes, a page after the other.
+    /// Whether every plane may collect as it likes, a page after the other.
     pub(crate) fn is_plain(&self) -> bool {
         self.pace.blocks.is_none() && self.pace.pages == 1
     }
 
-    /// Whether any die collects.
+    /// Whether any plane collects.
     pub(crate) fn collects_any(&self) -> bool {
         self.under_way > 0
     }
 
-    /// Whether every die collects.
+    /// Whether every plane collects.
     pub(crate) fn collects_all(&self) -> bool {
         self.under_way as usize == self.jobs.len()
     }
 
-    /// The host leaves the device alone from `at` on: dies collect ahead towards their goal.
+    /// The host leaves the device alone from `at` on: planes collect ahead towards their goal.
     pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut Parts<'_>) {
         self.idle = true;
         parts.ftl.set_idle(true);
-        for die in (0..self.jobs.len() as u32).map(DieIdx) {
-            self.begin_ahead(die, at, parts);
+        for plane in (0..self.jobs.len() as u32).map(PlaneIdx) {
+            self.begin_ahead(plane, at, parts);
         }
     }
 
@@ -151,60 +150,60 @@ impl Collector {
         ftl.set_idle(false);
     }
 
-    fn begin_ahead(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
+    fn begin_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
         let ftl = &parts.ftl;
-        let due = ftl.has_fewer_free(die, self.pace.idle_goal)
-            || ftl.has_to_fold(die)
-            || ftl.has_to_scrub(die);
-        if due && self.begin(die, at, parts) {
+        let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
+            || ftl.has_to_fold(plane)
+            || ftl.has_to_scrub(plane);
+        if due && self.begin(plane, at, parts) {
             self.begun_idle += 1;
         }
     }
 
-    /// Begin to collect a block of `die`, unless it does already. False where that gains nothing.
+    /// Begin to collect a block of `plane`, unless it does already. False where that gains nothing.
     #[inline]
-    pub(crate) fn begin(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) -> bool {
-        if self.collects(die) {
+    pub(crate) fn begin(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) -> bool {
+        if self.collects(plane) {
             return false;
         }
-        if self.pace.blocks.is_some_and(|most| self.busy[parts.channel_of(die)] >= most) {
-            self.waiting.push_back(die);
+        if self.pace.blocks.is_some_and(|most| self.busy[parts.channel_of(plane)] >= most) {
+            self.waiting.push_back(plane);
             return true;
         }
-        self.begin_now(die, at, parts)
+        self.begin_now(plane, at, parts)
     }
 
-    fn begin_now(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) -> bool {
-        let (ftl, mut media) = parts.media::<Equipped>(die, at);
-        let Some(collection) = ftl.begin_collection(die, &mut media) else {
+    fn begin_now(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) -> bool {
+        let (ftl, mut media) = parts.media::<Equipped>(plane, at);
+        let Some(collection) = ftl.begin_collection(plane, &mut media) else {
             return false;
         };
-        self.jobs[die.0 as usize] = Some(Job { collection, step: Step::Beginning });
+        self.jobs[plane.0 as usize] = Some(Job { collection, step: Step::Beginning });
         self.under_way += 1;
         if self.pace.blocks.is_some() {
-            self.busy[parts.channel_of(die)] += 1;
+            self.busy[parts.channel_of(plane)] += 1;
         }
         true
     }
 
-    /// A die of `channel` has ended its collection: those that wait for that begin.
+    /// A plane of `channel` has ended its collection: those that wait for that begin.
     #[cold]
     fn let_others_begin(&mut self, channel: usize, at: u64, parts: &mut Parts<'_>) {
         self.busy[channel] -= 1;
         let most = self.pace.blocks.expect("channels have a limit");
         while self.busy[channel] < most
             && let Some(place) =
-                self.waiting.iter().position(|die| parts.channel_of(*die) == channel)
-            && let Some(die) = self.waiting.remove(place)
+                self.waiting.iter().position(|plane| parts.channel_of(*plane) == channel)
+            && let Some(plane) = self.waiting.remove(place)
         {
-            self.begin_now(die, at, parts);
+            self.begin_now(plane, at, parts);
         }
     }
 
-    /// What the collection of `die` waited for has happened at `at`.
+    /// What the collection of `plane` waited for has happened at `at`.
     #[inline(always)]
-    pub(crate) fn step<M: Make>(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
-        let job = self.jobs[die.0 as usize].as_mut().expect("a step belongs to a collection");
+    pub(crate) fn step<M: Make>(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+        let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
         match job.step {
             Step::Beginning | Step::Settling => {}
             Step::Reading(item) => {
@@ -213,7 +212,7 @@ impl Collector {
                 {
                     gather.serve_moved(parts.ftl.goes_with(&job.collection));
                 }
-                let (ftl, mut media) = parts.media::<M>(die, at);
+                let (ftl, mut media) = parts.media::<M>(plane, at);
                 if !M::PLAIN {
                     media.moves = job.collection.purpose();
                 }
@@ -227,10 +226,10 @@ impl Collector {
                     next = ftl.next_beside(&mut job.collection, item);
                 }
             }
-            Step::Erasing => return self.finish(die, at, parts),
+            Step::Erasing => return self.finish(plane, at, parts),
         }
         if !M::PLAIN && self.pace.pages > 1 {
-            return self.read_ahead(die, at, parts);
+            return self.read_ahead(plane, at, parts);
         }
         match parts.ftl.next_item(&mut job.collection) {
             Some(item) => {
@@ -243,9 +242,9 @@ impl Collector {
 
     /// Several pages of a block are under way: as many as that are read.
     #[inline(never)]
-    fn read_ahead(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
-        let job = self.jobs[die.0 as usize].as_mut().expect("a step belongs to a collection");
-        let ahead = &mut self.ahead[die.0 as usize];
+    fn read_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+        let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
+        let ahead = &mut self.ahead[plane.0 as usize];
         // The one that is waited for is not among them.
         while ahead.len() < self.pace.pages as usize
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
@@ -259,30 +258,30 @@ impl Collector {
         }
     }
 
-    fn finish(&mut self, die: DieIdx, at: u64, parts: &mut Parts<'_>) {
-        let job = self.jobs[die.0 as usize].take().expect("it was being collected");
+    fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+        let job = self.jobs[plane.0 as usize].take().expect("it was being collected");
         self.under_way -= 1;
-        let (ftl, mut media) = parts.media::<Equipped>(die, at);
+        let (ftl, mut media) = parts.media::<Equipped>(plane, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
-            self.let_others_begin(parts.channel_of(die), at, parts);
+            self.let_others_begin(parts.channel_of(plane), at, parts);
         }
         // Relocated pages may have taken what was just gained.
-        let due = parts.ftl.wants_collection::<Equipped>(die) || parts.ftl.has_to_scrub(die);
-        if !(due && self.begin(die, at, parts)) && self.idle {
-            self.begin_ahead(die, at, parts);
+        let due = parts.ftl.wants_collection::<Equipped>(plane) || parts.ftl.has_to_scrub(plane);
+        if !(due && self.begin(plane, at, parts)) && self.idle {
+            self.begin_ahead(plane, at, parts);
         }
     }
 
     /// End all collections under way in the untimed gear, which follows. Their events are over.
     pub(crate) fn end_untimed(&mut self, ftl: &mut PageMap, flash: &mut Flash) {
         let Collector { jobs, ahead, .. } = self;
-        for (die, job) in jobs.iter_mut().enumerate() {
+        for (plane, job) in jobs.iter_mut().enumerate() {
             let Some(Job { mut collection, step }) = job.take() else { continue };
             if let Step::Reading(item) = step {
                 ftl.relocate(&mut collection, item, flash);
             }
-            for item in ahead.get_mut(die).into_iter().flat_map(|ahead| ahead.drain(..)) {
+            for item in ahead.get_mut(plane).into_iter().flat_map(|ahead| ahead.drain(..)) {
                 ftl.relocate(&mut collection, item, flash);
             }
             ftl.collect_rest(collection, flash);
@@ -304,8 +303,8 @@ impl Job {
     /// Nothing is left to be moved: the block is erased, when what it held is safe elsewhere.
     #[inline(never)]
     fn erase(&mut self, at: u64, parts: &mut Parts<'_>) {
-        let Collection { die, victim, .. } = self.collection;
-        let token = Told::Collect(die).into();
+        let Collection { plane, victim, .. } = self.collection;
+        let token = Told::Collect(plane).into();
         let settled = matches!(self.step, Step::Settling);
         if !settled && parts.events.waits_for_programs(token) {
             self.step = Step::Settling;
@@ -318,8 +317,9 @@ impl Job {
         }
         let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
         let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
-        let op = Op::inside(die, erase_ns, Purpose::Erase, token);
-        let op = op.on(parts.flash.geometry.place(victim, 0));
+        let first = parts.flash.geometry.place(victim, 0);
+        let die = parts.flash.geometry.die_at(first);
+        let op = Op::inside(die, erase_ns, Purpose::Erase, token).on(first);
         parts.events.issue(at, Op { writes, ..op });
     }
 }
@@ -328,7 +328,8 @@ impl Job {
 #[inline(always)]
 fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
-    let (die, token) = (from.die, Told::Collect(from.die).into());
+    let die = if M::PLAIN { DieIdx(from.plane.0) } else { flash.geometry.die_at(from) };
+    let token = Told::Collect(from.plane).into();
     let purpose = if M::PLAIN { Purpose::Relocation } else { of.purpose() };
     let slc_ns = if M::PLAIN { None } else { flash.slc_ns(from.block) };
     let read_ns = match slc_ns {

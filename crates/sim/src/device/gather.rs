@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! unit  a ──▶ ends │ b ──▶ ends │ c ──▶ ends │ d ─────────────────────▶ ends
-//!                                            └─ page [a b c d] ─▶ die ─┘
+//!                                            └─ page [a b c d] ─▶ plane ─┘
 //! ```
 //!
 //! A host write has ended when its unit is in the buffer of its flash page; the one that fills the page up
@@ -12,19 +12,19 @@
 //! **Source**: as `ftl/page_map/gathering.rs`.
 //! **Faithful**: a page is programmed once, whoever its units belong to; a read of a unit that is still in
 //! the buffer needs no flash.
-//! **Simplified**: there is always a buffer for the page that a die gathers; a unit that is written again
+//! **Simplified**: there is always a buffer for the page that a plane gathers; a unit that is written again
 //! while it is in the buffer takes another place.
 //! **Ambiguous**: when a page that is not full is programmed. Here when somebody wants its data durable,
 //! and never because of time.
 
 use crate::device::backend::Write;
 use crate::device::token::Target;
-use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::flash::geometry::{Lpn, Place, PlaneIdx};
 
 /// The flash pages that are gathered, and those under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Gather {
-    /// Per die: flash pages that are gathered side by side, those of the host's streams first.
+    /// Per plane: flash pages that are gathered side by side, those of the host's streams first.
     kinds: usize,
     /// Which of them units of the host go to, and which relocated ones.
     host: usize,
@@ -70,14 +70,14 @@ pub(crate) struct Programmed {
 }
 
 impl Gather {
-    /// For so many dies, and so many streams of the host.
-    pub(crate) fn new(dies: u32, hosts: u8, separate: bool) -> Gather {
+    /// For so many planes, and so many streams of the host.
+    pub(crate) fn new(planes: u32, hosts: u8, separate: bool) -> Gather {
         let kinds = usize::from(hosts) + 1;
         Gather {
             kinds,
             host: 0,
             moved: if separate { kinds - 1 } else { 0 },
-            open: vec![Page::default(); kinds * dies as usize],
+            open: vec![Page::default(); kinds * planes as usize],
             under_way: Vec::new(),
             unused: Vec::new(),
             sent: 0,
@@ -87,8 +87,8 @@ impl Gather {
         }
     }
 
-    fn index(&self, die: DieIdx, relocated: bool) -> usize {
-        die.0 as usize * self.kinds + if relocated { self.moved } else { self.host }
+    fn index(&self, plane: PlaneIdx, relocated: bool) -> usize {
+        plane.0 as usize * self.kinds + if relocated { self.moved } else { self.host }
     }
 
     /// Units of the host that follow are of `stream`.
@@ -104,7 +104,7 @@ impl Gather {
     /// A unit of the host is in the buffer of its page, and waits until that is on flash or not. Whether
     /// its write ends.
     pub(crate) fn add(&mut self, to: Place, target: Target, at: u64, waits: bool) -> bool {
-        let index = self.index(to.die, false);
+        let index = self.index(to.plane, false);
         let ends = target.account.is_some() && !waits;
         let page = &mut self.open[index];
         page.volatile |= ends;
@@ -121,7 +121,7 @@ impl Gather {
         to: Place,
         relocated: bool,
     ) -> Option<(u32, Option<(Target, u64)>)> {
-        let index = self.index(to.die, relocated);
+        let index = self.index(to.plane, relocated);
         let page = &mut self.open[index];
         if page.waits.is_empty() && !page.volatile {
             return None;
@@ -170,9 +170,9 @@ impl Gather {
         self.open.iter().any(|page| !page.waits.is_empty())
     }
 
-    /// Whether `die` gathers a page with data of the host, or with such whose write has ended.
-    pub(crate) fn has_data(&self, die: DieIdx, volatile: bool) -> bool {
-        let page = &self.open[self.index(die, false)];
+    /// Whether `plane` gathers a page with data of the host, or with such whose write has ended.
+    pub(crate) fn has_data(&self, plane: PlaneIdx, volatile: bool) -> bool {
+        let page = &self.open[self.index(plane, false)];
         page.volatile || !volatile && !page.waits.is_empty()
     }
 

@@ -10,7 +10,7 @@ use crate::device::gather::{Gather, Programmed};
 use crate::device::issued::Issued;
 use crate::device::paged::Paged;
 use crate::device::token::{IoIdx, Target, Told};
-use crate::flash::geometry::{DieIdx, Lpn, Place};
+use crate::flash::geometry::{Lpn, Place, PlaneIdx};
 use crate::flash::make::Equipped;
 use crate::flash::media::Media as _;
 use crate::ftl::extent::Extent;
@@ -127,18 +127,18 @@ impl Paged {
 
     /// Program the flash pages that hold anything of the host, or anything that it takes for written.
     fn fill_up_pages(&mut self, volatile: bool, at: u64, hardware: &mut Hardware<'_>) {
-        let dies = hardware.flash.geometry.shape().dies;
+        let planes = hardware.flash.geometry.shape().planes;
         let streams = self.ftl.write_streams();
-        for (stream, die) in
-            (0..streams).flat_map(|stream| (0..dies).map(move |die| (stream, DieIdx(die))))
+        for (stream, plane) in
+            (0..streams).flat_map(|stream| (0..planes).map(move |plane| (stream, PlaneIdx(plane))))
         {
             self.serve(stream);
             let Some(gather) = self.gather.as_deref_mut() else { return };
-            if gather.has_data(die, volatile) {
-                let target = Target::collection(die);
+            if gather.has_data(plane, volatile) {
+                let target = Target::collection(plane);
                 let mut media = Issued::new(hardware.flash, hardware.events, at, target)
                     .gathering(Some(gather));
-                self.ftl.pad(die, &mut media);
+                self.ftl.pad(plane, &mut media);
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::token::{Token, Told};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::timeline::log::{Operations, Work};
 
 impl SimDevice {
@@ -29,44 +29,45 @@ impl SimDevice {
         self.events.end_log()
     }
 
-    /// The channel of each die, and how long a page is on it [ns].
+    /// The channel of each plane, and how long a page is on it [ns].
     #[must_use]
     pub fn channels(&self) -> (Vec<u32>, u64) {
-        let dies = 0..self.flash.geometry.shape().dies;
-        let channels = dies.map(|die| self.flash.geometry.channel_of(DieIdx(die)) as u32).collect();
+        let planes = 0..self.flash.geometry.shape().planes;
+        let channels =
+            planes.map(|plane| self.flash.geometry.channel_of(PlaneIdx(plane)) as u32).collect();
         (channels, self.events.timing.transfer_ns)
     }
 
-    /// By whose time each die goes: its own, or that of the first plane of the die that it is a plane of.
+    /// By whose time each plane goes: its own, or that of the first one of its die.
     #[must_use]
     pub fn clocks(&self) -> Vec<u32> {
         let geometry = &self.flash.geometry;
-        (0..geometry.shape().dies).map(|die| geometry.clock_of(DieIdx(die)).0).collect()
+        (0..geometry.shape().planes).map(|plane| geometry.die_of(PlaneIdx(plane)).0).collect()
     }
 
-    /// Channels, dies, data and metadata pages of a block, bytes of a page.
+    /// Channels, planes, data and metadata pages of a block, bytes of a page.
     #[must_use]
     pub fn shape(&self) -> [u32; 4] {
         let shape = self.flash.geometry.shape();
-        [shape.channels, shape.dies, shape.pages_per_block, shape.page_bytes]
+        [shape.channels, shape.planes, shape.pages_per_block, shape.page_bytes]
     }
 
-    /// How often each block was erased, die after die.
+    /// How often each block was erased, plane after plane.
     #[must_use]
     pub fn erases(&self) -> Vec<u32> {
         let blocks = 0..self.flash.geometry.blocks();
         blocks.map(|block| self.flash.nand.erases(BlockIdx(block))).collect()
     }
 
-    /// How many blocks of each die are erased, and nothing is programmed in them.
+    /// How many blocks of each plane are erased, and nothing is programmed in them.
     #[must_use]
     pub fn erased_blocks(&self) -> Vec<u32> {
         let (geometry, nand) = (&self.flash.geometry, &self.flash.nand);
-        let erased = |die| {
-            let blocks = geometry.blocks_of(DieIdx(die));
+        let erased = |plane| {
+            let blocks = geometry.blocks_of(PlaneIdx(plane));
             blocks.filter(|block| nand.is_erased(*block)).count() as u32
         };
-        (0..geometry.shape().dies).map(erased).collect()
+        (0..geometry.shape().planes).map(erased).collect()
     }
 
     /// How many valid pages each block has that was filled, and `None` for any other; nothing where the
@@ -82,7 +83,7 @@ impl SimDevice {
 /// For whom what bears the token is done.
 fn work_of(token: u64) -> Work {
     match Token::from(token).told() {
-        Told::Collect(die) => Work::Collection(die.0),
+        Told::Collect(plane) => Work::Collection(plane.0),
         Told::Stepped(job, _) => Work::Plan(job.0),
         _ => Work::Other,
     }

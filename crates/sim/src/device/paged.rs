@@ -1,4 +1,4 @@
-//! A page map and its collector as a backend: a write goes to a die that has room, and a die that has
+//! A page map and its collector as a backend: a write goes to a plane that has room, and a plane that has
 //! none left begins to collect.
 
 use uflip_core::{Counters, Error, Mode};
@@ -9,7 +9,7 @@ use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Told};
 use crate::device::waiting::{Sought, Waiter, Waiting};
-use crate::flash::geometry::{DieIdx, Lpn, Shape};
+use crate::flash::geometry::{Lpn, PlaneIdx, Shape};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
@@ -29,10 +29,10 @@ pub(crate) struct Paged {
 }
 
 impl Paged {
-    /// Dies collect at `pace`.
+    /// Planes collect at `pace`.
     pub(crate) fn new(ftl: PageMap, shape: &Shape, pace: Pace, gather: Option<Gather>) -> Paged {
-        let collector = Collector::new(shape.dies, shape.channels, pace);
-        let (waiting, gather) = (Waiting::new(shape.dies), gather.map(Box::new));
+        let collector = Collector::new(shape.planes, shape.channels, pace);
+        let (waiting, gather) = (Waiting::new(shape.planes), gather.map(Box::new));
         Paged { ftl, collector, waiting, in_vain: 0, gather }
     }
 
@@ -56,11 +56,11 @@ impl Paged {
         (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
     }
 
-    /// Write to `die`, which has room.
+    /// Write to `plane`, which has room.
     #[inline(always)]
     pub(super) fn write_to<M: Make>(
         &mut self,
-        die: DieIdx,
+        plane: PlaneIdx,
         write: &Write,
         at: u64,
         hardware: &mut Hardware<'_>,
@@ -78,12 +78,12 @@ impl Paged {
             media = media.gathering(self.gather.as_deref_mut());
             media.through = *through;
         }
-        if !self.ftl.write_to(die, *page, whole, &mut media) {
+        if !self.ftl.write_to(plane, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
         }
-        if self.ftl.wants_collection::<M>(die) {
+        if self.ftl.wants_collection::<M>(plane) {
             let (collector, mut parts) = self.split(hardware);
-            collector.begin(die, at, &mut parts);
+            collector.begin(plane, at, &mut parts);
         }
     }
 
@@ -99,8 +99,8 @@ impl Paged {
             self.serve(write.extent.stream());
             // Who waits is not overtaken by what the host wrote to the same page afterwards.
             let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
-            if let Some(die) = in_order.then(|| self.waiting.die_of(write.page)).flatten() {
-                return self.waiting.add(die, *write, at);
+            if let Some(plane) = in_order.then(|| self.waiting.plane_of(write.page)).flatten() {
+                return self.waiting.add(plane, *write, at);
             }
         }
         let turn = self.ftl.turn::<M>(write.page);
@@ -109,7 +109,7 @@ impl Paged {
             false => self.seek(turn, &mut false, at, hardware),
         };
         match sought {
-            Sought::Room(die) => self.write_to::<M>(die, write, at, hardware),
+            Sought::Room(plane) => self.write_to::<M>(plane, write, at, hardware),
             Sought::Begun | Sought::Waits => {
                 self.waiting.add(turn, *write, at);
                 if self.ftl.is_read_only() {
@@ -119,11 +119,11 @@ impl Paged {
         }
     }
 
-    /// The next step of the collection of `die`.
+    /// The next step of the collection of `plane`.
     #[inline(always)]
-    pub(super) fn step<M: Make>(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) {
+    pub(super) fn step<M: Make>(&mut self, plane: PlaneIdx, at: u64, hardware: &mut Hardware<'_>) {
         let (collector, mut parts) = self.split(hardware);
-        collector.step::<M>(die, at, &mut parts);
+        collector.step::<M>(plane, at, &mut parts);
         if !self.waiting.is_empty() {
             self.try_again(at, hardware);
         }
@@ -172,8 +172,8 @@ impl Backend for Paged {
 
     #[inline]
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
-        let Told::Collect(die) = told else { return self.happened_gathered(told, at, hardware) };
-        self.step::<Equipped>(die, at, hardware);
+        let Told::Collect(plane) = told else { return self.happened_gathered(told, at, hardware) };
+        self.step::<Equipped>(plane, at, hardware);
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use crate::collections::bits;
 use crate::config::Profile;
 use crate::flash::contents::{Contents, Found};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place};
+use crate::flash::geometry::{BlockIdx, DieIdx, Place, PlaneIdx};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::{Cmd, Plan};
@@ -107,7 +107,8 @@ impl<'a> Scan<'a> {
 
     /// Every die reads its list of defects, before anything else.
     fn read_lists(&mut self) {
-        for die in (0..self.flash.geometry.shape().dies).map(DieIdx) {
+        for plane in (0..self.flash.geometry.shape().planes).map(PlaneIdx) {
+            let die = self.flash.geometry.die_of(plane);
             self.metadata_pages += 1;
             let read_ns = self.clocks.timing.cells.read_page(|| 0);
             let op = Op::read(die, read_ns, Purpose::Metadata, 0);
@@ -120,7 +121,7 @@ impl<'a> Scan<'a> {
     pub(super) fn list(&mut self, blocks: &[BlockIdx]) {
         let program_ns = self.clocks.timing.cells.program_page(0);
         for block in blocks {
-            let die = self.flash.geometry.die_of(*block);
+            let die = self.die_at(self.flash.geometry.place(*block, 0));
             let op = Op::program(die, program_ns, Purpose::Metadata, 0);
             let (transfers, report) = (self.page_transfers, Report::AtEnd);
             self.clocks.issue(self.end, Op { transfers, report, ..op });
@@ -166,8 +167,12 @@ impl<'a> Scan<'a> {
 
     fn read(&mut self, from: Place, transfers: u16) {
         let read_ns = self.read_ns(from);
-        let op = Op::read(from.die, read_ns, Purpose::Metadata, 0).on(from);
+        let op = Op::read(self.die_at(from), read_ns, Purpose::Metadata, 0).on(from);
         self.clocks.issue(self.end, Op { transfers, ..op });
+    }
+
+    fn die_at(&self, place: Place) -> DieIdx {
+        self.flash.geometry.die_at(place)
     }
 
     fn read_ns(&self, from: Place) -> u64 {
@@ -198,10 +203,11 @@ impl<'a> Scan<'a> {
     fn erase(&mut self, blocks: &[(BlockIdx, u64)]) -> Vec<(usize, u64)> {
         let begin = self.end;
         for (index, (block, extra_ns)) in (0..).zip(blocks) {
-            let die = self.flash.geometry.die_of(*block);
+            let first = self.flash.geometry.place(*block, 0);
+            let die = self.flash.geometry.die_at(first);
             let erase_ns = self.clocks.timing.erase_ns + extra_ns;
             let op = Op::inside(die, erase_ns, Purpose::Erase, index);
-            self.clocks.issue(begin, op.on(self.flash.geometry.place(*block, 0)));
+            self.clocks.issue(begin, op.on(first));
         }
         let mut ends = Vec::new();
         while let Some((at, index)) = self.clocks.next(u64::MAX) {
@@ -226,7 +232,7 @@ impl<'a> Scan<'a> {
                 Cmd::Copy { from, to } => self.copy(from, to, &mut done),
                 Cmd::FailedRead(from) => {
                     let read_ns = self.read_ns(from);
-                    let read = Op::read(from.die, read_ns, Purpose::Retry, 0);
+                    let read = Op::read(self.die_at(from), read_ns, Purpose::Retry, 0);
                     let transfers = self.page_transfers;
                     self.clocks.issue(self.end, Op { transfers, report: Report::AtEnd, ..read });
                     self.wait();
@@ -259,7 +265,7 @@ impl<'a> Scan<'a> {
     }
 
     fn copy(&mut self, from: Place, to: Place, done: &mut Vec<Done>) {
-        let read = Op::read(from.die, self.read_ns(from), Purpose::Merge, 0);
+        let read = Op::read(self.die_at(from), self.read_ns(from), Purpose::Merge, 0);
         self.program(to, Some(read), What::Copied, done);
     }
 
@@ -268,7 +274,7 @@ impl<'a> Scan<'a> {
         let read = read.map(|read| Op { transfers, ..read });
         let page = self.flash.geometry.page_in_block(to);
         let program_ns = self.clocks.timing.cells.program_page(page);
-        let program = Op::program(to.die, program_ns, Purpose::Merge, 0);
+        let program = Op::program(self.die_at(to), program_ns, Purpose::Merge, 0);
         let program = Op { transfers, report: Report::AtEnd, ..program };
         match read {
             Some(read) => self.clocks.issue_after(begin, &[read], program),
@@ -281,12 +287,12 @@ impl<'a> Scan<'a> {
     /// So many pages that capacitors have saved are read from where they are, and programmed, the dies in turn.
     pub(super) fn put_back(&mut self, pages: usize) {
         let geometry = self.flash.geometry;
-        let (page_transfers, dies) = (self.page_transfers, geometry.shape().dies);
+        let (page_transfers, planes) = (self.page_transfers, geometry.shape().planes);
         let flash_pages = pages.div_ceil(geometry.units() as usize) as u32;
         let program_ns = self.clocks.timing.cells.program_page(0);
         let read_ns = self.clocks.timing.cells.read_page(|| 0);
         for page in 0..flash_pages {
-            let die = DieIdx(page % dies);
+            let die = geometry.die_of(PlaneIdx(page % planes));
             let transfers = page_transfers;
             let read = Op { transfers, ..Op::read(die, read_ns, Purpose::Metadata, 0) };
             let program = Op::program(die, program_ns, Purpose::Metadata, 0);

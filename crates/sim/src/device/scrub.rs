@@ -5,7 +5,7 @@ use crate::device::backend::Hardware;
 use crate::device::jobs::Order;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::PlaneIdx;
 
 impl Paged {
     /// Begin with blocks that are due at `at`.
@@ -13,10 +13,10 @@ impl Paged {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.ftl.must_scrub(block);
         }
-        for die in (0..hardware.flash.geometry.shape().dies).map(DieIdx) {
-            if self.ftl.has_to_scrub(die) {
+        for plane in (0..hardware.flash.geometry.shape().planes).map(PlaneIdx) {
+            if self.ftl.has_to_scrub(plane) {
                 let (collector, mut parts) = self.split(hardware);
-                collector.begin(die, at, &mut parts);
+                collector.begin(plane, at, &mut parts);
             }
         }
     }

@@ -1,34 +1,34 @@
-//! Pages of the host that look for room, and wait where no die has any.
+//! Pages of the host that look for room, and wait where no plane has any.
 
 use super::backend::Hardware;
 use super::paged::Paged;
 use super::waiting::{Sought, Waiter};
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::PlaneIdx;
 use crate::flash::make::Equipped;
 use crate::timeline::breakdown::Cause;
 
 impl Paged {
-    /// What a page meets on `die`; `None` where that has no room and nothing to gain.
+    /// What a page meets on `plane`; `None` where that has no room and nothing to gain.
     #[inline]
-    fn look_at(&mut self, die: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Sought> {
-        if self.ftl.has_room::<Equipped>(die) {
+    fn look_at(&mut self, plane: PlaneIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Sought> {
+        if self.ftl.has_room::<Equipped>(plane) {
             self.ftl.found_room();
-            return Some(Sought::Room(die));
+            return Some(Sought::Room(plane));
         }
-        if self.collector.collects(die) {
+        if self.collector.collects(plane) {
             return Some(Sought::Waits);
         }
         let (collector, mut parts) = self.split(hardware);
-        collector.begin(die, at, &mut parts).then_some(Sought::Begun)
+        collector.begin(plane, at, &mut parts).then_some(Sought::Begun)
     }
 
-    /// What a page meets on any other die than `turn`, whose turn it was and which has nothing to gain
-    /// (OFC §IV.C: the round robin is relaxed where dies differ).
+    /// What a page meets on any other plane than `turn`, whose turn it was and which has nothing to gain
+    /// (OFC §IV.C: the round robin is relaxed where planes differ).
     #[cold]
-    fn look_elsewhere(&mut self, turn: DieIdx, at: u64, hardware: &mut Hardware<'_>) -> Sought {
+    fn look_elsewhere(&mut self, turn: PlaneIdx, at: u64, hardware: &mut Hardware<'_>) -> Sought {
         loop {
-            let mut dies = self.ftl.dies_from(turn);
-            if let Some(sought) = dies.find_map(|die| self.look_at(die, at, hardware)) {
+            let mut planes = self.ftl.planes_from(turn);
+            if let Some(sought) = planes.find_map(|plane| self.look_at(plane, at, hardware)) {
                 return sought;
             }
             if self.collector.collects_any() {
@@ -46,7 +46,7 @@ impl Paged {
     #[cold]
     pub(super) fn seek(
         &mut self,
-        turn: DieIdx,
+        turn: PlaneIdx,
         others_wait: &mut bool,
         at: u64,
         hardware: &mut Hardware<'_>,
@@ -69,7 +69,10 @@ impl Paged {
         let all_wait = self.collector.collects_all() && self.ftl.has_room_nowhere();
         debug_assert!(
             !all_wait
-                || self.ftl.dies_from(DieIdx(0)).all(|die| !self.ftl.has_room::<Equipped>(die)),
+                || self
+                    .ftl
+                    .planes_from(PlaneIdx(0))
+                    .all(|plane| !self.ftl.has_room::<Equipped>(plane)),
             "a die has room, and none was to have any"
         );
         all_wait
@@ -81,7 +84,7 @@ impl Paged {
         self.in_vain += 1;
         // What two passes over the device did not gain, more will not.
         let shape = *hardware.flash.geometry.shape();
-        let steps = u64::from(shape.dies * shape.blocks_per_die)
+        let steps = u64::from(shape.planes * shape.blocks_per_plane)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
         if self.in_vain > self.ftl.patience(steps) {
             if self.ftl.overrule_policy() {
@@ -105,7 +108,7 @@ impl Paged {
             match sought {
                 Sought::Waits => self.waiting.waits(),
                 Sought::Begun => self.waiting.waits_changed(),
-                Sought::Room(die) => {
+                Sought::Room(plane) => {
                     let ftl = &self.ftl;
                     let Waiter { write, since, .. } = self.waiting.take(|next, one_more| {
                         next.iter().for_each(|page| ftl.prefetch_old(*page));
@@ -113,7 +116,7 @@ impl Paged {
                     });
                     self.in_vain = 0;
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
-                    self.write_to::<Equipped>(die, &write, at, hardware);
+                    self.write_to::<Equipped>(plane, &write, at, hardware);
                     self.gathered_late(write.through, at, hardware);
                 }
             }

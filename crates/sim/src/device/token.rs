@@ -1,6 +1,6 @@
 //! What a device is told by its timeline when its time has come, and for whom flash works.
 
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::PlaneIdx;
 use crate::timeline::{AccountIdx, Op, Report};
 
 /// One I/O of the host.
@@ -43,8 +43,8 @@ pub(crate) enum Told {
     Failed(PageIdx),
     /// A page of the write cache whose flush began in this epoch is on flash.
     Flushed(Epoch),
-    /// The next step of the collection of a die.
-    Collect(DieIdx),
+    /// The next step of the collection of a plane.
+    Collect(PlaneIdx),
     /// A plan may begin.
     Begin(JobIdx),
     /// The processor has planned to move a page of a plan.
@@ -98,7 +98,7 @@ impl Token {
             ENDED => Told::Ended(PageIdx(index)),
             3 => Told::Failed(PageIdx(index)),
             4 => Told::Flushed(index),
-            COLLECT => Told::Collect(DieIdx(index)),
+            COLLECT => Told::Collect(PlaneIdx(index)),
             6 => Told::Freed,
             7 => Told::Begin(job),
             8 => Told::Planned(job, StepIdx(index)),
@@ -121,8 +121,8 @@ const COLLECT: u64 = 5;
 impl Token {
     /// [`Token::told`] of what is told with every page, found with a comparison each; `None` of the rest.
     #[inline(always)]
-    pub(crate) fn collects(self) -> Option<DieIdx> {
-        (self.0 >> KIND == COLLECT).then_some(DieIdx(self.0 as u32))
+    pub(crate) fn collects(self) -> Option<PlaneIdx> {
+        (self.0 >> KIND == COLLECT).then_some(PlaneIdx(self.0 as u32))
     }
 
     /// See [`Token::collects`].
@@ -147,7 +147,7 @@ impl From<Told> for Token {
             Told::Ended(page) => Token::new(ENDED, page.0),
             Told::Failed(page) => Token::new(3, page.0),
             Told::Flushed(epoch) => Token::new(4, epoch),
-            Told::Collect(die) => Token::new(COLLECT, die.0),
+            Told::Collect(plane) => Token::new(COLLECT, plane.0),
             Told::Freed => Token::new(6, 0),
             Told::Begin(job) => Token::of_job(7, job, 0),
             Told::Planned(job, step) => Token::of_job(8, job, step.0),
@@ -223,9 +223,9 @@ impl Target {
         Target { token: Told::Drained(page).into(), report: Report::AtEnd, account: None }
     }
 
-    /// The collection of a die.
+    /// The collection of a plane.
     #[inline]
-    pub(crate) fn collection(die: DieIdx) -> Target {
-        Target { token: Told::Collect(die).into(), report: Report::AtEnd, account: None }
+    pub(crate) fn collection(plane: PlaneIdx) -> Target {
+        Target { token: Told::Collect(plane).into(), report: Report::AtEnd, account: None }
     }
 }

@@ -1,25 +1,25 @@
 //! Pages for which there was no room, and which of them are tried when something was collected.
 //!
-//! All are tried in the order in which they came. But thousands may wait, for a few dies, and almost no
-//! step of a collection makes room: so they wait in a queue for each die whose turn it was, and as long
-//! as nothing changes one that still waits speaks for all that came behind it for the same die.
+//! All are tried in the order in which they came. But thousands may wait, for a few planes, and almost no
+//! step of a collection makes room: so they wait in a queue for each plane whose turn it was, and as long
+//! as nothing changes one that still waits speaks for all that came behind it for the same plane.
 //!
 //! ```text
-//! die 0   1  4  5          a pass: 1 waits, so do 4 and 5; 2 finds a place, which changes something:
-//! die 1   2  3  7          3 is tried next, then 4 again for die 0
-//! die 2   6
+//! plane 0   1  4  5          a pass: 1 waits, so do 4 and 5; 2 finds a place, which changes something:
+//! plane 1   2  3  7          3 is tried next, then 4 again for plane 0
+//! plane 2   6
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::device::backend::Write;
-use crate::flash::geometry::{DieIdx, Lpn};
+use crate::flash::geometry::{Lpn, PlaneIdx};
 
 /// The pages that wait.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Waiting {
-    /// Per die whose turn it was: who waits, in the order in which they came.
+    /// Per plane whose turn it was: who waits, in the order in which they came.
     queues: Vec<VecDeque<Waiter>>,
     /// So many came so far.
     came: u64,
@@ -40,8 +40,8 @@ pub(crate) struct Waiter {
 /// What a page meets that looks for room.
 #[derive(Clone, Copy)]
 pub(crate) enum Sought {
-    /// This die has some.
-    Room(DieIdx),
+    /// This plane has some.
+    Room(PlaneIdx),
     /// A collection has begun for it.
     Begun,
     /// It waits, and nothing has changed; who looks for the same comes to the same.
@@ -51,18 +51,18 @@ pub(crate) enum Sought {
 /// Where a pass through those that wait is; over when nobody looks.
 #[derive(Clone, Default, Debug)]
 struct Pass {
-    /// Who is tried next for each die, unless one has waited in vain since something changed: number,
-    /// and die.
+    /// Who is tried next for each plane, unless one has waited in vain since something changed: number,
+    /// and plane.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The dies for which one has.
+    /// The planes for which one has.
     in_vain: Vec<u32>,
     /// Who is tried now.
     tried: (u64, u32),
 }
 
 impl Waiting {
-    pub(crate) fn new(dies: u32) -> Waiting {
-        let queues = vec![VecDeque::new(); dies as usize];
+    pub(crate) fn new(planes: u32) -> Waiting {
+        let queues = vec![VecDeque::new(); planes as usize];
         Waiting { queues, came: 0, length: 0, pass: Pass::default() }
     }
 
@@ -70,18 +70,18 @@ impl Waiting {
         self.length == 0
     }
 
-    /// A page has come at `since`, and it was the turn of `die`.
-    pub(crate) fn add(&mut self, die: DieIdx, write: Write, since: u64) {
-        self.queues[die.0 as usize].push_back(Waiter { number: self.came, write, since });
+    /// A page has come at `since`, and it was the turn of `plane`.
+    pub(crate) fn add(&mut self, plane: PlaneIdx, write: Write, since: u64) {
+        self.queues[plane.0 as usize].push_back(Waiter { number: self.came, write, since });
         self.came += 1;
         self.length += 1;
     }
 
-    /// The die behind whose pages `page` waits, where it does already; the last of several.
-    pub(crate) fn die_of(&self, page: Lpn) -> Option<DieIdx> {
+    /// The plane behind whose pages `page` waits, where it does already; the last of several.
+    pub(crate) fn plane_of(&self, page: Lpn) -> Option<PlaneIdx> {
         let waits = |queue: &VecDeque<Waiter>| queue.iter().any(|one| one.write.page == page);
-        let die = self.queues.iter().position(waits)?;
-        Some(DieIdx(die as u32))
+        let plane = self.queues.iter().position(waits)?;
+        Some(PlaneIdx(plane as u32))
     }
 
     /// Begin a pass.
@@ -89,17 +89,17 @@ impl Waiting {
         let Pass { next, in_vain, .. } = &mut self.pass;
         in_vain.clear();
         next.clear();
-        let first = |(die, queue): (usize, &VecDeque<Waiter>)| {
-            queue.front().map(|first| Reverse((first.number, die as u32)))
+        let first = |(plane, queue): (usize, &VecDeque<Waiter>)| {
+            queue.front().map(|first| Reverse((first.number, plane as u32)))
         };
         next.extend(self.queues.iter().enumerate().filter_map(first));
     }
 
-    /// The die whose turn it was for the page that is to be tried; it waits or is taken next.
-    pub(crate) fn next(&mut self) -> Option<DieIdx> {
+    /// The plane whose turn it was for the page that is to be tried; it waits or is taken next.
+    pub(crate) fn next(&mut self) -> Option<PlaneIdx> {
         let Reverse(tried) = self.pass.next.pop()?;
         self.pass.tried = tried;
-        Some(DieIdx(tried.1))
+        Some(PlaneIdx(tried.1))
     }
 
     /// The stream of the page that is tried.
@@ -117,10 +117,10 @@ impl Waiting {
     pub(crate) fn waits_changed(&mut self) {
         self.waits();
         let (number, _) = self.pass.tried;
-        while let Some(die) = self.pass.in_vain.pop() {
-            let queue = &self.queues[die as usize];
+        while let Some(plane) = self.pass.in_vain.pop() {
+            let queue = &self.queues[plane as usize];
             if let Some(waiter) = queue.get(place_of(queue, number + 1)) {
-                self.pass.next.push(Reverse((waiter.number, die)));
+                self.pass.next.push(Reverse((waiter.number, plane)));
             }
         }
     }
@@ -128,8 +128,8 @@ impl Waiting {
     /// The page that was tried has found a place, which changes something; `coming` is told which two of the same
     /// queue are next.
     pub(crate) fn take(&mut self, coming: impl FnOnce(Option<Lpn>, Option<Lpn>)) -> Waiter {
-        let (number, die) = self.pass.tried;
-        let queue = &mut self.queues[die as usize];
+        let (number, plane) = self.pass.tried;
+        let queue = &mut self.queues[plane as usize];
         let at = place_of(queue, number);
         let taken = queue.remove(at).expect("who is tried waits");
         let page = |at| queue.get(at).map(|waiter: &Waiter| waiter.write.page);
@@ -180,13 +180,13 @@ mod tests {
         Found,
     }
 
-    /// A world in which it depends on the die, and on all that has changed so far, what a try comes to.
+    /// A world in which it depends on the plane, and on all that has changed so far, what a try comes to.
     #[derive(Clone, Debug)]
     struct World(u64);
 
     impl World {
-        fn try_for(&mut self, die: u32) -> Try {
-            let drawn = (self.0 ^ u64::from(die)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        fn try_for(&mut self, plane: u32) -> Try {
+            let drawn = (self.0 ^ u64::from(plane)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             let outcome = match drawn % 8 {
                 0..5 => return Try::Waits,
                 5 => Try::Changes,
@@ -199,7 +199,7 @@ mod tests {
 
     fn write(page: u32) -> Write {
         let (page, extent) = (Lpn(page), Extent::single(Lpn(page), true, 0));
-        Write { page, extent, target: Target::collection(DieIdx(0)), through: false }
+        Write { page, extent, target: Target::collection(PlaneIdx(0)), through: false }
     }
 
     proptest! {
@@ -213,21 +213,21 @@ mod tests {
             for (number, step) in (0..).zip(steps) {
                 if step < 2 * DIES {
                     all.push_back((number, step % DIES));
-                    waiting.add(DieIdx(step % DIES), write(number), 0);
+                    waiting.add(PlaneIdx(step % DIES), write(number), 0);
                     continue;
                 }
                 let mut expected = Vec::new();
                 for _ in 0..all.len() {
-                    let (page, die) = all.pop_front().expect("so many wait");
-                    match naive_world.try_for(die) {
+                    let (page, plane) = all.pop_front().expect("so many wait");
+                    match naive_world.try_for(plane) {
                         Try::Found => expected.push(page),
-                        Try::Waits | Try::Changes => all.push_back((page, die)),
+                        Try::Waits | Try::Changes => all.push_back((page, plane)),
                     }
                 }
                 let mut found = Vec::new();
                 waiting.begin_pass();
-                while let Some(die) = waiting.next() {
-                    match world.try_for(die.0) {
+                while let Some(plane) = waiting.next() {
+                    match world.try_for(plane.0) {
                         Try::Waits => waiting.waits(),
                         Try::Changes => waiting.waits_changed(),
                         Try::Found => found.push(waiting.take(|_, _| ()).write.page.0),

@@ -8,7 +8,7 @@ use super::backend::{Backend, Hardware, Write};
 use super::cached::{bytes_in, sectors_of};
 use super::host::HostPage;
 use super::token::{IoIdx, PageIdx, Target, Token, Told};
-use crate::flash::geometry::{DieIdx, Geometry, Lpn};
+use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::flash::make::{Equipped, Make, Plain};
 use crate::ftl::extent::Extent;
 use crate::timeline::breakdown::Cause;
@@ -128,8 +128,8 @@ impl SimDevice {
     #[inline(always)]
     pub(super) fn happens<M: Make>(&mut self, at: u64, token: Token) {
         self.flash.clock = at;
-        if let Some(die) = token.collects() {
-            self.collect::<M>(at, die);
+        if let Some(plane) = token.collects() {
+            self.collect::<M>(at, plane);
         } else if let Some(page) = token.arrived() {
             self.arrived::<M>(page, at);
         } else if let Some(page) = token.ended() {
@@ -139,15 +139,15 @@ impl SimDevice {
         }
     }
 
-    /// The next step of the collection of `die`.
+    /// The next step of the collection of `plane`.
     #[inline(always)]
-    fn collect<M: Make>(&mut self, at: u64, die: DieIdx) {
+    fn collect<M: Make>(&mut self, at: u64, plane: PlaneIdx) {
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
         match backend {
-            AnyBackend::Paged(paged) if M::PLAIN => paged.step::<M>(die, at, hardware),
+            AnyBackend::Paged(paged) if M::PLAIN => paged.step::<M>(plane, at, hardware),
             backend => {
-                either!(backend, backend => backend.happened(Told::Collect(die), at, hardware));
+                either!(backend, backend => backend.happened(Told::Collect(plane), at, hardware));
             }
         }
     }
@@ -175,7 +175,7 @@ impl SimDevice {
             Told::Drained(page) => self.drained(page, at),
             Told::Posted(io) => self.posted(io, at),
             Told::Coalesced(raised) => self.coalesced(raised, at),
-            Told::Collect(die) => self.collect::<Equipped>(at, die),
+            Told::Collect(plane) => self.collect::<Equipped>(at, plane),
             Told::Begin(_)
             | Told::Planned(..)
             | Told::Settled(_)

@@ -185,9 +185,10 @@ impl Zoned {
             if !flash.nand.is_erased(block) {
                 let erase_ns = timing.erase_ns + flash.erase_extra_ns(block);
                 is_lost |= !flash.erase(block);
-                let die = flash.geometry.die_of(block);
+                let first = flash.geometry.place(block, 0);
+                let die = flash.geometry.die_at(first);
                 let op = Op::inside(die, erase_ns, Purpose::Erase, Told::Freed.into());
-                work.push(op.on(flash.geometry.place(block, 0)));
+                work.push(op.on(first));
             }
         }
         if is_lost {
@@ -240,7 +241,8 @@ fn program_op(place: Place, geometry: &Geometry, timing: &Timing) -> Op<Token> {
     let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
     let transfers = timing.program_transfers;
     let token = Told::Freed.into();
-    Op { transfers, ..Op::program(place.die, cell_ns, Purpose::HostWrite, token) }.on(place)
+    Op { transfers, ..Op::program(geometry.die_at(place), cell_ns, Purpose::HostWrite, token) }
+        .on(place)
 }
 
 /// `op` with somebody who is told of its end.

@@ -13,7 +13,7 @@ pub(crate) enum Note {
     Copy { old: BlockIdx, into: BlockIdx, pages: u32, failed: bool, ends: Option<Moved> },
     /// The block `block` was erased, or failed to be, which stood in for `known`, if for any.
     Erase { known: Option<BlockIdx>, block: BlockIdx, fails: bool },
-    /// The block is not used any more, and the list of its die says so.
+    /// The block is not used any more, and the list of its plane says so.
     List(BlockIdx),
 }
 

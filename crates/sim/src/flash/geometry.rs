@@ -1,17 +1,16 @@
 //! Addresses inside a flash device, and the arithmetic between them.
 //!
-//! Everything is flat. Dies are numbered channels first (die d sits on channel d mod C), so that
-//! counting through the dies is OFC's round robin "over channels, then dies" (OFC §IV.C). A block's
-//! number contains its die, a page's number its block:
+//! Everything is flat. Planes are numbered channels first (plane p sits on channel p mod C), so that
+//! counting through the planes is OFC's round robin "over channels, then dies" (OFC §IV.C). A block's
+//! number contains its plane, a page's number its block:
 //!
 //! ```text
-//! BlockIdx = die × blocks_per_die + block in die        Ppn = BlockIdx × pages_per_block + page
+//! BlockIdx = plane × blocks_per_plane + block in plane        Ppn = BlockIdx × pages_per_block + page
 //! ```
 //!
-//! A plane has blocks of its own. Where a die has several planes, each of them counts as a die here:
-//! it has its own free blocks, its own open ones and its own collection. What the planes of a die share
-//! is the channel and, unless they work on their own, the time: [`Geometry::clock_of`] is the same for
-//! all of them.
+//! A plane has free blocks, open ones and a collection of its own; most dies have one, and are a plane. What the
+//! planes of a die share is the channel and, unless they work on their own, the time: they have one [`DieIdx`]
+//! ([`Geometry::die_of`]). Planes that work on their own have one each, as dies have.
 //!
 //! Where the map counts in units smaller than a flash page, what is called a page here is such a unit, and
 //! everything counts in them: the map, the books of blocks, counters. So many neighbours make a flash page
@@ -44,7 +43,13 @@ pub struct Ppn(pub u32);
 )]
 pub struct BlockIdx(pub u32);
 
-/// A die (LUN), flat over the device.
+/// A plane, flat over the device.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
+pub struct PlaneIdx(pub u32);
+
+/// Whoever does one thing at a time: a die, or a plane that works on its own. It has the number of its first plane.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
 )]
@@ -55,7 +60,7 @@ pub struct DieIdx(pub u32);
 pub(crate) struct Place {
     pub(crate) page: Ppn,
     pub(crate) block: BlockIdx,
-    pub(crate) die: DieIdx,
+    pub(crate) plane: PlaneIdx,
 }
 
 impl Place {
@@ -71,8 +76,8 @@ impl Place {
 #[allow(missing_docs)]
 pub struct Shape {
     pub channels: u32,
-    pub dies: u32,
-    pub blocks_per_die: u32,
+    pub planes: u32,
+    pub blocks_per_plane: u32,
     pub pages_per_block: u32,
     /// Pages at the end of each block that hold metadata and no data: 0 or 1 (OFC §IV.D).
     pub metadata_pages: u32,
@@ -90,7 +95,7 @@ pub struct Geometry {
     /// Pages that make a flash page: 1, unless the map counts in smaller units.
     units: u32,
     per_block: Divisor,
-    per_die: Divisor,
+    per_plane: Divisor,
     per_channel: Divisor,
 }
 
@@ -101,7 +106,7 @@ impl From<Shape> for Geometry {
             planes_in_step: 1,
             units: 1,
             per_block: Divisor::new(shape.pages_per_block),
-            per_die: Divisor::new(shape.blocks_per_die),
+            per_plane: Divisor::new(shape.blocks_per_plane),
             per_channel: Divisor::new(shape.channels),
         }
     }
@@ -173,14 +178,20 @@ impl Geometry {
         self.units_to_flash_pages(self.page_in_block(place))
     }
 
-    /// Whose clock the die goes by: its own, or that of the first plane of the real die that it is a
-    /// plane of. Planes are counted last, so the first ones are planes 0.
+    /// By whose time the plane goes: that of its die, or its own. Planes are counted last, so the first ones are
+    /// planes 0.
     #[inline]
-    pub(crate) fn clock_of(&self, die: DieIdx) -> DieIdx {
+    pub(crate) fn die_of(&self, plane: PlaneIdx) -> DieIdx {
         if self.planes_in_step == 1 {
-            return die;
+            return DieIdx(plane.0);
         }
-        DieIdx(die.0 % (self.shape.dies / self.planes_in_step))
+        DieIdx(plane.0 % (self.shape.planes / self.planes_in_step))
+    }
+
+    /// By whose time the plane goes that has this page.
+    #[inline]
+    pub(crate) fn die_at(&self, place: Place) -> DieIdx {
+        self.die_of(place.plane)
     }
 
     /// How many of what.
@@ -190,10 +201,10 @@ impl Geometry {
         &self.shape
     }
 
-    /// Blocks of all dies.
+    /// Blocks of all planes.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        self.shape.dies * self.shape.blocks_per_die
+        self.shape.planes * self.shape.blocks_per_plane
     }
 
     /// Pages of all blocks.
@@ -210,7 +221,7 @@ impl Geometry {
     }
 
     /// What the state of such a device takes in memory [bytes], and some to spare: 4 a logical page and 4 a
-    /// physical one for the maps, a bit a page, some 40 a block for books, wear and policies; 512 a die and
+    /// physical one for the maps, a bit a page, some 40 a block for books, wear and policies; 512 a plane and
     /// 128 a channel for queues and lists.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
@@ -219,7 +230,7 @@ impl Geometry {
             + 4 * pages
             + pages / 8
             + 40 * u64::from(self.blocks())
-            + 512 * u64::from(self.shape.dies)
+            + 512 * u64::from(self.shape.planes)
             + 128 * u64::from(self.shape.channels)
     }
 
@@ -234,9 +245,9 @@ impl Geometry {
         place.page.0 - self.first_page(place.block).0
     }
 
-    /// The number of the block of a page within its die.
-    pub(crate) fn block_in_die(&self, place: Place) -> u32 {
-        place.block.0 - place.die.0 * self.shape.blocks_per_die
+    /// The number of the block of a page within its plane.
+    pub(crate) fn block_in_plane(&self, place: Place) -> u32 {
+        place.block.0 - place.plane.0 * self.shape.blocks_per_plane
     }
 
     #[inline]
@@ -245,8 +256,8 @@ impl Geometry {
     }
 
     #[inline]
-    pub(crate) fn die_of(&self, block: BlockIdx) -> DieIdx {
-        DieIdx(self.per_die.quotient(block.0))
+    pub(crate) fn plane_of(&self, block: BlockIdx) -> PlaneIdx {
+        PlaneIdx(self.per_plane.quotient(block.0))
     }
 
     /// Where `page` lies.
@@ -258,7 +269,7 @@ impl Geometry {
     /// Where `page`, which is in `block`, lies.
     #[inline]
     pub(crate) fn place_in(&self, block: BlockIdx, page: Ppn) -> Place {
-        Place { page, block, die: self.die_of(block) }
+        Place { page, block, plane: self.plane_of(block) }
     }
 
     /// Page `offset` of `block`.
@@ -267,15 +278,15 @@ impl Geometry {
         self.place_in(block, Ppn(self.first_page(block).0 + offset))
     }
 
-    /// Every block of `die`.
-    pub(crate) fn blocks_of(&self, die: DieIdx) -> impl Iterator<Item = BlockIdx> + use<> {
-        let first = die.0 * self.shape.blocks_per_die;
-        (first..first + self.shape.blocks_per_die).map(BlockIdx)
+    /// Every block of `plane`.
+    pub(crate) fn blocks_of(&self, plane: PlaneIdx) -> impl Iterator<Item = BlockIdx> + use<> {
+        let first = plane.0 * self.shape.blocks_per_plane;
+        (first..first + self.shape.blocks_per_plane).map(BlockIdx)
     }
 
     #[inline]
-    pub(crate) fn channel_of(&self, die: DieIdx) -> usize {
-        self.per_channel.remainder(die.0) as usize
+    pub(crate) fn channel_of(&self, plane: PlaneIdx) -> usize {
+        self.per_channel.remainder(plane.0) as usize
     }
 }
 
@@ -321,21 +332,22 @@ mod tests {
     }
 
     #[test]
-    fn dies_are_counted_over_the_channels_first() {
+    fn planes_are_counted_over_the_channels_first() {
         let geometry = Geometry::from(Shape {
             channels: 3,
-            dies: 6,
-            blocks_per_die: 5,
+            planes: 6,
+            blocks_per_plane: 5,
             pages_per_block: 7,
             metadata_pages: 1,
             page_bytes: 4096,
             logical_pages: 100,
         });
-        let channels: Vec<usize> = (0..6).map(|die| geometry.channel_of(DieIdx(die))).collect();
+        let channels: Vec<usize> =
+            (0..6).map(|plane| geometry.channel_of(PlaneIdx(plane))).collect();
         assert_eq!(channels, [0, 1, 2, 0, 1, 2]);
         let page = Ppn((3 * 5 + 2) * 7 + 4);
         let place = geometry.place_of(page);
-        assert_eq!((place.page, place.die), (page, DieIdx(3)));
+        assert_eq!((place.page, place.plane), (page, PlaneIdx(3)));
         assert_eq!(place.block, BlockIdx(3 * 5 + 2));
         assert_eq!(geometry.page_in_block(place), 4);
         assert_eq!(geometry.data_pages(), 6);

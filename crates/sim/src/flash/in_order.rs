@@ -155,8 +155,8 @@ mod tests {
     fn a_page_is_where_it_was_programmed_and_nowhere_after_an_erase() {
         let geometry = Geometry::from(Shape {
             channels: 1,
-            dies: 1,
-            blocks_per_die: 2,
+            planes: 1,
+            blocks_per_plane: 2,
             pages_per_block: 6,
             metadata_pages: 0,
             page_bytes: 4096,

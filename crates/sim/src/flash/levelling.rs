@@ -1,7 +1,7 @@
 //! Wear levelling beneath an FTL that merges, which never hears of it: as blocks that fail are replaced.
 //!
 //! ```text
-//! what the FTL knows     0    1    2    3            of every die
+//! what the FTL knows     0    1    2    3            of every plane
 //! stands in, erases      A 9  B 2  C 7  D 4          0 and 2 are erased, 1 and 3 hold data
 //!
 //! dynamic   0 is programmed:   C for 0, A for 2      the least worn of those that are erased
@@ -10,18 +10,18 @@
 //! ```
 //!
 //! **Source**: OFC (2011) §IV.E has both: to fill what is least worn, and to move what keeps a block from wearing.
-//! **Faithful**: both within a die, as its page maps have it, and static levelling as seldom as theirs.
+//! **Faithful**: both within a plane, as its page maps have it, and static levelling as seldom as theirs.
 //! **Simplified**: the table takes no flash of its own; all that is programmed is copied, valid or not, since only the FTL
-//! knows; after power was lost a die is looked at when it has erased as often again.
+//! knows; after power was lost a plane is looked at when it has erased as often again.
 //! **Ambiguous**: where to cold data goes: here to what is most worn, which it spares.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry};
+use crate::flash::geometry::{BlockIdx, Geometry, PlaneIdx};
 
-/// Static levelling looks at a die once in so many erases: its blocks over this.
+/// Static levelling looks at a plane once in so many erases: its blocks over this.
 pub(crate) const STATIC_INTERVAL: u32 = 16;
 
 /// In the place of its wear: the block holds data.
@@ -32,28 +32,28 @@ const HOLDS_DATA: u32 = u32::MAX;
 pub(crate) struct Levelling {
     known: Geometry,
     dynamic: bool,
-    /// Erases between the most and the least worn block of a die from which on data moves; 0: never.
+    /// Erases between the most and the least worn block of a plane from which on data moves; 0: never.
     static_gap: u32,
-    /// Erases of each die since somebody looked.
+    /// Erases of each plane since somebody looked.
     since: Vec<u32>,
     /// How often what stands in for each block was erased, where it is erased.
     wear: Vec<u32>,
-    /// Those that are, of each die.
+    /// Those that are, of each plane.
     erased: Vec<BTreeSet<(u32, u32)>>,
 }
 
 impl Levelling {
     /// Of a device as the FTL knows it, on flash that was never erased.
     pub(crate) fn new(known: Geometry, dynamic: bool, static_gap: u32) -> Levelling {
-        let of_die = |die| known.blocks_of(die).map(|block| (0, block.0)).collect();
-        let dies = known.shape().dies;
+        let of_plane = |plane| known.blocks_of(plane).map(|block| (0, block.0)).collect();
+        let planes = known.shape().planes;
         Levelling {
             known,
             dynamic,
             static_gap,
-            since: vec![0; dies as usize],
+            since: vec![0; planes as usize],
             wear: vec![0; known.blocks() as usize],
-            erased: (0..dies).map(DieIdx).map(of_die).collect(),
+            erased: (0..planes).map(PlaneIdx).map(of_plane).collect(),
         }
     }
 
@@ -64,14 +64,14 @@ impl Levelling {
         for block in 0..self.known.blocks() {
             let erases = wear(BlockIdx(block));
             self.wear[block as usize] = erases.unwrap_or(HOLDS_DATA);
-            let die = self.die_of(block);
-            self.erased[die].extend(erases.map(|erases| (erases, block)));
+            let plane = self.plane_of(block);
+            self.erased[plane].extend(erases.map(|erases| (erases, block)));
         }
     }
 
     #[inline]
-    fn die_of(&self, block: u32) -> usize {
-        self.known.die_of(BlockIdx(block)).0 as usize
+    fn plane_of(&self, block: u32) -> usize {
+        self.known.plane_of(BlockIdx(block)).0 as usize
     }
 
     /// A page of `block` is programmed next. If it is the first, and another block that is erased is less worn: that
@@ -87,8 +87,8 @@ impl Levelling {
     #[inline(never)]
     fn fills(&mut self, block: u32) -> Option<BlockIdx> {
         let wear = std::mem::replace(&mut self.wear[block as usize], HOLDS_DATA);
-        let die = self.die_of(block);
-        let erased = &mut self.erased[die];
+        let plane = self.plane_of(block);
+        let erased = &mut self.erased[plane];
         erased.remove(&(wear, block));
         let least = erased.first().filter(|(least, _)| self.dynamic && *least < wear);
         let (least, other) = *least?;
@@ -100,34 +100,34 @@ impl Levelling {
 
     /// What stands in for `block` is erased, for the `wear`-th time.
     pub(super) fn is_erased(&mut self, block: BlockIdx, wear: u32) {
-        let die = self.die_of(block.0);
+        let plane = self.plane_of(block.0);
         let before = std::mem::replace(&mut self.wear[block.0 as usize], wear);
-        self.erased[die].remove(&(before, block.0));
-        self.erased[die].insert((wear, block.0));
+        self.erased[plane].remove(&(before, block.0));
+        self.erased[plane].insert((wear, block.0));
     }
 
-    /// `block` was erased. Whether data is to move now, in the blocks of a die with this `wear`: which block's, and
+    /// `block` was erased. Whether data is to move now, in the blocks of a plane with this `wear`: which block's, and
     /// which erased one takes it, that is none any more.
     pub(super) fn moves(
         &mut self,
         block: BlockIdx,
         wear: impl Fn(BlockIdx) -> u32,
     ) -> Option<(BlockIdx, BlockIdx)> {
-        let die = self.die_of(block.0);
-        self.since[die] += 1;
-        let every = self.known.shape().blocks_per_die.div_ceil(STATIC_INTERVAL);
-        if self.static_gap == 0 || self.since[die] < every {
+        let plane = self.plane_of(block.0);
+        self.since[plane] += 1;
+        let every = self.known.shape().blocks_per_plane.div_ceil(STATIC_INTERVAL);
+        if self.static_gap == 0 || self.since[plane] < every {
             return None;
         }
-        self.since[die] = 0;
-        let all = || self.known.blocks_of(DieIdx(die as u32));
+        self.since[plane] = 0;
+        let all = || self.known.blocks_of(PlaneIdx(plane as u32));
         let most = all().map(&wear).max()?;
         let held = all().filter(|block| self.wear[block.0 as usize] == HOLDS_DATA);
         let cold = held.min_by_key(|block| wear(*block))?;
         if most - wear(cold) <= self.static_gap {
             return None;
         }
-        let (_, free) = self.erased[die].pop_last()?;
+        let (_, free) = self.erased[plane].pop_last()?;
         self.wear[free as usize] = HOLDS_DATA;
         Some((cold, BlockIdx(free)))
     }
@@ -141,13 +141,13 @@ mod tests {
     use crate::flash::geometry::Shape;
 
     /// Blocks are programmed and erased at random. Whoever keeps nothing but a list of blocks finds the same: what is
-    /// filled is the least worn of the erased blocks of its die, and what moves is the least worn of those with data.
+    /// filled is the least worn of the erased blocks of its plane, and what moves is the least worn of those with data.
     #[test]
     fn what_is_chosen_is_what_a_look_at_all_blocks_finds() {
         let known = Geometry::from(Shape {
             channels: 1,
-            dies: 2,
-            blocks_per_die: 20,
+            planes: 2,
+            blocks_per_plane: 20,
             pages_per_block: 1,
             metadata_pages: 0,
             page_bytes: 4096,
@@ -157,17 +157,17 @@ mod tests {
         let mut levelling = Levelling::new(known, true, gap);
         let mut stands_in: Vec<usize> = (0..blocks).collect();
         let (mut wear, mut holds) = (vec![0u32; blocks], vec![false; blocks]);
-        let (mut moved, mut changed, mut erased_of_die) = (0, 0, [0u32; 2]);
+        let (mut moved, mut changed, mut erased_of_plane) = (0, 0, [0u32; 2]);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
         for _ in 0..20_000 {
-            // Some of a die are written more often.
+            // Some of a plane are written more often.
             let block =
                 uniform(&mut rng, blocks as u64).min(uniform(&mut rng, blocks as u64)) as usize;
             let at = BlockIdx(block as u32);
-            let die = block / 20;
-            let of_die = || die * 20..(die + 1) * 20;
+            let plane = block / 20;
+            let of_plane = || plane * 20..(plane + 1) * 20;
             if !holds[block] {
-                let least = of_die()
+                let least = of_plane()
                     .filter(|other| !holds[*other])
                     .map(|other| wear[stands_in[other]])
                     .min();
@@ -184,14 +184,14 @@ mod tests {
             wear[stands_in[block]] += 1;
             levelling.is_erased(at, wear[stands_in[block]]);
             let of = |other: usize| wear[stands_in[other]];
-            let most = of_die().map(of).max().expect("blocks");
-            let cold = of_die().filter(|other| holds[*other]).map(of).min();
-            let most_erased = of_die().filter(|other| !holds[*other]).map(of).max();
+            let most = of_plane().map(of).max().expect("blocks");
+            let cold = of_plane().filter(|other| holds[*other]).map(of).min();
+            let most_erased = of_plane().filter(|other| !holds[*other]).map(of).max();
             let moves = levelling.moves(at, |other| of(other.0 as usize));
-            erased_of_die[die] += 1;
+            erased_of_plane[plane] += 1;
             // Twenty blocks are looked at every second erase.
-            let due =
-                erased_of_die[die].is_multiple_of(2) && cold.is_some_and(|cold| most - cold > gap);
+            let due = erased_of_plane[plane].is_multiple_of(2)
+                && cold.is_some_and(|cold| most - cold > gap);
             assert_eq!(moves.is_some(), due);
             let Some((from, to)) = moves else { continue };
             let (from, to) = (from.0 as usize, to.0 as usize);

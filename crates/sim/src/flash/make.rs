@@ -1,6 +1,6 @@
 //! What a device is made of, as far as somebody would have to ask with every page.
 //!
-//! Most devices have dies, channels and a page map, and nothing else: no flash that wears out, no write cache, no
+//! Most devices have planes, channels and a page map, and nothing else: no flash that wears out, no write cache, no
 //! rings, buses or priorities, no map on flash, nobody who records what happens. That is known before the first
 //! I/O. What every page passes is compiled twice, and the code for a [`Plain`] device does not ask for what it
 //! does not have. Everything else goes the way of the [`Equipped`], which a plain device may go as well: both do

@@ -10,7 +10,7 @@
 //! done      what was done there, note by note
 //! in_order  which page of a block holds what, where they are programmed in order
 //! contents  what every page and block says of itself, also where power was cut
-//! geometry  numbers of dies, blocks and pages
+//! geometry  numbers of planes, blocks and pages
 //! make      whether there is anything that a device need not have
 //! ```
 

@@ -8,7 +8,7 @@
 //! An FTL that merges decides, and writes down what it has decided; it sees no clock and touches no cell.
 //! Whoever has the plan does it ([`Flash::carry_out`](super::media::Flash::carry_out)), and whoever keeps
 //! the time charges it. Commands take effect in the order of the plan. Those between two barriers begin
-//! together: their dies decide what runs at the same time and what after another.
+//! together: their planes decide what runs at the same time and what after another.
 
 use crate::collections::bits;
 pub(crate) use crate::flash::counted::{Counted, Merge};
@@ -56,7 +56,7 @@ pub(crate) enum Cmd {
     /// FTL asks for has none; what is done on flash that wears out may.
     FailedRead(Place),
     FailedProgram(Place),
-    /// Program the list of the die of this page, of what is not to be used; it is kept what is on flash.
+    /// Program the list of the plane of this page, of what is not to be used; it is kept what is on flash.
     List(Place),
     /// Takes no time.
     Count(Counted),
@@ -275,7 +275,7 @@ impl Plan {
         self.merge(Cmd::FailedProgram(to));
     }
 
-    /// Program the list of what is not to be used, of the die of `at`.
+    /// Program the list of what is not to be used, of the plane of `at`.
     pub(crate) fn list(&mut self, at: Place) {
         self.merge(Cmd::List(at));
     }

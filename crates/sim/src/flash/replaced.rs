@@ -3,27 +3,27 @@
 //! block in order, others stand in for pages as well ([`InOrder`]).
 //!
 //! ```text
-//! what the FTL knows    0   1   2   3                     of every die
+//! what the FTL knows    0   1   2   3                     of every plane
 //!                       │   │   │   └──────────────┐
 //! what stands in        0   ✗   2   3 ✗            │      1 is bad from the factory, 3 has failed
 //!                           └── 4 …  in reserve    5
 //! ```
 //!
-//! An FTL that merges sees the blocks of a die without those in reserve, and never hears that one was
+//! An FTL that merges sees the blocks of a plane without those in reserve, and never hears that one was
 //! replaced. What was programmed in a block of which a program failed is copied to the one that replaces
 //! it; one that cannot be erased, or has worn pages, is replaced when it is empty.
 //!
 //! **Source**: bad blocks replaced out of a reserve, as data sheets of NAND flash ask for (Micron TN-29-59,
 //! Bad Block Management); retirement of whole blocks OFC (2011) §IV.C.
-//! **Faithful**: a block is replaced by one of its die, so that what goes on side by side stays so.
+//! **Faithful**: a block is replaced by one of its plane, so that what goes on side by side stays so.
 //! **Simplified**: the table takes no flash of its own; everything that is programmed is copied, valid or not; the
 //! reserve does not wear before it is used.
-//! **Ambiguous**: when a device ends: here when a die has none left to replace a block with.
+//! **Ambiguous**: when a device ends: here when a plane has none left to replace a block with.
 
 use serde::{Deserialize, Serialize};
 
 use crate::flash::done::Note;
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx};
 use crate::flash::in_order::InOrder;
 use crate::flash::levelling::Levelling;
 use crate::flash::plan::Plan;
@@ -31,16 +31,16 @@ use crate::flash::plan::Plan;
 /// Which block stands in for which.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Replaced {
-    /// The device as the FTL knows it: fewer blocks a die.
+    /// The device as the FTL knows it: fewer blocks a plane.
     known: Geometry,
     stands_in: Vec<BlockIdx>,
     /// Every block stands for itself.
     by_nothing: bool,
-    /// Blocks that have not been used, per die; the last is the next.
+    /// Blocks that have not been used, per plane; the last is the next.
     reserve: Vec<Vec<BlockIdx>>,
     /// A block with worn pages is replaced; otherwise only one that fails.
     pub(super) retire_worn: bool,
-    /// A block has failed, and its die had none to replace it with.
+    /// A block has failed, and its plane had none to replace it with.
     pub(super) used_up: bool,
     /// Where pages are that are programmed in order, whatever the FTL writes first.
     in_order: Option<InOrder>,
@@ -56,7 +56,7 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    /// For an FTL that knows `known` of `whole`, of whose blocks `bad` cannot be used; `None` where a die
+    /// For an FTL that knows `known` of `whole`, of whose blocks `bad` cannot be used; `None` where a plane
     /// has fewer good blocks than are known.
     pub(crate) fn new(
         known: Geometry,
@@ -65,9 +65,9 @@ impl Replaced {
         retire_worn: bool,
     ) -> Option<Replaced> {
         let (mut stands_in, mut reserve) = (Vec::new(), Vec::new());
-        let needed = known.shape().blocks_per_die as usize;
-        for die in (0..whole.shape().dies).map(DieIdx) {
-            let good = whole.blocks_of(die).filter(|block| bad.binary_search(block).is_err());
+        let needed = known.shape().blocks_per_plane as usize;
+        for plane in (0..whole.shape().planes).map(PlaneIdx) {
+            let good = whole.blocks_of(plane).filter(|block| bad.binary_search(block).is_err());
             let mut good: Vec<BlockIdx> = good.collect();
             if good.len() < needed {
                 return None;
@@ -155,7 +155,7 @@ impl Replaced {
     }
 
     /// Whether data is to move now that `block` was erased: which block's, and which erased one takes it. Where that may
-    /// fail, its die has a block left to replace it with. `wear` says how often a block was erased.
+    /// fail, its plane has a block left to replace it with. `wear` says how often a block was erased.
     pub(super) fn levels(
         &mut self,
         block: BlockIdx,
@@ -164,7 +164,7 @@ impl Replaced {
     ) -> Option<(BlockIdx, BlockIdx)> {
         let Replaced { levelling, stands_in, reserve, known, .. } = self;
         let levelling = levelling.as_mut()?;
-        let is_safe = !may_fail || !reserve[known.die_of(block).0 as usize].is_empty();
+        let is_safe = !may_fail || !reserve[known.plane_of(block).0 as usize].is_empty();
         is_safe.then(|| levelling.moves(block, |block| wear(stands_in[block.0 as usize])))?
     }
 
@@ -191,7 +191,7 @@ impl Replaced {
         self.used_up = false;
         self.reserve.iter_mut().for_each(Vec::clear);
         for block in erased.iter().rev() {
-            self.reserve[whole.die_of(*block).0 as usize].push(*block);
+            self.reserve[whole.plane_of(*block).0 as usize].push(*block);
         }
         for (known, by) in (0..).map(BlockIdx).zip(named) {
             if let Some(by) = by.or_else(|| self.next(known)) {
@@ -221,7 +221,7 @@ impl Replaced {
         }
     }
 
-    /// A block of the same die that may stand in for `block`, and has not been used.
+    /// A block of the same plane that may stand in for `block`, and has not been used.
     pub(super) fn next(&mut self, block: BlockIdx) -> Option<BlockIdx> {
         let next = self.spare(block);
         self.used_up |= next.is_none();
@@ -230,12 +230,12 @@ impl Replaced {
 
     /// The same where it is not missed if there is none.
     pub(super) fn spare(&mut self, block: BlockIdx) -> Option<BlockIdx> {
-        self.reserve[self.known.die_of(block).0 as usize].pop()
+        self.reserve[self.known.plane_of(block).0 as usize].pop()
     }
 
-    /// `erased`, which stood in for `block`, is in reserve, behind all others of its die.
+    /// `erased`, which stood in for `block`, is in reserve, behind all others of its plane.
     pub(super) fn give_back(&mut self, block: BlockIdx, erased: BlockIdx) {
-        self.reserve[self.known.die_of(block).0 as usize].insert(0, erased);
+        self.reserve[self.known.plane_of(block).0 as usize].insert(0, erased);
     }
 
     /// What the FTL knows that `block` stands in for, if anything.

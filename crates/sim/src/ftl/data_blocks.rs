@@ -8,7 +8,7 @@
 use uflip_core::{Error, Result};
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::plan::Plan;
 use crate::ftl::FtlOptions;
 use crate::pool::free::FreePool;
@@ -23,7 +23,7 @@ pub(crate) struct DataBlocks {
     programmed: Vec<u64>,
     /// Per logical page, one bit: its place in the data block holds its newest version.
     valid: Vec<u64>,
-    /// Erased blocks of each die.
+    /// Erased blocks of each plane.
     free: FreePool,
 }
 
@@ -61,7 +61,7 @@ impl DataBlocks {
             map: vec![NO_BLOCK; pages.div_ceil(shape.pages_per_block as usize)],
             programmed: vec![0; pages.div_ceil(64)],
             valid: vec![0; pages.div_ceil(64)],
-            free: FreePool::full(shape.dies, shape.blocks_per_die),
+            free: FreePool::full(shape.planes, shape.blocks_per_plane),
         }
     }
 
@@ -169,12 +169,12 @@ impl DataBlocks {
         old
     }
 
-    /// An erased block: of `die`, or where that has none, of the die that has the most.
+    /// An erased block: of `plane`, or where that has none, of the plane that has the most.
     ///
     /// # Panics
-    /// Where no die has one: the books must be wrong, since a profile leaves room.
-    pub(crate) fn take_free(&mut self, die: DieIdx) -> BlockIdx {
-        BlockIdx(self.free.take_near(die.0).expect("a profile leaves an erased block"))
+    /// Where no plane has one: the books must be wrong, since a profile leaves room.
+    pub(crate) fn take_free(&mut self, plane: PlaneIdx) -> BlockIdx {
+        BlockIdx(self.free.take_near(plane.0).expect("a profile leaves an erased block"))
     }
 
     /// `block` is not erased.
@@ -184,12 +184,12 @@ impl DataBlocks {
 
     /// `block` was erased.
     pub(crate) fn give_back(&mut self, block: BlockIdx) {
-        self.free.put(self.geometry.die_of(block).0, block.0);
+        self.free.put(self.geometry.plane_of(block).0, block.0);
     }
 
-    /// The die whose turn it is for the data of `logical`, so that neighbours are spread.
-    pub(crate) fn home(&self, logical: u32) -> DieIdx {
-        DieIdx(logical % self.geometry.shape().dies)
+    /// The plane whose turn it is for the data of `logical`, so that neighbours are spread.
+    pub(crate) fn home(&self, logical: u32) -> PlaneIdx {
+        PlaneIdx(logical % self.geometry.shape().planes)
     }
 
     /// Check that every block is either free, or the data block of one logical block, or one of

@@ -37,7 +37,7 @@ pub struct LinearPart {
     pub unit_bytes: u32,
     /// In what a unit is filled.
     pub cluster_bytes: u32,
-    /// Groups of dies; a unit is spread over the dies of one.
+    /// Groups of planes; a unit is spread over the planes of one.
     pub banks: u32,
     /// Units that may be open at a time.
     pub open_units: u32,

@@ -81,7 +81,7 @@ impl MergingFtl for Superblock {
         };
         Superblock {
             geometry,
-            free: FreePool::full(shape.dies, shape.blocks_per_die),
+            free: FreePool::full(shape.planes, shape.blocks_per_plane),
             logical_blocks: per_group,
             most_updates: part.log_blocks,
             updates: 0,
@@ -212,8 +212,8 @@ impl Superblock {
 
     fn open(&mut self, group: usize) {
         self.opened += 1;
-        let die = self.opened % self.geometry.shape().dies;
-        let block = BlockIdx(self.free.take_near(die).expect("a profile leaves an erased block"));
+        let plane = self.opened % self.geometry.shape().planes;
+        let block = BlockIdx(self.free.take_near(plane).expect("a profile leaves an erased block"));
         let group = &mut self.groups[group];
         group.blocks.push((block, 0));
         group.next = 0;
@@ -235,7 +235,7 @@ impl Superblock {
         plan.barrier();
         plan.erase(block);
         plan.barrier();
-        self.free.put(self.geometry.die_of(block).0, block.0);
+        self.free.put(self.geometry.plane_of(block).0, block.0);
     }
 
     /// Take away update blocks of the superblock that was written longest ago, until it has none.
@@ -302,8 +302,8 @@ mod tests {
     fn a_superblock_of_which_all_pages_are_valid_is_not_collected_for_ever() {
         let geometry = Geometry::from(Shape {
             channels: 1,
-            dies: 1,
-            blocks_per_die: 12,
+            planes: 1,
+            blocks_per_plane: 12,
             pages_per_block: 1,
             metadata_pages: 0,
             page_bytes: 4096,

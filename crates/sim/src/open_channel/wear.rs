@@ -25,8 +25,8 @@ impl OpenChannelProfile {
         let blocks = part.luns() * part.blocks_per_plane;
         let shape = Shape {
             channels: part.channels,
-            dies: part.luns(),
-            blocks_per_die: part.blocks_per_plane,
+            planes: part.luns(),
+            blocks_per_plane: part.blocks_per_plane,
             pages_per_block: part.pages_per_block * part.write_sectors(),
             metadata_pages: 0,
             page_bytes: part.sector_bytes,

@@ -1,4 +1,4 @@
-//! What is erased, by where it lies: blocks of a die, units of a bank, stripes of the device.
+//! What is erased, by where it lies: blocks of a plane, units of a bank, stripes of the device.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};

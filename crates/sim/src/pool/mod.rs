@@ -1,5 +1,5 @@
 //! Blocks and what becomes of them: which are free, which of their pages count, who is filled next and who
-//! is emptied next. Blocks one by one (`blocks`), a row of them over all dies (`stripes`), or groups (`units`).
+//! is emptied next. Blocks one by one (`blocks`), a row of them over all planes (`stripes`), or groups (`units`).
 
 pub(crate) mod alloc;
 pub(crate) mod blocks;

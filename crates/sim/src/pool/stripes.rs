@@ -1,12 +1,12 @@
-//! Stripes: a block of each of several dies, filled page by page across them, collected as a whole.
+//! Stripes: a block of each of several planes, filled page by page across them, collected as a whole.
 //!
 //! ```text
-//! stripe 0: block 0 of dies 0 … w − 1       page i of a stripe: die i mod w of it, then in order
-//! stripe 1: block 1 of the same dies        the next dies follow behind the last block of these
+//! stripe 0: block 0 of planes 0 … w − 1       page i of a stripe: plane i mod w of it, then in order
+//! stripe 1: block 1 of the same planes        the next planes follow behind the last block of these
 //! ```
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
 use crate::pool::free::FreePool;
 
 /// What a stripe is filled with.
@@ -45,7 +45,7 @@ struct Filling {
 }
 
 impl Stripes {
-    /// Stripes over `width` dies each, which divides the dies; all are erased.
+    /// Stripes over `width` planes each, which divides the planes; all are erased.
     pub(crate) fn new(geometry: Geometry, width: u32) -> Stripes {
         let stripes = Stripes::count(&geometry, width);
         let none = Filling { stripe: None, next: 0, stripes: 0 };
@@ -149,9 +149,9 @@ impl Stripes {
 
     /// The blocks of `stripe`.
     pub(crate) fn blocks(&self, stripe: u32) -> impl Iterator<Item = BlockIdx> + use<> {
-        let stripes = (self.width, self.geometry.shape().blocks_per_die);
+        let stripes = (self.width, self.geometry.shape().blocks_per_plane);
         let (first, block) = (stripe / stripes.1 * stripes.0, stripe % stripes.1);
-        (first..first + stripes.0).map(move |die| BlockIdx(die * stripes.1 + block))
+        (first..first + stripes.0).map(move |plane| BlockIdx(plane * stripes.1 + block))
     }
 
     /// `stripe`, which holds nothing valid, was erased.
@@ -164,12 +164,12 @@ impl Stripes {
     #[inline]
     fn place(&self, stripe: u32, offset: u32) -> Place {
         let shape = self.geometry.shape();
-        let (group, block) = (stripe / shape.blocks_per_die, stripe % shape.blocks_per_die);
+        let (group, block) = (stripe / shape.blocks_per_plane, stripe % shape.blocks_per_plane);
         let (row, column) = (offset / self.width, offset % self.width);
-        let die = group * self.width + column;
-        let block = BlockIdx(die * shape.blocks_per_die + block);
+        let plane = group * self.width + column;
+        let block = BlockIdx(plane * shape.blocks_per_plane + block);
         let page = Ppn(block.0 * shape.pages_per_block + row);
-        Place { page, block, die: DieIdx(die) }
+        Place { page, block, plane: PlaneIdx(plane) }
     }
 
     /// The page at `at`, of a stripe that is filled, is valid.
@@ -189,8 +189,8 @@ impl Stripes {
     /// The stripe of which a page is.
     #[inline]
     pub(crate) fn stripe_of(&self, at: Place) -> u32 {
-        let blocks_per_die = self.geometry.shape().blocks_per_die;
-        at.die.0 / self.width * blocks_per_die + (at.block.0 - at.die.0 * blocks_per_die)
+        let blocks_per_plane = self.geometry.shape().blocks_per_plane;
+        at.plane.0 / self.width * blocks_per_plane + (at.block.0 - at.plane.0 * blocks_per_plane)
     }
 
     /// Check that its books agree, and that the valid pages are those of `mapped`.

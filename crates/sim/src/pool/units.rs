@@ -1,13 +1,13 @@
 //! Merge units: groups of blocks that are filled, mapped and erased as a whole, each spread over the
-//! dies of one bank, so that its pages go to them in turn.
+//! planes of one bank, so that its pages go to them in turn.
 //!
 //! ```text
-//! bank 0: die 0, die 1, …, die w − 1     unit = the same blocks of each of them
-//! bank 1: die w, …                       page i of a unit: die i mod w, then in order
+//! bank 0: plane 0, plane 1, …, plane w − 1     unit = the same blocks of each of them
+//! bank 1: plane w, …                       page i of a unit: plane i mod w, then in order
 //! ```
 //!
-//! Dies are counted over the channels first, so such a bank has dies on every channel. Banks with
-//! channels of their own take every banks-th die instead: a unit is as fast as its channels, and merges
+//! Planes are counted over the channels first, so such a bank has planes on every channel. Banks with
+//! channels of their own take every banks-th plane instead: a unit is as fast as its channels, and merges
 //! in two banks do not share any.
 //!
 //! A logical unit keeps its bank for ever: logical unit mod banks. With the units, the journal in
@@ -15,7 +15,7 @@
 
 use uflip_core::{Error, Result, format_bytes};
 
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
 use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
 
@@ -25,7 +25,7 @@ use crate::pool::free::FreePool;
 )]
 pub(crate) struct UnitIdx(pub(crate) u32);
 
-/// How units lie on the dies, checked to fit.
+/// How units lie on the planes, checked to fit.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Layout {
     geometry: Geometry,
@@ -33,8 +33,8 @@ pub(crate) struct Layout {
     pub(crate) cluster_pages: u32,
     pub(crate) banks: u32,
     own_channels: bool,
-    dies_per_bank: u32,
-    blocks_per_die: u32,
+    planes_per_bank: u32,
+    blocks_per_plane: u32,
     per_bank: u32,
 }
 
@@ -59,9 +59,9 @@ impl Layout {
                 .allowed(format!("1 to 64 pages of {}", bytes(page)))
                 .action("change cluster_bytes"));
         }
-        if banks == 0 || !shape.dies.is_multiple_of(banks) {
+        if banks == 0 || !shape.planes.is_multiple_of(banks) {
             return Err(Error::usage("The dies cannot be shared out to the banks")
-                .got(format!("banks = {banks} of {} dies", shape.dies))
+                .got(format!("banks = {banks} of {} dies", shape.planes))
                 .allowed("a number that divides the dies")
                 .action("change banks"));
         }
@@ -71,8 +71,8 @@ impl Layout {
                 .allowed("banks that divide the channels")
                 .action("change banks, or set own_channels = false"));
         }
-        let dies_per_bank = shape.dies / banks;
-        let row = u64::from(dies_per_bank) * u64::from(shape.pages_per_block) * u64::from(page);
+        let planes_per_bank = shape.planes / banks;
+        let row = u64::from(planes_per_bank) * u64::from(shape.pages_per_block) * u64::from(page);
         let whole = unit_bytes > 0
             && u64::from(unit_bytes).is_multiple_of(row)
             && unit_bytes.is_multiple_of(cluster_bytes);
@@ -80,7 +80,7 @@ impl Layout {
             return Err(Error::usage("Merge units are no whole blocks and clusters")
                 .got(format!("unit_bytes = {unit_bytes}"))
                 .allowed(format!(
-                    "multiples of {} (a block of each of {dies_per_bank} dies) and of {}",
+                    "multiples of {} (a block of each of {planes_per_bank} dies) and of {}",
                     format_bytes(row),
                     bytes(cluster_bytes)
                 ))
@@ -94,8 +94,8 @@ impl Layout {
                 .allowed(format!("a capacity of whole units of {}", bytes(unit_bytes)))
                 .action("change spare_factor or unit_bytes"));
         }
-        let blocks_per_die = unit_pages / shape.pages_per_block / dies_per_bank;
-        let per_bank = shape.blocks_per_die / blocks_per_die;
+        let blocks_per_plane = unit_pages / shape.pages_per_block / planes_per_bank;
+        let per_bank = shape.blocks_per_plane / blocks_per_plane;
         let cluster_pages = cluster_bytes / page;
         Ok(Layout {
             geometry,
@@ -103,8 +103,8 @@ impl Layout {
             cluster_pages,
             banks,
             own_channels,
-            dies_per_bank,
-            blocks_per_die,
+            planes_per_bank,
+            blocks_per_plane,
             per_bank,
         })
     }
@@ -157,36 +157,38 @@ impl Layout {
     #[inline]
     pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> Place {
         let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
-        let turn = offset % self.dies_per_bank;
-        let die = if self.own_channels {
+        let turn = offset % self.planes_per_bank;
+        let plane = if self.own_channels {
             turn * self.banks + bank
         } else {
-            bank * self.dies_per_bank + turn
+            bank * self.planes_per_bank + turn
         };
         let shape = self.geometry.shape();
-        let row = offset / self.dies_per_bank;
-        let block =
-            die * shape.blocks_per_die + index * self.blocks_per_die + row / shape.pages_per_block;
+        let row = offset / self.planes_per_bank;
+        let block = plane * shape.blocks_per_plane
+            + index * self.blocks_per_plane
+            + row / shape.pages_per_block;
         let page = Ppn(block * shape.pages_per_block + row % shape.pages_per_block);
-        Place { page, block: BlockIdx(block), die: DieIdx(die) }
+        Place { page, block: BlockIdx(block), plane: PlaneIdx(plane) }
     }
 
-    /// The unit of which `block` is one of the blocks; `None` of what is left of its die.
+    /// The unit of which `block` is one of the blocks; `None` of what is left of its plane.
     pub(crate) fn unit_of(&self, block: BlockIdx) -> Option<UnitIdx> {
-        let blocks_per_die = self.geometry.shape().blocks_per_die;
-        let (die, index) =
-            (block.0 / blocks_per_die, block.0 % blocks_per_die / self.blocks_per_die);
-        let bank = if self.own_channels { die % self.banks } else { die / self.dies_per_bank };
+        let blocks_per_plane = self.geometry.shape().blocks_per_plane;
+        let (plane, index) =
+            (block.0 / blocks_per_plane, block.0 % blocks_per_plane / self.blocks_per_plane);
+        let bank =
+            if self.own_channels { plane % self.banks } else { plane / self.planes_per_bank };
         (index < self.per_bank).then(|| UnitIdx(bank * self.per_bank + index))
     }
 
-    /// The blocks of `unit`, those of different dies first, so that they are erased at once.
+    /// The blocks of `unit`, those of different planes first, so that they are erased at once.
     pub(crate) fn blocks(&self, unit: UnitIdx) -> impl Iterator<Item = BlockIdx> + use<> {
         let layout = *self;
         let pages = layout.geometry.shape().pages_per_block;
-        (0..layout.blocks_per_die).flat_map(move |row| {
-            let first = row * pages * layout.dies_per_bank;
-            (first..first + layout.dies_per_bank).map(move |page| layout.place(unit, page).block)
+        (0..layout.blocks_per_plane).flat_map(move |row| {
+            let first = row * pages * layout.planes_per_bank;
+            (first..first + layout.planes_per_bank).map(move |page| layout.place(unit, page).block)
         })
     }
 }

@@ -136,9 +136,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.begin(at, op);
     }
 
-    /// `op` for the clock of its die, and for the firmware where that has rings.
+    /// `op` for the firmware, where that has rings.
     pub(super) fn addressed(&self, mut op: Op<T>) -> Op<T> {
-        op.die = self.geometry.clock_of(op.die);
         if self.descriptors.is_some() && op.stage != Stage::Link {
             op.stage = Stage::Submit;
         }

@@ -19,7 +19,7 @@ use std::num::NonZeroU32;
 use super::AccountIdx;
 use super::op::{Kind, Noted, Purpose};
 pub use super::operation::{Operation, Operations};
-use crate::flash::geometry::DieIdx;
+use crate::flash::geometry::{DieIdx, PlaneIdx};
 
 /// Operations that come and go together.
 const STRETCH: usize = 4096;
@@ -189,8 +189,8 @@ impl Log {
         self.beside.extend(page.map(|page| (page, self.holders[die as usize])));
     }
 
-    /// It is known when the operation ends that has `die`, or its plane `lane`.
-    pub(super) fn ends(&mut self, die: DieIdx, lane: DieIdx, what: Noted, times: &Times) {
+    /// It is known when the operation ends that has `die`, or its `plane`.
+    pub(super) fn ends(&mut self, die: DieIdx, plane: PlaneIdx, what: Noted, times: &Times) {
         let Times { begin, sent, sent_until, end } = *times;
         let beside = self.beside.iter().position(|(page, _)| Some(*page) == what.page);
         if let Some(place) = beside {
@@ -202,7 +202,7 @@ impl Log {
         let asked = at.min(begin);
         let kind = if what.rest { Operations::REST } else { what.kind as u8 };
         let purpose = what.purpose as u8;
-        let (cells, die) = (what.cell_ns, lane.0);
+        let (cells, plane) = (what.cell_ns, plane.0);
         self.keep(Operation {
             asked,
             begin,
@@ -210,7 +210,7 @@ impl Log {
             sent,
             sent_until,
             cells,
-            die,
+            plane,
             io,
             job,
             block,
@@ -226,7 +226,7 @@ impl Log {
         self.rings[die as usize].push_front(Asked { at: stop, whom, is_next: false });
         let kept =
             self.stretches.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
-        let last = kept.into_iter().find(|operation| operation.die == die);
+        let last = kept.into_iter().find(|operation| operation.plane == die);
         if let Some(operation) = last.filter(|operation| operation.end == end) {
             (operation.end, operation.cells) = (next, operation.cells - (end - next));
         }
@@ -241,7 +241,7 @@ impl Log {
             begin,
             end,
             cells,
-            die,
+            plane: die,
             kind,
             purpose,
             ..Operation::default()

@@ -56,7 +56,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use crate::flash::contents::Contents;
-use crate::flash::geometry::{DieIdx, Geometry};
+use crate::flash::geometry::{Geometry, PlaneIdx};
 use crate::flash::make::{Equipped, Make};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
 use crate::timeline::breakdown::{Account, SimBreakdown};
@@ -180,15 +180,17 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             leaving: None,
             told: None,
             told_next: VecDeque::new(),
-            dies: (0..shape.dies).map(|die| Die::on(geometry.channel_of(DieIdx(die)))).collect(),
+            dies: (0..shape.planes)
+                .map(|die| Die::on(geometry.channel_of(PlaneIdx(die))))
+                .collect(),
             channels: vec![Channel::default(); shape.channels as usize],
             buses: vec![Lane::default(); timing.buses as usize],
             processor: Lane::default(),
             memory: Lane::default(),
             link: Lane::default(),
-            descriptors: timing.rings.map(|rings| Box::new(Descriptors::new(rings, shape.dies))),
+            descriptors: timing.rings.map(|rings| Box::new(Descriptors::new(rings, shape.planes))),
             planes: (timing.multi_plane != MultiPlane::None)
-                .then(|| Box::new(Planes::new(shape.dies))),
+                .then(|| Box::new(Planes::new(shape.planes))),
             log: None,
             contents: None,
             watched: false,
@@ -270,12 +272,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// [`Timeline::issue`] in a device of one make.
     #[inline(always)]
-    pub(crate) fn issue_of<M: Make>(&mut self, at: u64, mut op: Op<T>) {
-        if !M::PLAIN {
-            if self.descriptors.is_some() {
-                return self.issue_to_rings(at, op);
-            }
-            op.die = self.geometry.clock_of(op.die);
+    pub(crate) fn issue_of<M: Make>(&mut self, at: u64, op: Op<T>) {
+        if !M::PLAIN && self.descriptors.is_some() {
+            return self.issue_to_rings(at, op);
         }
         let no_bus = M::PLAIN || self.buses.is_empty();
         if op.stage == Stage::Ring || (op.stage == Stage::BusIn && no_bus) {

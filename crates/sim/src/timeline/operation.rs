@@ -15,8 +15,8 @@ pub struct Operation {
     pub sent_until: u64,
     /// How long the cells took: of a read from `begin` on, of all others up to `end`.
     pub cells: u64,
-    /// The die; where planes work together, the plane, as if it were one.
-    pub die: u32,
+    /// The plane; of a die whose planes go by one time and are not told to work together, the first.
+    pub plane: u32,
     /// The I/O for which it was done, and one more, from the beginning of the log; 0: for none.
     pub io: u32,
     /// The collection or plan that it is of, and one more; 0: of none.

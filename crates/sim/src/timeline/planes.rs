@@ -114,14 +114,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             let Some(beside) = self.place_of(other) else { return false };
             let geometry = &self.geometry;
             let page = |place| geometry.flash_page_in_block(place);
-            let block = |place: Place| geometry.block_in_die(place);
+            let block = |place: Place| geometry.block_in_plane(place);
             let addressed = match self.timing.multi_plane {
                 MultiPlane::None => false,
                 MultiPlane::AnyPage => true,
                 MultiPlane::SamePage => page(at) == page(beside),
                 MultiPlane::SameBlock => page(at) == page(beside) && block(at) == block(beside),
             };
-            at.die != beside.die && addressed
+            at.plane != beside.plane && addressed
         })
     }
 
@@ -129,7 +129,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn may_pass(&self, op: &Op<T>, other: &Op<T>) -> bool {
         let queue = self.timing.die_queue;
         let planes = self.place_of(op).zip(self.place_of(other));
-        let apart = planes.is_some_and(|(at, beside)| at.die != beside.die);
+        let apart = planes.is_some_and(|(at, beside)| at.plane != beside.plane);
         apart || queue != DieQueue::Fifo && queue.prefers(op, other)
     }
 

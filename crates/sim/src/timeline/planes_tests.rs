@@ -1,7 +1,7 @@
 //! Rates of a die whose planes work together, against what one command for all of them takes.
 
 use super::{MultiPlane, Op, Purpose, Report, Timeline, Timing};
-use crate::flash::geometry::{DieIdx, Geometry, Place, Ppn, Shape};
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, PlaneIdx, Ppn, Shape};
 
 const READ: u64 = 50_000;
 const PROGRAM: u64 = 600_000;
@@ -13,8 +13,8 @@ const ROWS: u32 = 8;
 fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
     let shape = Shape {
         channels: 1,
-        dies: planes,
-        blocks_per_die: ROWS,
+        planes,
+        blocks_per_plane: ROWS,
         pages_per_block: ROWS,
         metadata_pages: 0,
         page_bytes: 4096,
@@ -28,11 +28,14 @@ fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
     timeline
 }
 
+/// The only one.
+const DIE: DieIdx = DieIdx(0);
+
 /// Page `page` of block `block` of a plane.
 fn at(plane: u32, block: u32, page: u32) -> Place {
     let block_number = plane * ROWS + block;
     let place = Ppn(block_number * ROWS + page);
-    Place { page: place, block: crate::flash::geometry::BlockIdx(block_number), die: DieIdx(plane) }
+    Place { page: place, block: BlockIdx(block_number), plane: PlaneIdx(plane) }
 }
 
 /// When all is over that was asked for.
@@ -44,7 +47,7 @@ fn end(timeline: &mut Timeline<u64>) -> u64 {
 fn rows(planes: u32, rule: MultiPlane, op: impl Fn(DieIdx) -> Op<u64>) -> u64 {
     let mut timeline = die(planes, rule);
     for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
-        let op = Op { report: Report::AtEnd, ..op(DieIdx(plane)) };
+        let op = Op { report: Report::AtEnd, ..op(DIE) };
         timeline.issue(0, op.on(at(plane, 1, row)));
     }
     end(&mut timeline)
@@ -78,9 +81,8 @@ fn pages_are_copied_back_in_all_planes_at_once() {
     for (planes, rule) in [(2, RULES[0]), (4, RULES[1]), (3, RULES[2])] {
         let mut timeline = die(planes, rule);
         for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
-            let die = DieIdx(plane);
-            let read = Op::inside(die, READ, Purpose::Relocation, 0).on(at(plane, 0, row));
-            let program = Op::program(die, PROGRAM, Purpose::Relocation, 0).inside_the_die();
+            let read = Op::inside(DIE, READ, Purpose::Relocation, 0).on(at(plane, 0, row));
+            let program = Op::program(DIE, PROGRAM, Purpose::Relocation, 0).inside_the_die();
             let program = Op { report: Report::AtEnd, ..program.on(at(plane, 1, row)) };
             timeline.issue_after(0, &[read], program);
         }
@@ -94,8 +96,8 @@ fn pages_are_copied_back_in_all_planes_at_once() {
 fn addresses_must_suit_the_chip() {
     let reads = |rule, block, page| {
         let mut timeline = die(2, rule);
-        timeline.issue(0, Op::read(DieIdx(0), READ, Purpose::HostRead, 0).on(at(0, 2, 3)));
-        timeline.issue(0, Op::read(DieIdx(1), READ, Purpose::HostRead, 0).on(at(1, block, page)));
+        timeline.issue(0, Op::read(DIE, READ, Purpose::HostRead, 0).on(at(0, 2, 3)));
+        timeline.issue(0, Op::read(DIE, READ, Purpose::HostRead, 0).on(at(1, block, page)));
         end(&mut timeline)
     };
     let (one, two) = (READ + 2 * TRANSFER, 2 * (READ + TRANSFER));
@@ -114,7 +116,7 @@ fn nobody_goes_before_another_of_his_plane() {
     let mut timeline = die(2, MultiPlane::SamePage);
     let program = |plane: u32, page: u32| {
         let token = u64::from(page);
-        let op = Op::program(DieIdx(plane), PROGRAM, Purpose::HostWrite, token);
+        let op = Op::program(DIE, PROGRAM, Purpose::HostWrite, token);
         Op { report: Report::AtEnd, ..op.on(at(plane, 1, page)) }
     };
     // Page 5 would suit the first, but page 4 of its plane comes before.
@@ -133,11 +135,11 @@ fn what_takes_no_time_leaves_its_die_to_the_program_behind_it() {
     for rule in RULES {
         let mut timeline = die(2, rule);
         let copy = |plane, token| {
-            let op = Op::inside(DieIdx(plane), 0, Purpose::Relocation, token);
+            let op = Op::inside(DIE, 0, Purpose::Relocation, token);
             Op { report: Report::AtEnd, ..op.on(at(plane, 0, 0)) }
         };
         let program = |page, token| {
-            let op = Op::program(DieIdx(0), PROGRAM, Purpose::HostWrite, token);
+            let op = Op::program(DIE, PROGRAM, Purpose::HostWrite, token);
             Op { report: Report::AtEnd, ..op.on(at(0, 1, page)) }
         };
         for op in [program(0, 0), copy(0, 1), program(1, 2)] {

@@ -5,7 +5,7 @@ use super::op::{Kind, Noted};
 use super::rings::UNKNOWN;
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
-use crate::flash::geometry::{DieIdx, Ppn};
+use crate::flash::geometry::{DieIdx, PlaneIdx, Ppn};
 use crate::flash::make::Equipped;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
@@ -184,7 +184,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let sent = sent_until.saturating_sub(length);
         // What planes do at the same time is kept apart.
         let page = what.page.filter(|_| self.planes.is_some());
-        let lane = page.map_or(die, |page| self.geometry.place_of(Ppn(page.get() - 1)).die);
-        log.ends(die, lane, what, &Times { begin, sent, sent_until, end });
+        let plane = page.map(|page| self.geometry.place_of(Ppn(page.get() - 1)).plane);
+        log.ends(
+            die,
+            plane.unwrap_or(PlaneIdx(die.0)),
+            what,
+            &Times { begin, sent, sent_until, end },
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::Issued;
 use crate::device::token::Told;
 use crate::flash::contents::Origin;
-use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 use crate::flash::make::Make;
 use crate::flash::media::{CollectMedia as _, Media as _};
 use crate::timeline::breakdown::Cause;
@@ -14,14 +14,14 @@ impl<M: Make> Issued<'_, M> {
     #[inline(always)]
     pub(super) fn gathered(&mut self, to: Place, relocated: bool) {
         if self.flash.geometry.ends_flash_page(to.page) {
-            self.program_gathered(to.page, to.block, to.die, relocated);
+            self.program_gathered(to.page, to.block, to.plane, relocated);
         }
     }
 
     /// The flash page is programmed that ends with `page`. Its place is given in parts, as in `noted.rs`.
     #[inline(never)]
-    fn program_gathered(&mut self, page: Ppn, block: BlockIdx, die: DieIdx, relocated: bool) {
-        let to = Place { page, block, die };
+    fn program_gathered(&mut self, page: Ppn, block: BlockIdx, plane: PlaneIdx, relocated: bool) {
+        let to = Place { page, block, plane };
         let writes = self.events.contents.as_mut().map_or(0, |contents| contents.program(to));
         let purpose = if relocated { self.moves_for() } else { Purpose::HostWrite };
         let gather = self.gather.as_mut().expect("units are gathered");

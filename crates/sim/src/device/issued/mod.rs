@@ -208,7 +208,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
-        self.events.collects(self.flash.geometry.die_of(victim).0, victim.0);
+        self.events.collects(self.flash.geometry.plane_of(victim).0, victim.0);
         let planned = self.events.process(self.at, self.events.timing.collect_ns, 0);
         let token = self.target.token;
         match metadata {
@@ -242,7 +242,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         self.read_again(from, self.moves_for());
         let op = self.program_op(to, self.moves_for(), self.target.token);
         let op = Op { writes, ..op };
-        let inside = self.events.timing.copy_back && from.die == to.die;
+        let inside = self.events.timing.copy_back && from.plane == to.plane;
         let op = if inside { op.inside_the_die() } else { op };
         if M::PLAIN {
             self.events.issue_of::<M>(self.at, op);

@@ -2,7 +2,7 @@
 
 use super::Issued;
 use crate::flash::contents::{Defect, Origin};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 use crate::flash::make::Make;
 use crate::timeline::{Op, Purpose, Report};
 
@@ -14,7 +14,7 @@ impl<M: Make> Issued<'_, M> {
         if M::PLAIN || self.events.contents.is_none() {
             0
         } else {
-            self.note_down(to.page, to.block, to.die, origin, programmed)
+            self.note_down(to.page, to.block, to.plane, origin, programmed)
         }
     }
 
@@ -25,11 +25,11 @@ impl<M: Make> Issued<'_, M> {
         &mut self,
         page: Ppn,
         block: BlockIdx,
-        die: DieIdx,
+        plane: PlaneIdx,
         origin: Option<Origin>,
         programmed: bool,
     ) -> u32 {
-        let to = Place { page, block, die };
+        let to = Place { page, block, plane };
         let Some(contents) = &mut self.events.contents else { return 0 };
         let origin = origin.or(match self.target.account {
             Some(account) => Some(Origin::Account(account.number())),
@@ -62,8 +62,9 @@ impl<M: Make> Issued<'_, M> {
         let nand = &self.flash.nand;
         let listed = contents.and_then(|contents| contents.list(defect, block, nand));
         let Some(writes) = listed else { return };
-        let (die, program_ns) =
-            (self.flash.geometry.die_of(block), self.events.timing.cells.program_page(0));
+        let geometry = &self.flash.geometry;
+        let die = geometry.die_of(geometry.plane_of(block));
+        let program_ns = self.events.timing.cells.program_page(0);
         let transfers = self.events.timing.program_transfers;
         let op = Op::program(die, program_ns, Purpose::Metadata, self.target.token);
         self.events.issue(self.at, Op { transfers, writes, report: Report::Never, ..op });

@@ -2,7 +2,7 @@
 
 use super::Issued;
 use crate::device::token::Token;
-use crate::flash::geometry::Place;
+use crate::flash::geometry::{DieIdx, Place};
 use crate::flash::make::Make;
 use crate::timeline::{Op, Purpose};
 
@@ -45,18 +45,24 @@ impl<M: Make> Issued<'_, M> {
         if M::PLAIN { op } else { op.on(place) }
     }
 
+    #[inline(always)]
+    fn die_at(&self, place: Place) -> DieIdx {
+        if M::PLAIN { DieIdx(place.plane.0) } else { self.flash.geometry.die_at(place) }
+    }
+
     /// A read of `from`.
     #[inline]
     pub(super) fn read_op(&self, from: Place, purpose: Purpose, token: Token) -> Op<Token> {
         let transfers = self.units_read;
-        Self::on(from, Op { transfers, ..Op::read(from.die, self.read_ns(from), purpose, token) })
+        let op = Op::read(self.die_at(from), self.read_ns(from), purpose, token);
+        Self::on(from, Op { transfers, ..op })
     }
 
     /// A program of the whole flash page of `to`.
     #[inline(always)]
     pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
         let transfers = if M::PLAIN { 1 } else { self.events.timing.program_transfers };
-        let op = Op::program(to.die, self.program_ns(to), purpose, token);
+        let op = Op::program(self.die_at(to), self.program_ns(to), purpose, token);
         Self::on(to, Op { transfers, ..op })
     }
 }

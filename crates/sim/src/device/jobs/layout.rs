@@ -111,14 +111,14 @@ impl Layout<'_, '_> {
 
     /// [`Layout::push`] of what is about one page or block.
     fn push_at(&mut self, what: What, purpose: Purpose, at: Place, ns: u64, ends: bool) -> u32 {
-        let step = self.push(what, purpose, at.die, ns, ends);
+        let die = self.site.geometry.die_at(at);
+        let step = self.push(what, purpose, die, ns, ends);
         self.phase.steps[step as usize].at = Some(at);
         step
     }
 
     /// A step behind those of its die. `ends`: no other step waits for what it does.
     fn push(&mut self, what: What, purpose: Purpose, die: DieIdx, cell_ns: u64, ends: bool) -> u32 {
-        let die = self.site.geometry.clock_of(die);
         let Phase { steps, open, .. } = self.phase;
         let index = steps.len() as u32;
         let (last, ending) = &mut self.tails[die.0 as usize];
@@ -194,12 +194,12 @@ impl Layout<'_, '_> {
     fn stays_inside(&self, from: Place, to: Place) -> bool {
         let Site { geometry, timing } = self.site;
         let alone = timing.transfer_ns == 0 && timing.buses == 0 && timing.relocate_ns == 0;
-        alone && geometry.clock_of(from.die) == geometry.clock_of(to.die)
+        alone && geometry.die_at(from) == geometry.die_at(to)
     }
 
     /// The die of `to` moves a page inside. Where nobody comes between two pages, they are one long piece.
     fn move_inside(&mut self, to: Place, ns: u64) {
-        let die = self.site.geometry.clock_of(to.die);
+        let die = self.site.geometry.die_at(to);
         let (_, last) = self.tails[die.0 as usize];
         let alike = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
         let moves = self.moves;
@@ -207,7 +207,7 @@ impl Layout<'_, '_> {
         match alike.filter(|step| step.what == What::Inside) {
             Some(step) if self.site.timing.die_queue == DieQueue::Fifo => step.cell_ns += ns,
             _ => {
-                let step = self.push(What::Inside, self.moves, to.die, ns, true);
+                let step = self.push(What::Inside, self.moves, die, ns, true);
                 self.record(step);
             }
         }
@@ -243,7 +243,7 @@ impl Layout<'_, '_> {
     /// Move `pages` in order, reading ahead by as many as there are dies, so that no die waits for data
     /// while another programs.
     fn stream(&mut self, pages: &[Move], purpose: Purpose) {
-        let ahead = self.site.geometry.shape().dies as usize;
+        let ahead = self.site.geometry.shape().planes as usize;
         let mut begins = std::mem::take(&mut self.phase.begins);
         begins.clear();
         for step in 0..pages.len() + ahead {

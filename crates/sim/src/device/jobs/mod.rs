@@ -64,13 +64,13 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// None, on so many dies; so many on the path merge at once.
-    pub(crate) fn new(dies: u32, at_once: u32) -> Jobs {
+    pub(crate) fn new(planes: u32, at_once: u32) -> Jobs {
         Jobs {
             jobs: Vec::new(),
             unused: Vec::new(),
             path: Queue::new(at_once),
             beside: Queue::new(1),
-            tails: vec![(NONE, NONE); dies as usize],
+            tails: vec![(NONE, NONE); planes as usize],
         }
     }
 

@@ -61,7 +61,8 @@ impl Step {
             }
             other => unreachable!("{other:?} is the firmware's"),
         };
-        let (rest, die) = (rest.map(|from| (from.die, site.kind(from))), place.die);
+        let die = site.geometry.die_at(place);
+        let rest = rest.map(|from| (site.geometry.die_at(from), site.kind(from)));
         let (feeds, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
         let at = Some(place);
         Step { what, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }

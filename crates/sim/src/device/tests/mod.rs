@@ -88,9 +88,9 @@ fn audit(device: &SimDevice) {
     let ftl = paged.ftl();
     ftl.check();
     let (geometry, nand) = (&device.flash.geometry, &device.flash.nand);
-    for die in (0..geometry.shape().dies).map(crate::flash::geometry::DieIdx) {
-        let erased = geometry.blocks_of(die).filter(|block| nand.is_erased(*block)).count();
-        assert_eq!(ftl.blocks().free_in(die), erased, "free blocks of {die:?}");
+    for plane in (0..geometry.shape().planes).map(crate::flash::geometry::PlaneIdx) {
+        let erased = geometry.blocks_of(plane).filter(|block| nand.is_erased(*block)).count();
+        assert_eq!(ftl.blocks().free_in(plane), erased, "free blocks of {plane:?}");
     }
     for (page, at) in ftl.mapped() {
         let offset = geometry.page_in_block(at);

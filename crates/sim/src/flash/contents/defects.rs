@@ -1,10 +1,10 @@
-//! What is known on flash of blocks and pages that are not to be used: the list of grown defects of each die.
+//! What is known on flash of blocks and pages that are not to be used: the list of grown defects of each plane.
 //!
 //! ```text
 //! erase fails │ block worn       ─▶ the block is listed
 //! program fails                  ─▶ its block is: to be taken out of use when it has been erased
 //! pages worn                     ─▶ they are
-//!                                    each time the list of the die is programmed, beside what else there is
+//!                                    each time the list of the plane is programmed, beside what else there is
 //! ```
 //!
 //! What was not listed when power went is found out again: a block whose erase has failed cannot be read, so that it

@@ -1,11 +1,11 @@
 //! What is on flash, page by page, while power is on and after it was cut: the spare areas.
 //!
-//! An FTL and its [`Nand`](super::nand::Nand) know what was decided; what dies have done of that follows in time. So
+//! An FTL and its [`Nand`](super::nand::Nand) know what was decided; what planes have done of that follows in time. So
 //! this is kept twice, and every operation in between is a record:
 //!
 //! ```text
 //! decided    ▓▓▓▓▓▓▓▓░░   what spare areas will say once everything under way has ended
-//! records         ▒▒▒     programs and erases: waiting for their die │ under way │ known to have ended
+//! records         ▒▒▒     programs and erases: waiting for their plane │ under way │ known to have ended
 //! on flash   ▓▓▓▓▓        what they say now
 //! ```
 //!
@@ -56,7 +56,7 @@ pub(crate) enum Cell {
 /// What the spare areas of a block say of it.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Label {
-    /// Which of its die's open blocks it was.
+    /// Which of its plane's open blocks it was.
     pub(crate) role: u8,
     /// So many blocks had been opened by then, it among them; 0: nothing was programmed in it.
     pub(crate) opened: u64,
@@ -209,7 +209,7 @@ impl Contents {
         }
     }
 
-    /// The FTL puts `page`, or nothing of anybody's, to `to`; of which block of its die `role` says.
+    /// The FTL puts `page`, or nothing of anybody's, to `to`; of which block of its plane `role` says.
     pub(crate) fn decide(
         &mut self,
         to: Place,

@@ -14,7 +14,7 @@ pub(super) enum What {
     /// A flash page, from its first page on.
     Program(Ppn),
     Erase(BlockIdx),
-    /// The list of defects of a die, with one of this block.
+    /// The list of defects of a plane, with one of this block.
     List(Defect, BlockIdx),
     /// The next page of a block, to another; if it `ends` that: what the FTL knows as this block is there, but what was
     /// to be on this page.

@@ -22,7 +22,7 @@ pub(crate) trait Media {
     /// What the device is made of that they go to.
     type Make: Make;
     /// What is programmed next holds this logical page, or nothing of anybody's, and is in the block that its
-    /// die has open as the `role`-th.
+    /// plane has open as the `role`-th.
     #[inline]
     fn holds(&mut self, _page: Option<Lpn>, _role: impl FnOnce() -> u8) {}
     /// Read `from` for the host.

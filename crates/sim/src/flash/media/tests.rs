@@ -13,8 +13,8 @@ const BLOCKS: u32 = 200;
 fn flash(cycles_before: u32, failures: f64) -> Flash {
     let shape = Shape {
         channels: 1,
-        dies: 1,
-        blocks_per_die: BLOCKS,
+        planes: 1,
+        blocks_per_plane: BLOCKS,
         pages_per_block: 4,
         metadata_pages: 0,
         page_bytes: 4096,

@@ -18,8 +18,8 @@ fn small() -> Nand {
 fn ordered(order: PageOrder) -> Nand {
     let geometry = Geometry::from(Shape {
         channels: 1,
-        dies: 1,
-        blocks_per_die: 2,
+        planes: 1,
+        blocks_per_plane: 2,
         pages_per_block: 2,
         metadata_pages: 0,
         page_bytes: 4096,

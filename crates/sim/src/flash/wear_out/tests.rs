@@ -7,8 +7,8 @@ use crate::flash::reliability::ReliabilityPart;
 fn geometry() -> Geometry {
     Geometry::from(Shape {
         channels: 1,
-        dies: 1,
-        blocks_per_die: 2000,
+        planes: 1,
+        blocks_per_plane: 2000,
         pages_per_block: 100,
         metadata_pages: 0,
         page_bytes: 4096,

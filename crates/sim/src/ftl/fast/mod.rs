@@ -11,7 +11,7 @@
 //!
 //! Two variants, both off where the profile does not ask for them. With `superblock_blocks`, only the first
 //! page of a superblock opens the sequential log, and the first page of a block whose neighbour was just
-//! completed. With `log_per_die`, each die has a ring of its own for the data blocks that live there; when
+//! completed. With `log_per_die`, each plane has a ring of its own for the data blocks that live there; when
 //! one has run out, every other that has run out as well is reclaimed with it.
 //!
 //! **Source**: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
@@ -19,7 +19,7 @@
 //! **Faithful**: one sequential log block, which every write of a first page opens; random log blocks
 //! shared by all data blocks, reclaimed in the order of filling; switch, partial and full merges.
 //! **Simplified**: maps are in memory. Data blocks are merged one after the other, the pages of each as
-//! its dies allow. One erased block is kept beside data and log.
+//! its planes allow. One erased block is kept beside data and log.
 //! **Ambiguous**: a write to the block of the sequential log that is not its next page: behind what it
 //! has, a partial merge takes the page along; inside, a full merge does (as FlashSim's code). When a
 //! random log block is reclaimed that has a page of that block, the merge is partial. `compat =
@@ -34,7 +34,7 @@ use uflip_core::{Error, Result};
 
 use crate::collections::bits;
 use crate::flash::contents::survey::{Holding, Survey};
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
@@ -57,7 +57,7 @@ pub(crate) struct Fast {
     superblock_blocks: u32,
     completed: Option<u32>,
     random: RandomLog,
-    /// Log blocks opened so far: where all dies share them, they go round the dies.
+    /// Log blocks opened so far: where all planes share them, they go round the planes.
     opened: u32,
 }
 
@@ -65,8 +65,8 @@ impl MergingFtl for Fast {
     type Table = LogPart;
 
     fn check(options: &FtlOptions<'_, LogPart>) -> Result<()> {
-        let per_die = options.table.log_per_die;
-        let rings = if per_die { options.geometry.shape().dies } else { 1 };
+        let per_plane = options.table.log_per_die;
+        let rings = if per_plane { options.geometry.shape().planes } else { 1 };
         check_log(options, 1 + rings)?;
         let lossy = options.table.compat == Compat::Flashsim2010;
         refuse_lossy(options.durable && lossy)
@@ -207,8 +207,8 @@ impl Fast {
     /// Begin the next log block of `ring`: a new one, or the oldest after it was reclaimed.
     fn open_random(&mut self, ring: usize, plan: &mut Plan) {
         if self.random.may_grow(ring) {
-            let die = self.random.die_of(ring).unwrap_or_else(|| self.next_die());
-            let block = self.data.take_free(die);
+            let plane = self.random.plane_of(ring).unwrap_or_else(|| self.next_plane());
+            let block = self.data.take_free(plane);
             self.random.open(ring, LogBlock::new(block, &self.geometry));
             return;
         }
@@ -217,7 +217,7 @@ impl Fast {
             plan.begin_reclaim();
             self.reclaim(&log, plan);
             self.erase(Some(log.block), plan);
-            log.block = self.data.take_free(self.geometry.die_of(log.block));
+            log.block = self.data.take_free(self.geometry.plane_of(log.block));
             self.random.open(ring, log);
         }
     }
@@ -276,8 +276,8 @@ impl Fast {
         }
     }
 
-    fn next_die(&mut self) -> DieIdx {
+    fn next_plane(&mut self) -> PlaneIdx {
         self.opened += 1;
-        DieIdx(self.opened % self.geometry.shape().dies)
+        PlaneIdx(self.opened % self.geometry.shape().planes)
     }
 }

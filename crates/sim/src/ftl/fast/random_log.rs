@@ -4,21 +4,21 @@
 //! ring    │ filled first │ … │ filled last │ being filled ─▶ │      reclaimed in the same order
 //! ```
 //!
-//! One ring for all data blocks, or one for each die and the data blocks that live there.
+//! One ring for all data blocks, or one for each plane and the data blocks that live there.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::collections::{bits, huge};
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
 
 /// Rings of log blocks, and the pages that count in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RandomLog {
     geometry: Geometry,
-    /// Each die has a ring.
-    per_die: bool,
+    /// Each plane has a ring.
+    per_plane: bool,
     rings: Vec<Ring>,
     /// Blocks that a ring may have.
     most: usize,
@@ -54,8 +54,8 @@ impl LogBlock {
 
 impl RandomLog {
     /// A log of so many blocks in all.
-    pub(crate) fn new(geometry: Geometry, blocks: u32, per_die: bool) -> RandomLog {
-        let rings = if per_die { geometry.shape().dies as usize } else { 1 };
+    pub(crate) fn new(geometry: Geometry, blocks: u32, per_plane: bool) -> RandomLog {
+        let rings = if per_plane { geometry.shape().planes as usize } else { 1 };
         let most = blocks as usize / rings;
         let pages = geometry.shape().logical_pages as usize;
         let ring = Ring {
@@ -64,7 +64,7 @@ impl RandomLog {
         };
         RandomLog {
             geometry,
-            per_die,
+            per_plane,
             rings: vec![ring; rings],
             most,
             logged: huge::filled(pages, NOWHERE),
@@ -72,19 +72,19 @@ impl RandomLog {
         }
     }
 
-    pub(crate) fn is_per_die(&self) -> bool {
-        self.per_die
+    pub(crate) fn is_per_plane(&self) -> bool {
+        self.per_plane
     }
 
     /// The ring that takes pages of the logical block `logical`.
     #[inline]
     pub(crate) fn ring_of(&self, logical: u32) -> usize {
-        if self.per_die { (logical % self.geometry.shape().dies) as usize } else { 0 }
+        if self.per_plane { (logical % self.geometry.shape().planes) as usize } else { 0 }
     }
 
-    /// The die of a ring, where it has one.
-    pub(crate) fn die_of(&self, ring: usize) -> Option<DieIdx> {
-        self.per_die.then_some(DieIdx(ring as u32))
+    /// The plane of a ring, where it has one.
+    pub(crate) fn plane_of(&self, ring: usize) -> Option<PlaneIdx> {
+        self.per_plane.then_some(PlaneIdx(ring as u32))
     }
 
     /// Where `page` is, if its newest version is here.

@@ -45,8 +45,9 @@ impl Fast {
         if let Some(log) = self.sequential {
             self.merge_sequential(log, None, plan);
         }
-        let die = if self.random.is_per_die() { self.data.home(logical) } else { self.next_die() };
-        let block = self.data.take_free(die);
+        let plane =
+            if self.random.is_per_plane() { self.data.home(logical) } else { self.next_plane() };
+        let block = self.data.take_free(plane);
         self.sequential = Some(Sequential { block, logical, next: 0 });
         self.sequential_valid.fill(0);
         self.append_sequential(page, extent, plan);

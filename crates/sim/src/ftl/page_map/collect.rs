@@ -3,7 +3,7 @@
 
 use super::{PageMap, RelocationLoad};
 use crate::collections::huge;
-use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
@@ -12,7 +12,7 @@ use crate::pool::blocks::{Stream, Taken};
 /// A block being collected. Whoever holds it decides when its next page moves.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collection {
-    pub(crate) die: DieIdx,
+    pub(crate) plane: PlaneIdx,
     pub(crate) victim: BlockIdx,
     pub(super) next: Ppn,
     moved: u32,
@@ -35,34 +35,34 @@ pub(crate) struct Item {
 }
 
 impl PageMap {
-    /// Choose a victim of `die`. `None` where nothing can be gained.
+    /// Choose a victim of `plane`. `None` where nothing can be gained.
     pub(crate) fn begin_collection(
         &mut self,
-        die: DieIdx,
+        plane: PlaneIdx,
         media: &mut impl CollectMedia,
     ) -> Option<Collection> {
-        let of_map = |kept: &MapOnFlash| kept.has_reclaimable(die, &self.blocks);
+        let of_map = |kept: &MapOnFlash| kept.has_reclaimable(plane, &self.blocks);
         let of_map = self.on_flash.as_deref().is_some_and(of_map);
-        let asked = of_map || self.has_to_fold(die) || self.has_to_scrub(die);
-        if !self.blocks.has_reclaimable(die) && !asked {
+        let asked = of_map || self.has_to_fold(plane) || self.has_to_scrub(plane);
+        if !self.blocks.has_reclaimable(plane) && !asked {
             return None;
         }
-        let (victim, stream) = self.choose_victim(die)?;
+        let (victim, stream) = self.choose_victim(plane)?;
         self.blocks.begin_collection(victim);
         // The reverse map is read along the victim: have its lines at hand, 16 entries each.
         let first = self.options.geometry.first_page(victim).0 as usize;
         for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
             huge::prefetch(&self.reverse, first + line);
         }
-        let scrubs = self.scrubs(die, victim);
+        let scrubs = self.scrubs(plane, victim);
         if scrubs {
             media.scrubs();
         }
-        media.begin_collection(victim, self.metadata_page(die, victim));
-        self.since_static[die.0 as usize] += 1;
+        media.begin_collection(victim, self.metadata_page(plane, victim));
+        self.since_static[plane.0 as usize] += 1;
         let next = self.options.geometry.first_page(victim);
         let mut collection = Collection {
-            die,
+            plane,
             victim,
             next,
             moved: 0,
@@ -75,15 +75,15 @@ impl PageMap {
         Some(collection)
     }
 
-    /// The next victim of `die`, and where its pages go. Whatever is begun can be finished: a victim
+    /// The next victim of `plane`, and where its pages go. Whatever is begun can be finished: a victim
     /// holds at most a block of pages.
-    fn choose_victim(&mut self, die: DieIdx) -> Option<(BlockIdx, Stream)> {
+    fn choose_victim(&mut self, plane: PlaneIdx) -> Option<(BlockIdx, Stream)> {
         if self.is_urgent() {
-            return self.urgent_victim(die);
+            return self.urgent_victim(plane);
         }
         let most = self.pages_for_any_victim();
         if self.on_flash.is_some() {
-            if let Some(victim) = self.mapping_victim(die) {
+            if let Some(victim) = self.mapping_victim(plane) {
                 return Some((victim, Stream::Mapping));
             }
             if !self.has_room_to_collect() {
@@ -99,23 +99,23 @@ impl PageMap {
             self.keep_for_next();
             return None;
         }
-        if let Some(block) = self.fold_if_due(die) {
+        if let Some(block) = self.fold_if_due(plane) {
             return Some((block, Stream::Relocated));
         }
         self.ask_policy_again();
-        if let Some(victim) = self.due_whatever_it_holds(die) {
-            let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(die, victim));
+        if let Some(victim) = self.due_whatever_it_holds(plane) {
+            let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(plane, victim));
             if !of_map {
-                self.options.victims.remove(die, victim, &self.blocks);
+                self.options.victims.remove(plane, victim, &self.blocks);
             }
             return Some((victim, if of_map { Stream::Mapping } else { Stream::Relocated }));
         }
         if self.is_overruled() {
-            let victim = self.blocks.emptiest(die)?;
-            self.options.victims.remove(die, victim, &self.blocks);
+            let victim = self.blocks.emptiest(plane)?;
+            self.options.victims.remove(plane, victim, &self.blocks);
             return Some((victim, Stream::Relocated));
         }
-        let victim = self.options.victims.choose(die, &self.blocks)?;
+        let victim = self.options.victims.choose(plane, &self.blocks)?;
         Some((victim, Stream::Relocated))
     }
 
@@ -123,7 +123,7 @@ impl PageMap {
     #[inline]
     fn moved(&mut self, collection: &Collection, page: Lpn) {
         if let (Some(kept), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
-            kept.moved(collection.die, page);
+            kept.moved(collection.plane, page);
         }
     }
 
@@ -138,9 +138,9 @@ impl PageMap {
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
         pages.extend(self.blocks.valid_pages(collection.victim).skip(left));
-        let Collection { victim: block, die, .. } = *collection;
+        let Collection { victim: block, plane, .. } = *collection;
         for page in &pages {
-            self.blocks.mark_invalid(Place { page: *page, block, die });
+            self.blocks.mark_invalid(Place { page: *page, block, plane });
             self.forget(Lpn(self.reverse[page.0 as usize]));
         }
         media.give_up(pages.len() as u32);
@@ -150,14 +150,14 @@ impl PageMap {
     /// The next page of the victim to move; `None` where all that is valid has moved.
     #[inline(always)]
     pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
-        let Collection { die, victim, next, moved, stream, .. } = collection;
+        let Collection { plane, victim, next, moved, stream, .. } = collection;
         let number = self.options.load.number().min(self.options.geometry.data_pages());
         let loaded = *stream == Stream::Relocated;
         let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
         if loaded && exactly && *moved >= number {
             return None;
         }
-        let place = |page| Place { page, block: *victim, die: *die };
+        let place = |page| Place { page, block: *victim, plane: *plane };
         if let Some(page) = self.blocks.next_valid(*victim, *next) {
             *next = Ppn(page.0 + 1);
             *moved += 1;
@@ -205,7 +205,7 @@ impl PageMap {
         self.close_if_full(to, collection.stream, media);
     }
 
-    /// Program what is in `from` to a page of `stream`; returns where. `None` where no die can take a
+    /// Program what is in `from` to a page of `stream`; returns where. `None` where no plane can take a
     /// page any more: the page stays where it is.
     #[inline(always)]
     fn copy<D: CollectMedia>(
@@ -214,8 +214,8 @@ impl PageMap {
         stream: Stream,
         media: &mut D,
     ) -> Option<Taken> {
-        let die = self.die_for::<D::Make>(Some(from.die), stream)?;
-        let mut to = self.blocks.take_page_of::<D::Make>(die, stream);
+        let plane = self.plane_for::<D::Make>(Some(from.plane), stream)?;
+        let mut to = self.blocks.take_page_of::<D::Make>(plane, stream);
         if !media.relocate(from, to.place) {
             to = self.copy_instead(from, to, stream, media)?;
         }
@@ -247,48 +247,48 @@ impl PageMap {
         self.release_apart(collection.victim, collection.promised);
         self.give_up_surplus(collection, media);
         if self.on_flash.is_some() {
-            self.write_moved(collection.die, collection.promised_mapping, media);
+            self.write_moved(collection.plane, collection.promised_mapping, media);
         }
         // What could not be moved for want of pages stays, and its block with it.
         if self.blocks.valid_count(collection.victim) > 0 {
             return self.end_of_life();
         }
         let erased = media.erase(collection.victim);
-        self.forget_scrub(collection.die, collection.victim);
-        self.reuse(collection.die, collection.victim, erased, media);
+        self.forget_scrub(collection.plane, collection.victim);
+        self.reuse(collection.plane, collection.victim, erased, media);
     }
 
-    /// Collect blocks of `die` until it has one more than its reserve. False where it has nothing to gain.
+    /// Collect blocks of `plane` until it has one more than its reserve. False where it has nothing to gain.
     #[cold]
-    pub(super) fn make_room(&mut self, die: DieIdx, media: &mut impl CollectMedia) -> bool {
-        // Twice through the die, a policy has seen every block; what it did not gain then is held by
-        // pages that came back to this die.
-        for _ in 0..self.patience(self.options.geometry.shape().blocks_per_die.into()) {
-            if self.has_made_room(die) {
+    pub(super) fn make_room(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) -> bool {
+        // Twice through the plane, a policy has seen every block; what it did not gain then is held by
+        // pages that came back to this plane.
+        for _ in 0..self.patience(self.options.geometry.shape().blocks_per_plane.into()) {
+            if self.has_made_room(plane) {
                 return true;
             }
-            let Some(collection) = self.begin_collection(die, media) else {
+            let Some(collection) = self.begin_collection(plane, media) else {
                 return false;
             };
             self.collect_rest(collection, media);
         }
-        self.has_made_room(die)
+        self.has_made_room(plane)
     }
 
-    fn has_made_room(&mut self, die: DieIdx) -> bool {
-        !self.wants_collection::<Equipped>(die)
-            && (self.on_flash.is_none() || self.has_room::<Equipped>(die))
+    fn has_made_room(&mut self, plane: PlaneIdx) -> bool {
+        !self.wants_collection::<Equipped>(plane)
+            && (self.on_flash.is_none() || self.has_room::<Equipped>(plane))
     }
 
     /// Move all that is valid of a victim, page by page; returns how much that was.
     fn move_all(&mut self, collection: &Collection, media: &mut impl CollectMedia) -> u32 {
-        let Collection { die, victim: block, stream, .. } = *collection;
+        let Collection { plane, victim: block, stream, .. } = *collection;
         self.serve_pages_of(block);
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
         self.blocks.drain_valid(block, |page| pages.push(page));
         for page in &pages {
-            let from = Place { page: *page, block, die };
+            let from = Place { page: *page, block, plane };
             let Some(to) = self.copy(from, stream, media) else {
                 self.blocks.mark_valid(from);
                 continue;

@@ -25,13 +25,13 @@
 //! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the
 //! fewest valid pages, as soon as half of them are invalid, before any block of data. Nor what to do
 //! where collection uses up more pages than it gains, as policies that draw make it on small devices:
-//! where no die has gained anything, the emptiest block is collected, whatever the policy, until there is
+//! where no plane has gained anything, the emptiest block is collected, whatever the policy, until there is
 //! room again.
 
 use serde::{Deserialize, Serialize};
 
 use super::PageMap;
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PlaneIdx};
 use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
@@ -69,7 +69,7 @@ pub(crate) struct MappingOptions {
 /// stands (Gupta et al. §3.2).
 const ENTRY_BYTES: u32 = 4;
 
-/// So many blocks a die are kept for mapping pages, besides those reserved for relocated ones: what
+/// So many blocks a plane are kept for mapping pages, besides those reserved for relocated ones: what
 /// one collection writes fills at most one, and host pages may have begun another.
 pub(crate) const RESERVED_FOR_MAPPING: u32 = 2;
 
@@ -90,9 +90,9 @@ pub(crate) struct MapOnFlash {
     segment_entries: u32,
     /// The logical page that stands for the first mapping page.
     first: u32,
-    /// Per die: filled mapping blocks.
+    /// Per plane: filled mapping blocks.
     closed: Vec<Vec<BlockIdx>>,
-    /// Per die: mapping pages whose entries its collection has moved.
+    /// Per plane: mapping pages whose entries its collection has moved.
     moved: Vec<Vec<u32>>,
     /// Mapping pages that collections under way may still have to program.
     pub(super) promised: u32,
@@ -100,7 +100,7 @@ pub(crate) struct MapOnFlash {
 
 impl MapOnFlash {
     pub(super) fn new(geometry: &Geometry, options: MappingOptions) -> MapOnFlash {
-        let dies = geometry.shape().dies as usize;
+        let planes = geometry.shape().planes as usize;
         let MappingOptions { cached_segments, segment_entries, policy, batch_update } = options;
         let first = geometry.shape().logical_pages;
         let segments = first.div_ceil(segment_entries);
@@ -115,8 +115,8 @@ impl MapOnFlash {
             ),
             segment_entries,
             first,
-            closed: vec![Vec::new(); dies],
-            moved: vec![Vec::with_capacity(geometry.shape().pages_per_block as usize); dies],
+            closed: vec![Vec::new(); planes],
+            moved: vec![Vec::with_capacity(geometry.shape().pages_per_block as usize); planes],
             promised: 0,
         }
     }
@@ -137,40 +137,40 @@ impl MapOnFlash {
         self.cache.change(self.segment_of(page));
     }
 
-    /// The host's `page` was moved by the collection of `die`.
-    pub(super) fn moved(&mut self, die: DieIdx, page: Lpn) {
+    /// The host's `page` was moved by the collection of `plane`.
+    pub(super) fn moved(&mut self, plane: PlaneIdx, page: Lpn) {
         let segment = self.segment_of(page);
         if !self.cache.change(segment) {
-            self.moved[die.0 as usize].push(self.cache.mapping_page_of(segment));
+            self.moved[plane.0 as usize].push(self.cache.mapping_page_of(segment));
         }
     }
 
-    /// `block` of `die` was filled with mapping pages.
-    pub(super) fn closed(&mut self, die: DieIdx, block: BlockIdx) {
-        self.closed[die.0 as usize].push(block);
+    /// `block` of `plane` was filled with mapping pages.
+    pub(super) fn closed(&mut self, plane: PlaneIdx, block: BlockIdx) {
+        self.closed[plane.0 as usize].push(block);
     }
 
-    /// Take `block` out of the filled mapping blocks of `die`; false where it is none.
-    pub(super) fn remove(&mut self, die: DieIdx, block: BlockIdx) -> bool {
-        let closed = &mut self.closed[die.0 as usize];
+    /// Take `block` out of the filled mapping blocks of `plane`; false where it is none.
+    pub(super) fn remove(&mut self, plane: PlaneIdx, block: BlockIdx) -> bool {
+        let closed = &mut self.closed[plane.0 as usize];
         let at = closed.iter().position(|other| *other == block);
         at.map(|at| closed.remove(at)).is_some()
     }
 
-    /// Whether `block` of `die` is filled with mapping pages.
-    pub(super) fn is_closed(&self, die: DieIdx, block: BlockIdx) -> bool {
-        self.closed[die.0 as usize].contains(&block)
+    /// Whether `block` of `plane` is filled with mapping pages.
+    pub(super) fn is_closed(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
+        self.closed[plane.0 as usize].contains(&block)
     }
 
-    /// Whether any of the filled mapping blocks of `die` has something to gain.
-    pub(super) fn has_reclaimable(&self, die: DieIdx, blocks: &Blocks) -> bool {
-        let closed = &mut self.closed[die.0 as usize].iter();
+    /// Whether any of the filled mapping blocks of `plane` has something to gain.
+    pub(super) fn has_reclaimable(&self, plane: PlaneIdx, blocks: &Blocks) -> bool {
+        let closed = &mut self.closed[plane.0 as usize].iter();
         closed.any(|block| u32::from(blocks.valid_count(*block)) < blocks.usable(*block))
     }
 
-    /// The filled mapping block of `die` with the fewest valid pages.
-    pub(super) fn emptiest(&self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        let closed = self.closed[die.0 as usize].iter().copied();
+    /// The filled mapping block of `plane` with the fewest valid pages.
+    pub(super) fn emptiest(&self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
+        let closed = self.closed[plane.0 as usize].iter().copied();
         closed.min_by_key(|block| (blocks.valid_count(*block), block.0))
     }
 }
@@ -204,10 +204,10 @@ impl PageMap {
     /// Program `mapping_page` anew.
     fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl CollectMedia) {
         let page = Lpn(self.kept().first + mapping_page);
-        let Some(die) = self.die_for::<Equipped>(None, Stream::Mapping) else {
+        let Some(plane) = self.plane_for::<Equipped>(None, Stream::Mapping) else {
             return self.end_of_life();
         };
-        let mut to = self.blocks.take_page(die, Stream::Mapping);
+        let mut to = self.blocks.take_page(plane, Stream::Mapping);
         let old = self.lookup(page);
         media.holds(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
         while !media.program_mapping(to.place, old) {
@@ -223,15 +223,15 @@ impl PageMap {
         self.close_if_full(to, Stream::Mapping, media);
     }
 
-    /// Write every mapping page whose entries the collection of `die` has moved. `promised` pages
+    /// Write every mapping page whose entries the collection of `plane` has moved. `promised` pages
     /// were set aside for this.
     pub(super) fn write_moved(
         &mut self,
-        die: DieIdx,
+        plane: PlaneIdx,
         promised: u32,
         media: &mut impl CollectMedia,
     ) {
-        let mut pages = std::mem::take(&mut self.kept_mut().moved[die.0 as usize]);
+        let mut pages = std::mem::take(&mut self.kept_mut().moved[plane.0 as usize]);
         pages.sort_unstable();
         pages.dedup();
         let unused = promised - pages.len() as u32;
@@ -243,7 +243,7 @@ impl PageMap {
         pages.clear();
         let kept = self.kept_mut();
         kept.promised -= unused;
-        kept.moved[die.0 as usize] = pages;
+        kept.moved[plane.0 as usize] = pages;
     }
 
     /// Whether the host can write a page, which opens a block or not: its own, one that an entry
@@ -271,16 +271,16 @@ impl PageMap {
         (self.promised + most, kept.promised + kept.mapping_pages().min(most))
     }
 
-    /// A mapping block of `die` that is worth collecting before any other, taken out of its list.
-    pub(super) fn mapping_victim(&mut self, die: DieIdx) -> Option<BlockIdx> {
+    /// A mapping block of `plane` that is worth collecting before any other, taken out of its list.
+    pub(super) fn mapping_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let kept = self.kept();
-        let block = kept.emptiest(die, &self.blocks)?;
+        let block = kept.emptiest(plane, &self.blocks)?;
         let valid = u32::from(self.blocks.valid_count(block));
         let worth = 2 * valid <= self.options.geometry.data_pages();
         if !worth || !self.blocks.fits(self.promised, kept.promised + valid) {
             return None;
         }
-        self.kept_mut().remove(die, block);
+        self.kept_mut().remove(plane, block);
         Some(block)
     }
 
@@ -289,9 +289,9 @@ impl PageMap {
         self.blocks.fits_after(stream, true, self.promised, self.kept().promised)
     }
 
-    pub(super) fn die_with_open_page(&self, stream: Stream) -> Option<DieIdx> {
-        let mut dies = (0..self.options.geometry.shape().dies).map(DieIdx);
-        dies.find(|die| self.blocks.has_open_page(*die, stream))
+    pub(super) fn plane_with_open_page(&self, stream: Stream) -> Option<PlaneIdx> {
+        let mut planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
+        planes.find(|plane| self.blocks.has_open_page(*plane, stream))
     }
 
     fn kept(&self) -> &MapOnFlash {

@@ -1,46 +1,47 @@
 //! Blocks that are collected whatever they hold: for the sake of their wear, their reads or their age.
 //!
-//! Such a collection gains no page, and nobody waits for it: a die that wants room gets that every other time.
+//! Such a collection gains no page, and nobody waits for it: a plane that wants room gets that every other time.
 
 use std::collections::VecDeque;
 
 use super::PageMap;
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::flash::levelling::STATIC_INTERVAL;
 use crate::flash::make::Equipped;
 
 /// Blocks that were read so often, or are so old, that they are to be moved.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Scrubs {
-    /// Per die: those that wait, the one that came first at the front; some may be open still.
+    /// Per plane: those that wait, the one that came first at the front; some may be open still.
     due: Vec<VecDeque<BlockIdx>>,
-    /// Per die: the last collection was for want of room, although a block waited.
+    /// Per plane: the last collection was for want of room, although a block waited.
     gave_way: Vec<bool>,
-    /// Per die: the block that was taken of these last, until it is begun with.
+    /// Per plane: the block that was taken of these last, until it is begun with.
     moving: Vec<Option<BlockIdx>>,
     /// Blocks moved so far.
     moved: u64,
 }
 
 impl Scrubs {
-    pub(super) fn new(dies: u32) -> Scrubs {
-        let (due, gave_way) = (vec![VecDeque::new(); dies as usize], vec![false; dies as usize]);
-        Scrubs { due, gave_way, moving: vec![None; dies as usize], moved: 0 }
+    pub(super) fn new(planes: u32) -> Scrubs {
+        let (due, gave_way) =
+            (vec![VecDeque::new(); planes as usize], vec![false; planes as usize]);
+        Scrubs { due, gave_way, moving: vec![None; planes as usize], moved: 0 }
     }
 }
 
 impl PageMap {
     /// `block` is to be moved.
     pub(crate) fn must_scrub(&mut self, block: BlockIdx) {
-        let die = self.options.geometry.die_of(block);
+        let plane = self.options.geometry.plane_of(block);
         let scrubs = self.scrubs.as_mut().expect("blocks are due where they are scrubbed");
-        scrubs.due[die.0 as usize].push_back(block);
+        scrubs.due[plane.0 as usize].push_back(block);
     }
 
-    /// Whether a block of `die` waits that can be moved.
+    /// Whether a block of `plane` waits that can be moved.
     #[inline]
-    pub(crate) fn has_to_scrub(&self, die: DieIdx) -> bool {
-        self.scrubs.is_some() && self.next_scrub(die).is_some()
+    pub(crate) fn has_to_scrub(&self, plane: PlaneIdx) -> bool {
+        self.scrubs.is_some() && self.next_scrub(plane).is_some()
     }
 
     /// How many were.
@@ -54,66 +55,66 @@ impl PageMap {
     }
 
     /// The first of those that wait and are full, by its place among them.
-    fn next_scrub(&self, die: DieIdx) -> Option<usize> {
-        let due = &self.scrubs.as_ref()?.due[die.0 as usize];
-        due.iter().position(|block| self.is_full(die, *block))
+    fn next_scrub(&self, plane: PlaneIdx) -> Option<usize> {
+        let due = &self.scrubs.as_ref()?.due[plane.0 as usize];
+        due.iter().position(|block| self.is_full(plane, *block))
     }
 
-    /// Whether `block` of `die` is filled, with data or with a part of the map, and is no victim.
-    fn is_full(&self, die: DieIdx, block: BlockIdx) -> bool {
-        let of_map = || self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
+    /// Whether `block` of `plane` is filled, with data or with a part of the map, and is no victim.
+    fn is_full(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
+        let of_map = || self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(plane, block));
         self.blocks.is_closed(block) || of_map()
     }
 
-    /// `block` of `die` was erased.
+    /// `block` of `plane` was erased.
     #[inline]
-    pub(super) fn forget_scrub(&mut self, die: DieIdx, block: BlockIdx) {
+    pub(super) fn forget_scrub(&mut self, plane: PlaneIdx, block: BlockIdx) {
         if let Some(scrubs) = &mut self.scrubs {
-            scrubs.due[die.0 as usize].retain(|other| *other != block);
+            scrubs.due[plane.0 as usize].retain(|other| *other != block);
         }
     }
 
-    /// A block of `die` that is to be moved now although nothing may be gained by it.
-    pub(super) fn due_whatever_it_holds(&mut self, die: DieIdx) -> Option<BlockIdx> {
+    /// A block of `plane` that is to be moved now although nothing may be gained by it.
+    pub(super) fn due_whatever_it_holds(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         // Where every page counts that costs pages, of the map too.
         if self.is_overruled() {
             return None;
         }
-        self.scrub_due(die).or_else(|| self.least_worn_due(die))
+        self.scrub_due(plane).or_else(|| self.least_worn_due(plane))
     }
 
-    fn scrub_due(&mut self, die: DieIdx) -> Option<BlockIdx> {
-        let at = self.next_scrub(die)?;
-        let wanted = self.wants_collection::<Equipped>(die);
+    fn scrub_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
+        let at = self.next_scrub(plane)?;
+        let wanted = self.wants_collection::<Equipped>(plane);
         let scrubs = self.scrubs.as_mut()?;
-        let gave_way = &mut scrubs.gave_way[die.0 as usize];
+        let gave_way = &mut scrubs.gave_way[plane.0 as usize];
         if wanted && !std::mem::replace(gave_way, true) {
             return None;
         }
         *gave_way = false;
         scrubs.moved += 1;
-        let block = scrubs.due[die.0 as usize].remove(at);
-        scrubs.moving[die.0 as usize] = block;
+        let block = scrubs.due[plane.0 as usize].remove(at);
+        scrubs.moving[plane.0 as usize] = block;
         block
     }
 
-    /// Whether the victim that was chosen last of `die` is moved for its own sake.
-    pub(super) fn scrubs(&mut self, die: DieIdx, victim: BlockIdx) -> bool {
-        let moving = self.scrubs.as_mut().and_then(|scrubs| scrubs.moving[die.0 as usize].take());
+    /// Whether the victim that was chosen last of `plane` is moved for its own sake.
+    pub(super) fn scrubs(&mut self, plane: PlaneIdx, victim: BlockIdx) -> bool {
+        let moving = self.scrubs.as_mut().and_then(|scrubs| scrubs.moving[plane.0 as usize].take());
         moving == Some(victim)
     }
 
     /// The block that static wear levelling wants to move now.
-    fn least_worn_due(&mut self, die: DieIdx) -> Option<BlockIdx> {
+    fn least_worn_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let gap = self.options.static_gap;
-        let per_die = self.options.geometry.shape().blocks_per_die;
-        if gap == 0 || self.since_static[die.0 as usize] < per_die.div_ceil(STATIC_INTERVAL) {
+        let per_plane = self.options.geometry.shape().blocks_per_plane;
+        if gap == 0 || self.since_static[plane.0 as usize] < per_plane.div_ceil(STATIC_INTERVAL) {
             return None;
         }
-        self.since_static[die.0 as usize] = 0;
-        let blocks = || self.options.geometry.blocks_of(die);
+        self.since_static[plane.0 as usize] = 0;
+        let blocks = || self.options.geometry.blocks_of(plane);
         let most = blocks().map(|block| self.blocks.wear(block)).max()?;
-        let closed = blocks().filter(|block| self.is_full(die, *block));
+        let closed = blocks().filter(|block| self.is_full(plane, *block));
         let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
         let due = most - self.blocks.wear(least) > gap;
         self.levelled += u64::from(due);

@@ -3,10 +3,10 @@
 //! ```text
 //! writes of units    a   b   c   d │ e   f …      the map says for each where it is
 //! flash pages       [a | b | c | d] [e | f |   |  ]
-//!                    die 0           die 1         whose turn it is, a flash page at a time
+//!                    plane 0           plane 1         whose turn it is, a flash page at a time
 //! ```
 //!
-//! Everything here counts in units; the books know nothing of flash pages but that each has its die. Units
+//! Everything here counts in units; the books know nothing of flash pages but that each has its plane. Units
 //! that are moved are packed with others, whatever flash pages they came from.
 //!
 //! **Source**: what drives since about 2012 do: pages of 8 and 16 KiB, a map of 4 KiB. FEMU and SimpleSSD
@@ -18,7 +18,7 @@
 //! `separate_streams` keeps their blocks apart.
 
 use super::{Collection, Item, PageMap};
-use crate::flash::geometry::{DieIdx, Lpn, Place, Ppn};
+use crate::flash::geometry::{Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::make::Make;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::Stream;
@@ -30,35 +30,35 @@ impl PageMap {
         self.options.geometry.units() > 1
     }
 
-    /// The die whose flash page the next unit of `stream` goes on with.
+    /// The plane whose flash page the next unit of `stream` goes on with.
     #[inline]
-    pub(super) fn goes_on(&self, stream: Stream) -> Option<DieIdx> {
-        let die = self.gathers[self.gathers_at(stream)];
-        (self.gathers() && self.blocks.is_gathering(die, stream)).then_some(die)
+    pub(super) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
+        let plane = self.gathers[self.gathers_at(stream)];
+        (self.gathers() && self.blocks.is_gathering(plane, stream)).then_some(plane)
     }
 
     /// The same for the host.
     #[inline]
-    pub(crate) fn host_goes_on(&mut self) -> Option<DieIdx> {
+    pub(crate) fn host_goes_on(&mut self) -> Option<PlaneIdx> {
         if !self.gathers() {
             return None;
         }
         if self.slc.is_some()
-            && let Some(die) = self.cache_goes_on()
+            && let Some(plane) = self.cache_goes_on()
         {
-            return Some(die);
+            return Some(plane);
         }
         self.goes_on(Stream::Host)
     }
 
-    /// The next unit of `stream` goes to `die`.
+    /// The next unit of `stream` goes to `plane`.
     #[inline(always)]
-    pub(super) fn goes_to<M: Make>(&mut self, die: DieIdx, stream: Stream) {
+    pub(super) fn goes_to<M: Make>(&mut self, plane: PlaneIdx, stream: Stream) {
         if M::PLAIN {
             return;
         }
         let at = self.gathers_at(stream);
-        self.gathers[at] = die;
+        self.gathers[at] = plane;
     }
 
     /// Those of the host's streams come first.
@@ -71,9 +71,9 @@ impl PageMap {
     /// How many pages a host page may take away from relocated ones: those that it takes, unless these have
     /// blocks of their own.
     #[inline]
-    pub(super) fn cost_on<M: Make>(&self, die: DieIdx, opens: bool) -> u32 {
+    pub(super) fn cost_on<M: Make>(&self, plane: PlaneIdx, opens: bool) -> u32 {
         match self.blocks.cost_of_host_page(opens) {
-            1 if !M::PLAIN => self.pages_taken(die),
+            1 if !M::PLAIN => self.pages_taken(plane),
             cost => cost,
         }
     }
@@ -81,17 +81,17 @@ impl PageMap {
     /// How many pages a host page may take of its block: those to the end of its flash page, for the rest may
     /// have to be left empty.
     #[inline]
-    pub(super) fn pages_taken(&self, die: DieIdx) -> u32 {
+    pub(super) fn pages_taken(&self, plane: PlaneIdx) -> u32 {
         if !self.gathers() {
             return 1;
         }
-        if self.blocks.is_gathering(die, Stream::Host) {
-            return self.blocks.left_to_gather(die, self.blocks.served());
+        if self.blocks.is_gathering(plane, Stream::Host) {
+            return self.blocks.left_to_gather(plane, self.blocks.served());
         }
         self.options.geometry.units()
     }
 
-    /// Whether it is certain that [`PageMap::has_room`] says no of every die, without asking for each: collections
+    /// Whether it is certain that [`PageMap::has_room`] says no of every plane, without asking for each: collections
     /// under way need all pages that are left.
     #[inline]
     pub(crate) fn has_room_nowhere(&self) -> bool {
@@ -105,24 +105,24 @@ impl PageMap {
         left < needed + cost || left < needed + most && left < needed + self.least_taken()
     }
 
-    /// The fewest pages that a page of the host may take, on whichever die: see [`PageMap::cost_on`]. Only where a
-    /// flash page has begun are these fewer than all of one, and where relocated pages stay on their die, one may
+    /// The fewest pages that a page of the host may take, on whichever plane: see [`PageMap::cost_on`]. Only where a
+    /// flash page has begun are these fewer than all of one, and where relocated pages stay on their plane, one may
     /// have begun on each.
     fn least_taken(&self) -> u32 {
         let cost = self.blocks.cost_of_host_page(false);
         if cost == 0 || !self.gathers() || self.options.same_die {
             return cost;
         }
-        let begun = |die: &DieIdx| self.blocks.is_gathering(*die, Stream::Host);
-        let dies = self.gathers.iter().copied().filter(begun);
-        dies.map(|die| self.pages_taken(die)).min().unwrap_or(self.options.geometry.units())
+        let begun = |plane: &PlaneIdx| self.blocks.is_gathering(*plane, Stream::Host);
+        let planes = self.gathers.iter().copied().filter(begun);
+        planes.map(|plane| self.pages_taken(plane)).min().unwrap_or(self.options.geometry.units())
     }
 
     /// Pages that may have to be left empty behind what the host has begun.
     pub(super) fn owed(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
         self.goes_on(Stream::Host)
-            .map_or(0, |die| shared * self.blocks.left_to_gather(die, self.blocks.served()))
+            .map_or(0, |plane| shared * self.blocks.left_to_gather(plane, self.blocks.served()))
     }
 
     /// Whether `at` is in a flash page that is not full yet.
@@ -131,10 +131,10 @@ impl PageMap {
         self.gathers() && self.blocks.is_gathered(at)
     }
 
-    /// Fill the flash page up with nothing that the host has begun on `die`.
-    pub(crate) fn pad(&mut self, die: DieIdx, media: &mut impl CollectMedia) {
-        while self.blocks.is_gathering(die, Stream::Host) {
-            let taken = self.blocks.take_page(die, Stream::Host);
+    /// Fill the flash page up with nothing that the host has begun on `plane`.
+    pub(crate) fn pad(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) {
+        while self.blocks.is_gathering(plane, Stream::Host) {
+            let taken = self.blocks.take_page(plane, Stream::Host);
             media.pad(taken.place);
             self.blocks.mark_invalid(taken.place);
             self.close_if_full(taken, Stream::Host, media);

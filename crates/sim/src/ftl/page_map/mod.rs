@@ -6,7 +6,7 @@
 //! and read when it is collected; dynamic and static wear levelling.
 //! **Simplified**: the map is never stored on flash; `dftl` does that (`dftl.rs`), on the same
 //! machinery.
-//! **Ambiguous**: the report does not say when collection begins; here a die begins when the host has
+//! **Ambiguous**: the report does not say when collection begins; here a plane begins when the host has
 //! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
 //! time in which that block is filled, and goes on until it has one more; a host that always wants more leaves
 //! such a collection the room to begin (`room.rs`). Figure 5(a)'s fixed number
@@ -43,7 +43,7 @@ pub(crate) use slc::SlcOptions;
 use streams::Apart;
 
 use crate::collections::huge;
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::alloc::Allocator;
 use crate::pool::blocks::{Blocks, Streams};
@@ -56,14 +56,14 @@ pub(crate) struct PageMapOptions {
     pub(crate) geometry: Geometry,
     pub(crate) allocator: Allocator,
     pub(crate) victims: Victims,
-    /// Free blocks that every die keeps for relocated pages, at least 1.
+    /// Free blocks that every plane keeps for relocated pages, at least 1.
     pub(crate) reserved_blocks: usize,
-    /// Relocated pages stay on their die; otherwise they take turns like host pages.
+    /// Relocated pages stay on their plane; otherwise they take turns like host pages.
     pub(crate) same_die: bool,
     /// Relocated pages fill blocks of their own: hot and cold separated by their history.
     pub(crate) separate: bool,
     pub(crate) free_order: FreeOrder,
-    /// Static wear levelling moves the least-worn block when another one of its die was erased so
+    /// Static wear levelling moves the least-worn block when another one of its plane was erased so
     /// many times more often; 0: never.
     pub(crate) static_gap: u32,
     /// See the header on figure 5(a).
@@ -123,15 +123,15 @@ pub(crate) struct PageMap {
     slc: Option<Box<Slc>>,
     /// Blocks that are moved because of their reads or their age.
     scrubs: Option<Box<Scrubs>>,
-    /// The emptiest block is the victim, whatever the policy: until every die has its reserve, or where
+    /// The emptiest block is the victim, whatever the policy: until every plane has its reserve, or where
     /// it is urgent, until a page has found room; see `room.rs`.
     overruled: bool,
     urgent: bool,
     /// How often it was overruled since.
     overrules: u32,
-    /// No die can take a page: nothing is written any more.
+    /// No plane can take a page: nothing is written any more.
     pub(in crate::ftl) full: bool,
-    /// Per die: erases since the least-worn block was last looked for.
+    /// Per plane: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
     /// Blocks moved by it.
     levelled: u64,
@@ -144,8 +144,8 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) scratch: Vec<Ppn>,
     /// The same as logical pages.
     moving: Vec<Lpn>,
-    /// Where flash pages are gathered: per stream the die of the host's page, then that of relocated ones.
-    gathers: Vec<DieIdx>,
+    /// Where flash pages are gathered: per stream the plane of the host's page, then that of relocated ones.
+    gathers: Vec<PlaneIdx>,
 }
 
 /// Inside the two arrays only; outside of them it is an `Option`.
@@ -186,19 +186,19 @@ impl PageMap {
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             apart: Apart::new(hosts, options.hot_cold),
-            slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().dies))),
-            scrubs: options.scrubs.then(|| Box::new(Scrubs::new(geometry.shape().dies))),
+            slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().planes))),
+            scrubs: options.scrubs.then(|| Box::new(Scrubs::new(geometry.shape().planes))),
             overruled: false,
             urgent: false,
             overrules: 0,
             full: false,
             levelled: 0,
-            since_static: vec![0; geometry.shape().dies as usize],
+            since_static: vec![0; geometry.shape().planes as usize],
             promised: 0,
             kept_for_next: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
-            gathers: vec![DieIdx(0); 2 * usize::from(hosts) + 1],
+            gathers: vec![PlaneIdx(0); 2 * usize::from(hosts) + 1],
             options,
         }
     }
@@ -255,7 +255,7 @@ impl PageMap {
     fn invalidate(&mut self, at: Place) {
         let (left, closed) = self.blocks.mark_invalid(at);
         if closed {
-            self.options.victims.invalidated(at.die, at.block, left);
+            self.options.victims.invalidated(at.plane, at.block, left);
         }
     }
 

@@ -25,11 +25,11 @@ impl PageMap {
         self.options.power_loss && self.on_flash.is_none()
     }
 
-    /// A block of pages; where power may be lost, one more for each die, which may be tearing one. A map on flash
+    /// A block of pages; where power may be lost, one more for each plane, which may be tearing one. A map on flash
     /// leaves another block anyway.
     pub(super) fn pages_for_any_victim(&self) -> u32 {
-        let dies = if self.may_come_back() { self.options.geometry.shape().dies } else { 0 };
-        self.options.geometry.data_pages() + dies
+        let planes = if self.may_come_back() { self.options.geometry.shape().planes } else { 0 };
+        self.options.geometry.data_pages() + planes
     }
 
     /// Set aside the pages that `collection` may need.

@@ -10,7 +10,7 @@
 //! that is programmed are used, and pages that are torn or were passed over are lost until it is collected.
 //! **Simplified**: policies, wear levelling and filters of hot pages begin anew; a map that is kept on flash (DFTL)
 //! is found with the pages that it was last written to, and what was changed since is known.
-//! **Ambiguous**: where two blocks of a die were being filled for the same stream, the one that was opened later
+//! **Ambiguous**: where two blocks of a plane were being filled for the same stream, the one that was opened later
 //! is gone on with.
 
 use std::collections::BTreeMap;
@@ -63,13 +63,13 @@ impl PageMap {
         for (_, block, role) in filled {
             let stream = self.blocks.stream_in(role, self.on_flash.is_some());
             self.blocks.close(block, stream);
-            let place = Place { page: Ppn(0), block, die: self.options.geometry.die_of(block) };
+            let place = Place { page: Ppn(0), block, plane: self.options.geometry.plane_of(block) };
             self.is_closed_now(place, stream);
         }
         for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == Use::Erased) {
             let block = BlockIdx(at as u32);
             let erased = again.iter().all(|(other, erased)| *other != block || *erased);
-            self.reuse(self.options.geometry.die_of(block), block, erased, flash);
+            self.reuse(self.options.geometry.plane_of(block), block, erased, flash);
         }
         self.go_on_collecting();
         uses
@@ -92,7 +92,7 @@ impl PageMap {
     fn uses(&self, image: &Image) -> Vec<Use> {
         let geometry = &self.options.geometry;
         let mut uses = Vec::with_capacity(image.blocks.len());
-        // Per die and role: which block was opened last, of those with a page left, and when.
+        // Per plane and role: which block was opened last, of those with a page left, and when.
         let mut last: BTreeMap<(u32, u8), (u64, usize)> = BTreeMap::new();
         for (block, (found, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
             let Label { role, opened, .. } = *label;
@@ -103,7 +103,7 @@ impl PageMap {
             let next = Ppn(geometry.first_page(block).0 + pages);
             let mut used = Use::Filled { role };
             if let Some(next) = self.blocks.goes_on_with(block, role, next) {
-                let newest = last.entry((geometry.die_of(block).0, role)).or_insert((0, 0));
+                let newest = last.entry((geometry.plane_of(block).0, role)).or_insert((0, 0));
                 if opened > newest.0 {
                     if newest.0 > 0 {
                         uses[newest.1] = used;
@@ -130,21 +130,21 @@ impl PageMap {
     /// What spare areas of `block` say of it, as far as the books know.
     pub(crate) fn label(&self, block: BlockIdx) -> Label {
         let (role, order) = self.blocks.label(block);
-        let die = self.options.geometry.die_of(block);
-        let of_map = self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(die, block));
+        let plane = self.options.geometry.plane_of(block);
+        let of_map = self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(plane, block));
         let role = if of_map { self.blocks.kind(Stream::Mapping) as u8 } else { role };
         Label { role, opened: 1 + order, erases: self.blocks.wear(block), ..Label::default() }
     }
 
     /// A block that was filled is chosen from now on, by whoever chooses.
     pub(super) fn is_closed_now(&mut self, of: Place, stream: Stream) {
-        let Place { block, die, .. } = of;
+        let Place { block, plane, .. } = of;
         match (&mut self.on_flash, stream) {
-            (Some(kept), Stream::Mapping) => kept.closed(die, block),
+            (Some(kept), Stream::Mapping) => kept.closed(plane, block),
             _ if self.blocks.is_cache(block) => {
-                self.slc.iter_mut().for_each(|slc| slc.filled(die, block));
+                self.slc.iter_mut().for_each(|slc| slc.filled(plane, block));
             }
-            _ => self.options.victims.closed(die, block, self.blocks.valid_count(block)),
+            _ => self.options.victims.closed(plane, block, self.blocks.valid_count(block)),
         }
     }
 }

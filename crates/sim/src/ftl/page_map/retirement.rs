@@ -16,14 +16,14 @@
 //! **Ambiguous**: OFC does not say when a block is given up whose pages are retired one by one: here
 //! when fewer than `usable_pages_min` are left, when the limit is reached, or when its metadata page is
 //! worn. Nor when a device ends: here when what is left would not make a device any more (the check
-//! that every profile must pass), or when no die can take a page.
+//! that every profile must pass), or when no plane can take a page.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, ErrorKind};
 
 use super::PageMap;
 use crate::flash::contents::{Defect, Defects};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
@@ -124,7 +124,7 @@ impl PageMap {
         .action("make a new device, with more spare space or fewer reserved blocks")
     }
 
-    /// No die can take a page: the device is read-only from now on. Where nothing is ever retired no
+    /// No plane can take a page: the device is read-only from now on. Where nothing is ever retired no
     /// profile that was accepted should come to that.
     #[cold]
     pub(crate) fn end_of_life(&mut self) {
@@ -134,7 +134,7 @@ impl PageMap {
         }
     }
 
-    /// Programming `to` has failed: another page of `stream`, on the same die where it has one.
+    /// Programming `to` has failed: another page of `stream`, on the same plane where it has one.
     #[cold]
     #[inline(never)]
     pub(super) fn page_instead(
@@ -143,16 +143,16 @@ impl PageMap {
         stream: Stream,
         media: &mut impl CollectMedia,
     ) -> Option<Taken> {
-        let Place { die, block, .. } = to.place;
+        let Place { plane, block, .. } = to.place;
         self.program_failed(block, media);
         self.blocks.mark_invalid(to.place);
         self.close_if_full(to, stream, media);
-        let die = if self.blocks.has_page(die, stream) {
-            die
+        let plane = if self.blocks.has_page(plane, stream) {
+            plane
         } else {
-            self.die_for::<Equipped>(None, stream)?
+            self.plane_for::<Equipped>(None, stream)?
         };
-        Some(self.blocks.take_page(die, stream))
+        Some(self.blocks.take_page(plane, stream))
     }
 
     /// A program of `block` has failed: it will be retired.
@@ -199,10 +199,10 @@ impl PageMap {
         retirement.read_only |= left < retirement.options.needed_pages;
     }
 
-    /// `block` of `die` was erased, or could not be: it is free again, or retired, whole or in part.
+    /// `block` of `plane` was erased, or could not be: it is free again, or retired, whole or in part.
     pub(super) fn reuse(
         &mut self,
-        die: DieIdx,
+        plane: PlaneIdx,
         block: BlockIdx,
         erased: bool,
         media: &mut impl CollectMedia,
@@ -211,7 +211,7 @@ impl PageMap {
             return self.blocks.set_free(block);
         };
         let failed = retirement.forget(block) || !erased;
-        if failed || !self.retire_worn_pages(die, block, media) {
+        if failed || !self.retire_worn_pages(plane, block, media) {
             self.retire_block(block, media);
         } else {
             self.set_free(block, media);
@@ -242,7 +242,7 @@ impl PageMap {
     /// Retire what is worn of `block`, which is erased; false where that is all of it.
     fn retire_worn_pages(
         &mut self,
-        die: DieIdx,
+        plane: PlaneIdx,
         block: BlockIdx,
         media: &mut impl CollectMedia,
     ) -> bool {
@@ -252,7 +252,7 @@ impl PageMap {
         if retire == Retire::Nothing {
             return true;
         }
-        if self.metadata_page(die, block).is_some_and(|page| media.is_worn(page)) {
+        if self.metadata_page(plane, block).is_some_and(|page| media.is_worn(page)) {
             return false;
         }
         let data_pages = self.options.geometry.data_pages();
@@ -260,7 +260,7 @@ impl PageMap {
         let mut worn = std::mem::take(&mut self.scratch);
         worn.clear();
         worn.extend((first..first + data_pages).map(Ppn).filter(|page| {
-            !self.blocks.is_retired(*page) && media.is_worn(Place { page: *page, block, die })
+            !self.blocks.is_retired(*page) && media.is_worn(Place { page: *page, block, plane })
         }));
         let units = self.options.geometry.units();
         let group = |page: Ppn| match retire {
@@ -287,7 +287,7 @@ impl PageMap {
             && (retire == Retire::Blocks || no_bitmap || left < usable_pages_min.max(1));
         if !whole {
             for page in &worn {
-                let page = Place { page: *page, block, die };
+                let page = Place { page: *page, block, plane };
                 self.blocks.retire_page(page);
                 media.retire_page(page);
             }

@@ -50,16 +50,16 @@ impl PageMap {
     ) {
         let mut written = 0;
         for (page, whole, _) in pages {
-            let die = self.turn::<M>(page);
-            let ordinary = self.blocks.has_open_page(die, Stream::Host)
-                && !self.wants_collection::<M>(die)
+            let plane = self.turn::<M>(page);
+            let ordinary = self.blocks.has_open_page(plane, Stream::Host)
+                && !self.wants_collection::<M>(plane)
                 && self.promised == 0;
             if !ordinary {
-                self.write_in_turn(die, page, whole, flash);
+                self.write_in_turn(plane, page, whole, flash);
                 continue;
             }
-            self.goes_to::<M>(die, Stream::Host);
-            let taken = self.blocks.take_open_page(die, Stream::Host);
+            self.goes_to::<M>(plane, Stream::Host);
+            let taken = self.blocks.take_open_page(plane, Stream::Host);
             let to = taken.place;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
             self.reverse[to.page.0 as usize] = page.0;
@@ -89,7 +89,7 @@ impl PageMap {
 
     #[inline(always)]
     fn move_straight_of<M: Make>(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
-        let Collection { die: home, victim, stream, .. } = *collection;
+        let Collection { plane: home, victim, stream, .. } = *collection;
         let mut pages = std::mem::take(&mut self.moving);
         let valid = usize::from(self.blocks.valid_count(victim));
         pages.resize(valid, Lpn(0));
@@ -104,19 +104,19 @@ impl PageMap {
         assert!(slots.next().is_none(), "{victim:?} has as many valid pages as were counted");
         if let Some(page) = last {
             // None of the others is beyond what was programmed where the last one is not.
-            flash.nand.read(Place { page, block: victim, die: home });
+            flash.nand.read(Place { page, block: victim, plane: home });
         }
         for page in &pages {
-            let Some(die) = self.die_with_page::<M>(Some(home), stream) else {
+            let Some(plane) = self.plane_with_page::<M>(Some(home), stream) else {
                 // It stays where it is, and its block with it.
                 let from = self.options.geometry.place_of(Ppn(self.map[page.0 as usize]));
                 self.blocks.mark_valid(from);
                 continue;
             };
-            if !self.blocks.has_open_page(die, stream) {
-                self.blocks.open_another(die, stream);
+            if !self.blocks.has_open_page(plane, stream) {
+                self.blocks.open_another(plane, stream);
             }
-            let taken = self.blocks.take_open_page(die, stream);
+            let taken = self.blocks.take_open_page(plane, stream);
             let to = taken.place;
             self.map[page.0 as usize] = to.page.0;
             self.reverse[to.page.0 as usize] = page.0;

@@ -1,7 +1,7 @@
 //! Streams of writes that are kept apart, so that what is overwritten together lies together.
 //!
 //! ```text
-//! hint of the host, or the detector's ─▶ stream ─▶ its open block of each die
+//! hint of the host, or the detector's ─▶ stream ─▶ its open block of each plane
 //! collection ─▶ the stream of the victim (false), or one for what is relocated of all (`separate_streams`)
 //! ```
 //!
@@ -11,13 +11,13 @@
 //! drive* (HotStorage 2014).
 //! **Faithful**: writes of different streams share no block. What is relocated stays with its stream, which FDP
 //! calls *persistently isolated*, or shares blocks with what is relocated of others: *initially isolated*.
-//! **Simplified**: a reclaim unit is a block of a die, and not one of each die together; the host is not told
+//! **Simplified**: a reclaim unit is a block of a plane, and not one of each plane together; the host is not told
 //! when one is full.
 //! **Ambiguous**: a page whose stream changes lies where its last write went.
 
 use super::hot_cold::{Detector, HotColdPart};
 use super::{Collection, PageMap};
-use crate::flash::geometry::{BlockIdx, DieIdx, Lpn};
+use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
 use crate::pool::blocks::Stream;
 
 /// What several streams need.
@@ -25,13 +25,13 @@ use crate::pool::blocks::Stream;
 pub(in crate::ftl) struct Apart {
     /// Says which page is hot, where the host does not.
     detector: Option<Detector>,
-    /// Per open block of a die: pages that collections under way may still move to it.
+    /// Per open block of a plane: pages that collections under way may still move to it.
     promised: Vec<u32>,
 }
 
 /// A page for which room is sought.
 pub(super) struct Wanted {
-    /// Which of a die's open blocks takes it.
+    /// Which of a plane's open blocks takes it.
     pub(super) kind: usize,
     /// Pages that it takes away.
     pub(super) pages: u32,
@@ -87,7 +87,7 @@ impl PageMap {
         }
     }
 
-    /// Which of a die's open blocks takes what is moved of the victim of `collection`.
+    /// Which of a plane's open blocks takes what is moved of the victim of `collection`.
     pub(crate) fn goes_with(&self, collection: &Collection) -> u8 {
         self.blocks.goes_with(collection.victim)
     }
@@ -166,31 +166,36 @@ impl PageMap {
         needed <= free
     }
 
-    /// Whether a page of the host finds room in the block that is open for it on `die`, or is opened.
+    /// Whether a page of the host finds room in the block that is open for it on `plane`, or is opened.
     #[inline]
-    pub(super) fn fits_host_page(&self, die: DieIdx, opens: bool) -> bool {
+    pub(super) fn fits_host_page(&self, plane: PlaneIdx, opens: bool) -> bool {
         let Some(apart) = &self.apart else { return true };
         let kept = self.kept_for_next;
         if self.fits_easily(apart, opens, kept) {
             return true;
         }
         let kind = usize::from(self.blocks.served());
-        let wanted = Wanted { kind, pages: self.pages_taken(die), opens };
+        let wanted = Wanted { kind, pages: self.pages_taken(plane), opens };
         self.fits_counted(apart, Some(wanted), (kept > 0).then_some((None, kept)))
     }
 
-    /// In place of `die`: one that need not open a block for `stream`, where opening one would leave no room
+    /// In place of `plane`: one that need not open a block for `stream`, where opening one would leave no room
     /// for what was promised.
     #[inline]
-    pub(super) fn without_opening(&self, apart: &Apart, die: DieIdx, stream: Stream) -> DieIdx {
-        if self.blocks.has_open_page(die, stream) || self.fits_easily(apart, true, 0) {
-            return die;
+    pub(super) fn without_opening(
+        &self,
+        apart: &Apart,
+        plane: PlaneIdx,
+        stream: Stream,
+    ) -> PlaneIdx {
+        if self.blocks.has_open_page(plane, stream) || self.fits_easily(apart, true, 0) {
+            return plane;
         }
         let wanted = Wanted { kind: self.blocks.kind(stream), pages: 1, opens: true };
         if self.fits_counted(apart, Some(wanted), None) {
-            return die;
+            return plane;
         }
-        self.die_with_open_page(stream).unwrap_or(die)
+        self.plane_with_open_page(stream).unwrap_or(plane)
     }
 
     /// Check that nothing more was promised than collections under way ask for; for tests of the untimed gear,
@@ -209,7 +214,7 @@ impl PageMap {
         if !self.gathers() || stream >= self.blocks.write_streams() {
             return 0;
         }
-        let dies = 0..self.options.geometry.shape().dies;
-        dies.map(|die| self.blocks.left_to_gather(DieIdx(die), stream)).sum()
+        let planes = 0..self.options.geometry.shape().planes;
+        planes.map(|plane| self.blocks.left_to_gather(PlaneIdx(plane), stream)).sum()
     }
 }

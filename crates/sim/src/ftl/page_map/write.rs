@@ -1,7 +1,7 @@
 //! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
 
 use super::PageMap;
-use crate::flash::geometry::{BlockIdx, DieIdx, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
@@ -10,7 +10,7 @@ impl PageMap {
     /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
     /// the rest is merged from its old version.
     ///
-    /// Where no die can take it, nothing is written and the device is read-only. It is of `stream`.
+    /// Where no plane can take it, nothing is written and the device is read-only. It is of `stream`.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -25,60 +25,60 @@ impl PageMap {
         self.write_in_turn(turn, page, whole, media);
     }
 
-    /// The same where it is the turn of this die.
+    /// The same where it is the turn of this plane.
     pub(super) fn write_in_turn(
         &mut self,
-        turn: DieIdx,
+        turn: PlaneIdx,
         page: Lpn,
         whole: bool,
         media: &mut impl CollectMedia,
     ) {
         let has_room = self.has_room::<Equipped>(turn);
-        let die = if has_room { Some(turn) } else { self.die_with_room(turn, media) };
-        let Some(die) = die else { return self.end_of_life() };
-        self.write_to(die, page, whole, media);
-        if self.wants_collection::<Equipped>(die) {
-            self.make_room(die, media);
+        let plane = if has_room { Some(turn) } else { self.plane_with_room(turn, media) };
+        let Some(plane) = plane else { return self.end_of_life() };
+        self.write_to(plane, page, whole, media);
+        if self.wants_collection::<Equipped>(plane) {
+            self.make_room(plane, media);
         }
     }
 
-    /// The die that the host's `page` should go to.
+    /// The plane that the host's `page` should go to.
     #[inline]
-    pub(crate) fn turn<M: Make>(&mut self, page: Lpn) -> DieIdx {
+    pub(crate) fn turn<M: Make>(&mut self, page: Lpn) -> PlaneIdx {
         if !M::PLAIN
-            && let Some(die) = self.host_goes_on()
+            && let Some(plane) = self.host_goes_on()
         {
-            return die;
+            return plane;
         }
         self.options.allocator.choose(&self.blocks, page)
     }
 
-    /// Whether a host page may go to `die` as it is.
+    /// Whether a host page may go to `plane` as it is.
     #[inline]
-    pub(crate) fn has_room<M: Make>(&mut self, die: DieIdx) -> bool {
-        if !M::PLAIN && self.slc.is_some() && self.finds_cache(die) {
+    pub(crate) fn has_room<M: Make>(&mut self, plane: PlaneIdx) -> bool {
+        if !M::PLAIN && self.slc.is_some() && self.finds_cache(plane) {
             return true;
         }
-        let opens = !self.blocks.has_open_page(die, Stream::Host);
-        if opens && self.blocks.free_in(die) <= self.kept_free::<M>(die) {
+        let opens = !self.blocks.has_open_page(plane, Stream::Host);
+        if opens && self.blocks.free_in(plane) <= self.kept_free::<M>(plane) {
             return false;
         }
         if !M::PLAIN && self.on_flash.is_some() {
             return self.has_room_with_map(opens);
         }
         if !M::PLAIN && self.apart.is_some() {
-            return self.fits_host_page(die, opens);
+            return self.fits_host_page(plane, opens);
         }
-        let needed = self.promised + self.kept_for_next + self.cost_on::<M>(die, opens);
+        let needed = self.promised + self.kept_for_next + self.cost_on::<M>(plane, opens);
         self.blocks.pages_for_relocation() >= needed
     }
 
-    /// Write `page` to `die`, which has room. False where programs fail until no die has a page left:
+    /// Write `page` to `plane`, which has room. False where programs fail until no plane has a page left:
     /// then nothing is written, and the device is read-only.
     #[inline]
     pub(crate) fn write_to<D: CollectMedia>(
         &mut self,
-        mut die: DieIdx,
+        mut plane: PlaneIdx,
         page: Lpn,
         whole: bool,
         media: &mut D,
@@ -87,15 +87,15 @@ impl PageMap {
         if !plain && self.on_flash.is_some() {
             self.need_entry(page, true, media);
             // Mapping pages that could not be programmed may have taken what there was.
-            if !self.blocks.has_page(die, Stream::Host) {
-                match self.die_for::<Equipped>(None, Stream::Host) {
-                    Some(other) => die = other,
+            if !self.blocks.has_page(plane, Stream::Host) {
+                match self.plane_for::<Equipped>(None, Stream::Host) {
+                    Some(other) => plane = other,
                     None => return self.refuse(),
                 }
             }
         }
-        self.goes_to::<D::Make>(die, Stream::Host);
-        let mut to = self.blocks.take_page_of::<D::Make>(die, Stream::Host);
+        self.goes_to::<D::Make>(plane, Stream::Host);
+        let mut to = self.blocks.take_page_of::<D::Make>(plane, Stream::Host);
         if !plain && self.slc.is_some() && self.blocks.is_cache(to.place.block) {
             media.set_slc(to.place.block);
         }
@@ -125,31 +125,35 @@ impl PageMap {
         false
     }
 
-    /// Whether the host has opened the last block of `die` that it may.
+    /// Whether the host has opened the last block of `plane` that it may.
     #[inline]
-    pub(crate) fn wants_collection<M: Make>(&self, die: DieIdx) -> bool {
-        self.blocks.free_in(die) <= self.kept_free::<M>(die)
+    pub(crate) fn wants_collection<M: Make>(&self, plane: PlaneIdx) -> bool {
+        self.blocks.free_in(plane) <= self.kept_free::<M>(plane)
     }
 
-    /// Whether `die` has fewer than `goal` free blocks.
-    pub(crate) fn has_fewer_free(&self, die: DieIdx, goal: usize) -> bool {
-        self.blocks.free_in(die) < goal + self.kept_for_cache(die)
+    /// Whether `plane` has fewer than `goal` free blocks.
+    pub(crate) fn has_fewer_free(&self, plane: PlaneIdx, goal: usize) -> bool {
+        self.blocks.free_in(plane) < goal + self.kept_for_cache(plane)
     }
 
-    /// The dies to try for a host page: `turn` first, then all.
-    pub(crate) fn dies_from(&self, turn: DieIdx) -> impl Iterator<Item = DieIdx> + use<> {
-        [turn].into_iter().chain((0..self.options.geometry.shape().dies).map(DieIdx))
+    /// The planes to try for a host page: `turn` first, then all.
+    pub(crate) fn planes_from(&self, turn: PlaneIdx) -> impl Iterator<Item = PlaneIdx> + use<> {
+        [turn].into_iter().chain((0..self.options.geometry.shape().planes).map(PlaneIdx))
     }
 
-    /// A die that has room, or can be given some: `turn` itself, or the first other one. A die on
-    /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where dies
+    /// A plane that has room, or can be given some: `turn` itself, or the first other one. A plane on
+    /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where planes
     /// differ).
     #[cold]
-    fn die_with_room(&mut self, turn: DieIdx, media: &mut impl CollectMedia) -> Option<DieIdx> {
+    fn plane_with_room(
+        &mut self,
+        turn: PlaneIdx,
+        media: &mut impl CollectMedia,
+    ) -> Option<PlaneIdx> {
         loop {
-            let mut dies = self.dies_from(turn);
-            let found =
-                dies.find(|die| self.has_room::<Equipped>(*die) || self.make_room(*die, media));
+            let mut planes = self.planes_from(turn);
+            let found = planes
+                .find(|plane| self.has_room::<Equipped>(*plane) || self.make_room(*plane, media));
             if found.is_some() {
                 self.found_room();
                 return found;
@@ -160,45 +164,45 @@ impl PageMap {
         }
     }
 
-    /// A die that has a page of `stream`: `home` where pages stay on their die, or the next in turn.
+    /// A plane that has a page of `stream`: `home` where pages stay on their plane, or the next in turn.
     #[inline(always)]
-    pub(in crate::ftl) fn die_for<M: Make>(
+    pub(in crate::ftl) fn plane_for<M: Make>(
         &mut self,
-        home: Option<DieIdx>,
+        home: Option<PlaneIdx>,
         stream: Stream,
-    ) -> Option<DieIdx> {
+    ) -> Option<PlaneIdx> {
         if M::PLAIN {
-            return self.die_with_page::<M>(home, stream);
+            return self.plane_with_page::<M>(home, stream);
         }
         if self.on_flash.is_some()
             && !self.may_open(stream)
-            && let Some(die) = self.die_with_open_page(stream)
+            && let Some(plane) = self.plane_with_open_page(stream)
         {
-            return Some(die);
+            return Some(plane);
         }
-        let die = self.die_with_page::<M>(home, stream)?;
-        let Some(apart) = &self.apart else { return Some(die) };
-        let die = self.without_opening(apart, die, stream);
-        self.goes_to::<M>(die, stream);
-        Some(die)
+        let plane = self.plane_with_page::<M>(home, stream)?;
+        let Some(apart) = &self.apart else { return Some(plane) };
+        let plane = self.without_opening(apart, plane, stream);
+        self.goes_to::<M>(plane, stream);
+        Some(plane)
     }
 
     /// The same where no map on flash stands in the way.
     #[inline(always)]
-    pub(super) fn die_with_page<M: Make>(
+    pub(super) fn plane_with_page<M: Make>(
         &mut self,
-        home: Option<DieIdx>,
+        home: Option<PlaneIdx>,
         stream: Stream,
-    ) -> Option<DieIdx> {
+    ) -> Option<PlaneIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
             _ if !M::PLAIN && self.gathers() => {
-                let die = match self.goes_on(stream) {
-                    Some(die) => die,
+                let plane = match self.goes_on(stream) {
+                    Some(plane) => plane,
                     None => self.options.allocator.choose_with_page(&self.blocks, stream)?,
                 };
-                self.goes_to::<M>(die, stream);
-                Some(die)
+                self.goes_to::<M>(plane, stream);
+                Some(plane)
             }
             _ => self.options.allocator.choose_with_page(&self.blocks, stream),
         }
@@ -220,9 +224,9 @@ impl PageMap {
     /// Close the block of its last page.
     #[inline(never)]
     fn close(&mut self, last: Place, stream: Stream, media: &mut impl CollectMedia) {
-        let Place { block, die, .. } = last;
+        let Place { block, plane, .. } = last;
         self.blocks.close(block, stream);
-        if let Some(page) = self.metadata_page(die, block)
+        if let Some(page) = self.metadata_page(plane, block)
             && !media.program_metadata(page)
         {
             self.program_failed(block, media);
@@ -234,10 +238,10 @@ impl PageMap {
     /// The page at the end of `block` that holds its metadata, where the geometry has one. Blocks of an SLC cache,
     /// which end before, have none.
     #[inline]
-    pub(in crate::ftl) fn metadata_page(&self, die: DieIdx, block: BlockIdx) -> Option<Place> {
+    pub(in crate::ftl) fn metadata_page(&self, plane: PlaneIdx, block: BlockIdx) -> Option<Place> {
         let geometry = &self.options.geometry;
         let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
         let has_one = geometry.shape().metadata_pages > 0 && !self.blocks.is_cache(block);
-        has_one.then_some(Place { page, block, die })
+        has_one.then_some(Place { page, block, plane })
     }
 }

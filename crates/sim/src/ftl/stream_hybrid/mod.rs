@@ -80,7 +80,7 @@ pub(crate) struct StreamHybrid {
 /// Streams that may come back are looked through with every write; more than a few explain nothing.
 const RESUMED_MAX: u32 = 1 << 12;
 
-/// How units lie on the dies, with clusters of so many bytes.
+/// How units lie on the planes, with clusters of so many bytes.
 fn layout(part: &StreamsPart, geometry: Geometry, cluster_bytes: u32) -> Result<Layout> {
     Layout::new(geometry, part.unit_bytes, cluster_bytes, part.banks, part.own_channels)
 }

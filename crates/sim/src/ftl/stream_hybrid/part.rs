@@ -11,9 +11,9 @@ pub struct StreamsPart {
     pub unit_bytes: u32,
     /// What the log maps as a whole.
     pub cluster_bytes: u32,
-    /// Groups of dies; a unit is spread over the dies of one.
+    /// Groups of planes; a unit is spread over the planes of one.
     pub banks: u32,
-    /// Whether each bank has channels of its own; else every bank has dies on all of them.
+    /// Whether each bank has channels of its own; else every bank has planes on all of them.
     pub own_channels: bool,
     /// Units that may be filled in order at a time.
     pub streams: u32,

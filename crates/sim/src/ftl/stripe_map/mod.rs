@@ -10,7 +10,7 @@
 //! ```
 //!
 //! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3, for the map on flash; Agrawal et al. (USENIX
-//! 2008) §3.4, for stripes over dies ("gangs") as the unit of allocation and cleaning. The model of the Intel
+//! 2008) §3.4, for stripes over planes ("gangs") as the unit of allocation and cleaning. The model of the Intel
 //! X25-M that Myers & Sinclair (2010) §5.2 measured.
 //! **Faithful**: misses read a page of the map; what a collection has moved is written back to the map
 //! before the victim is erased, in a batch, each page of the map once; the directory is in memory.
@@ -148,7 +148,7 @@ impl MergingFtl for StripeMap {
         self.stripes.stripe_of(self.geometry.place(block, 0))
     }
 
-    /// No stripe is gone on with: dies have come to different rows of it.
+    /// No stripe is gone on with: planes have come to different rows of it.
     fn rebuild(&mut self, found: &Survey<'_>, _plan: &mut Plan) {
         let of_host = self.geometry.shape().logical_pages;
         for stripe in found.groups().iter().copied() {

@@ -12,7 +12,7 @@ use crate::pool::stripes::Stripes;
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct StripesPart {
-    /// Dies that a stripe spans, with a block of each.
+    /// Planes that a stripe spans, with a block of each.
     pub stripe_dies: u32,
     /// Memory for pages of the map.
     pub map_memory_bytes: u64,
@@ -43,9 +43,9 @@ pub(super) fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
 pub(super) fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
     let (part, geometry) = (options.table, options.geometry);
     let shape = geometry.shape();
-    if part.stripe_dies == 0 || !shape.dies.is_multiple_of(part.stripe_dies) {
+    if part.stripe_dies == 0 || !shape.planes.is_multiple_of(part.stripe_dies) {
         return Err(Error::usage("The dies cannot be divided into stripes")
-            .got(format!("stripe_dies = {} of {} dies", part.stripe_dies, shape.dies))
+            .got(format!("stripe_dies = {} of {} dies", part.stripe_dies, shape.planes))
             .allowed("a number that divides the dies")
             .action("change stripe_dies"));
     }

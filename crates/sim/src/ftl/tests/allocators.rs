@@ -1,11 +1,11 @@
-//! Where an allocator promises a die, pages are there, whatever was collected meanwhile.
+//! Where an allocator promises a plane, pages are there, whatever was collected meanwhile.
 
 use super::*;
 
 #[test]
-fn a_page_stays_on_the_die_of_its_address() {
+fn a_page_stays_on_the_plane_of_its_address() {
     let geometry = large(0.15, 64);
-    let dies = geometry.shape().dies;
+    let planes = geometry.shape().planes;
     for separate in [false, true] {
         let options = plain(geometry, "greedy", "static");
         let options = PageMapOptions { same_die: true, separate, ..options };
@@ -22,8 +22,8 @@ fn a_page_stays_on_the_die_of_its_address() {
         }
         assert!(flash.counters.pages_relocated > u64::from(pages), "much was moved");
         for page in (0..pages).map(Lpn) {
-            let die = ftl.lookup(page).map(|at| at.die);
-            assert_eq!(die, Some(DieIdx(page.0 % dies)), "{page:?}");
+            let plane = ftl.lookup(page).map(|at| at.plane);
+            assert_eq!(plane, Some(PlaneIdx(page.0 % planes)), "{page:?}");
         }
     }
 }

@@ -9,17 +9,17 @@ fn on_flash(cached_entries: usize, batch_update: bool) -> Option<MappingOptions>
     Some(MappingOptions { cached_segments, segment_entries: 1, policy, batch_update })
 }
 
-/// 32,768 pages on four dies; 64 entries of the map on a page.
+/// 32,768 pages on four planes; 64 entries of the map on a page.
 fn medium(spare: f64) -> Geometry {
     of_blocks(128, spare)
 }
 
-fn of_blocks(blocks_per_die: u32, spare: f64) -> Geometry {
-    let pages = f64::from(4 * 64 * blocks_per_die);
+fn of_blocks(blocks_per_plane: u32, spare: f64) -> Geometry {
+    let pages = f64::from(4 * 64 * blocks_per_plane);
     Geometry::from(Shape {
         channels: 4,
-        dies: 4,
-        blocks_per_die,
+        planes: 4,
+        blocks_per_plane,
         pages_per_block: 64,
         metadata_pages: 0,
         page_bytes: 256,

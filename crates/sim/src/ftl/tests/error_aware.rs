@@ -1,4 +1,4 @@
-//! Blocks that are filled by how many bit errors they have: against a naive model of one die, and beside retirement
+//! Blocks that are filled by how many bit errors they have: against a naive model of one plane, and beside retirement
 //! alone.
 
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ fn variant(geometry: Geometry, reserved_blocks: usize, free_order: FreeOrder) ->
     }
 }
 
-/// One die whose host fills block after block, until too few are left: pages written. Whole blocks are retired.
+/// One plane whose host fills block after block, until too few are left: pages written. Whole blocks are retired.
 fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize) -> u64 {
     let (blocks, pages) = (geometry.blocks(), geometry.data_pages());
     // As much as the host can address, the reserve, an open block and one more.
@@ -84,11 +84,11 @@ fn in_order(ftl: &mut PageMap, media: &mut Shadow) -> u64 {
 }
 
 #[test]
-fn a_die_wears_out_when_a_naive_one_does() {
+fn a_plane_wears_out_when_a_naive_one_does() {
     let shape = Shape {
         channels: 1,
-        dies: 1,
-        blocks_per_die: 96,
+        planes: 1,
+        blocks_per_plane: 96,
         pages_per_block: 16,
         metadata_pages: 0,
         page_bytes: 4096,
@@ -118,11 +118,11 @@ fn a_die_wears_out_when_a_naive_one_does() {
     }
 }
 
-/// What a device of four dies takes before it is worn out, in its own size, where nine of ten writes go to a tenth of
+/// What a device of four planes takes before it is worn out, in its own size, where nine of ten writes go to a tenth of
 /// it, and what is moved fills blocks of its own.
 fn life(retire: Retire, order: FreeOrder) -> f64 {
     let geometry = large(0.4, 64);
-    let shape = Shape { blocks_per_die: 128, logical_pages: 16_384, ..*geometry.shape() };
+    let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };
     let variant = Variant { separate: true, ..variant(Geometry::from(shape), 4, order) };
     let (mut ftl, mut media) = device(variant, wear(retire, 3), "greedy").expect("nothing is bad");
     let pages = u64::from(shape.logical_pages);

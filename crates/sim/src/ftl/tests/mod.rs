@@ -20,7 +20,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use super::{
     CachePolicy, MappingOptions, PageMap, PageMapOptions, RESERVED_FOR_MAPPING, RelocationLoad,
 };
-use crate::flash::geometry::{DieIdx, Geometry, Lpn, Shape};
+use crate::flash::geometry::{Geometry, Lpn, PlaneIdx, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::pool::alloc::Allocator;
@@ -122,12 +122,12 @@ fn check_conservation(geometry: Geometry, media: &Shadow) {
     assert_eq!(held, data - counters.blocks_erased * u64::from(geometry.data_pages()));
 }
 
-/// A device that is large enough for theory: 131,072 pages on four dies.
+/// A device that is large enough for theory: 131,072 pages on four planes.
 fn large(spare: f64, pages_per_block: u32) -> Geometry {
     Geometry::from(Shape {
         channels: 4,
-        dies: 4,
-        blocks_per_die: 131_072 / pages_per_block / 4,
+        planes: 4,
+        blocks_per_plane: 131_072 / pages_per_block / 4,
         pages_per_block,
         metadata_pages: 0,
         page_bytes: 4096,
@@ -182,7 +182,7 @@ fn write_amplification_of_the_cyclic_buffer_meets_its_closed_form() {
         let pages = u64::from(geometry.shape().logical_pages);
         let mut ftl = PageMap::new(plain(geometry, "cyclic", "round_robin"));
         let counted = write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)));
-        // When a victim is chosen, its die holds one reserved block, and one that was just opened.
+        // When a victim is chosen, its plane holds one reserved block, and one that was just opened.
         let idle = 4.0 * 2.0 * f64::from(pages_per_block);
         let alpha = (f64::from(geometry.pages()) - idle) / pages as f64;
         let mut x = 0.5f64;
@@ -248,7 +248,7 @@ fn static_wear_levelling_bounds_the_spread() {
         };
         let mut ftl = PageMap::new(options);
         steady_for(30, &mut ftl, geometry, |rng| pages / 10 + uniform(rng, pages * 9 / 10));
-        let wear = geometry.blocks_of(DieIdx(0)).map(|block| ftl.blocks().wear(block));
+        let wear = geometry.blocks_of(PlaneIdx(0)).map(|block| ftl.blocks().wear(block));
         let wear: Vec<u32> = wear.collect();
         wear.iter().max().unwrap() - wear.iter().min().unwrap()
     };

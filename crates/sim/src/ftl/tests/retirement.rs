@@ -74,7 +74,7 @@ pub(super) fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(Pag
     let geometry = variant.geometry;
     let (wears_out, bad) = flash_of(geometry, wear);
     let streams = 1 + u32::from(variant.separate) + u32::from(variant.mapping.is_some());
-    let held = (variant.reserved_blocks as u32 + streams + 1) * geometry.shape().dies;
+    let held = (variant.reserved_blocks as u32 + streams + 1) * geometry.shape().planes;
     let of_map = variant.mapping.map_or(0, |_| 2 * crate::ftl::mapping_pages(&geometry));
     let needed_pages = geometry.shape().logical_pages + held * geometry.data_pages() + of_map;
     if (geometry.blocks() - bad.len() as u32) * geometry.data_pages() < needed_pages {
@@ -159,10 +159,10 @@ fn wear_out(mut ftl: PageMap, mut media: Shadow, seed: u64) {
     );
 }
 
-/// Four dies of 128 blocks that fail nothing: pages become worn one after the other.
+/// Four planes of 128 blocks that fail nothing: pages become worn one after the other.
 fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
     let geometry = large(0.4, 64);
-    let shape = Shape { blocks_per_die: 128, logical_pages: 16_384, ..*geometry.shape() };
+    let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };
     let variant = Variant {
         geometry: Geometry::from(shape),
         reserved_blocks: 1,

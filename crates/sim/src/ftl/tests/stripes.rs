@@ -40,8 +40,8 @@ fn pages_of_the_map_change_and_stay_as_coupons_do() {
     let (page_bytes, entries) = (64, 16);
     let geometry = Geometry::from(Shape {
         channels: 4,
-        dies: 4,
-        blocks_per_die: 640,
+        planes: 4,
+        blocks_per_plane: 640,
         pages_per_block: 32,
         metadata_pages: 0,
         page_bytes,

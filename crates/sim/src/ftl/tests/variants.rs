@@ -28,20 +28,20 @@ prop_compose! {
         let units = if mapping.0.is_some() { 1 } else { units };
         let write_streams = if mapping.0.is_some() { 1 } else { streams };
         let (data_pages, metadata_pages) = (data_pages * units, metadata_pages * units);
-        let dies = channels * dies_per_channel;
+        let planes = channels * dies_per_channel;
         let open = u32::from(write_streams) + u32::from(separate);
-        let most = dies * more_blocks * data_pages;
+        let most = planes * more_blocks * data_pages;
         let logical_pages = (most * fullness / 100).max(1);
         let (mapping, page_bytes) = mapping;
         // A map on flash takes blocks of its own.
         let mapping_pages = logical_pages.div_ceil(page_bytes / 4);
-        let for_map = 1 + (2 * mapping_pages).div_ceil(data_pages).div_ceil(dies);
+        let for_map = 1 + (2 * mapping_pages).div_ceil(data_pages).div_ceil(planes);
         let (kept, for_map) =
             if mapping.is_some() { (RESERVED_FOR_MAPPING, for_map) } else { (0, 0) };
         let reserved_blocks = reserved_blocks + kept as usize;
-        let blocks_per_die = reserved_blocks as u32 + open + 1 + more_blocks + for_map;
+        let blocks_per_plane = reserved_blocks as u32 + open + 1 + more_blocks + for_map;
         let geometry = Geometry::from(Shape {
-            channels, dies, blocks_per_die, pages_per_block: data_pages + metadata_pages,
+            channels, planes, blocks_per_plane, pages_per_block: data_pages + metadata_pages,
             metadata_pages, page_bytes, logical_pages,
         });
         let geometry = geometry.with_units(units);

@@ -1,27 +1,27 @@
-//! Which dies and blocks a zone is made of, and where each of its pages is.
+//! Which planes and blocks a zone is made of, and where each of its pages is.
 //!
 //! ```text
-//! dies_per_zone = 2, stripe_pages = 2      flash pages of the zone:  0 1 | 4 5 | …   on its first die
+//! dies_per_zone = 2, stripe_pages = 2      flash pages of the zone:  0 1 | 4 5 | …   on its first plane
 //!                                                                    2 3 | 6 7 | …   on its second
 //!
-//! 4 channels of 2 dies, 2 dies a zone      across_channels: zone 0 on channels 0 1, zone 1 on 2 3, …
-//!                                          within_channel:  zone 0 on both dies of channel 0, zone 1 of 1, …
+//! 4 channels of 2 planes, 2 planes a zone      across_channels: zone 0 on channels 0 1, zone 1 on 2 3, …
+//!                                          within_channel:  zone 0 on both planes of channel 0, zone 1 of 1, …
 //! ```
 //!
-//! Zones that follow each other are on different dies until all dies have one; then the next blocks of
-//! the dies follow. So the map is arithmetic, and a zone keeps its blocks for life: it wears as often as it
+//! Zones that follow each other are on different planes until all planes have one; then the next blocks of
+//! the planes follow. So the map is arithmetic, and a zone keeps its blocks for life: it wears as often as it
 //! is reset.
 //!
-//! **Source**: zones as stripes of blocks over dies: Bjørling et al., ZNS: Avoiding the Block Interface Tax
-//! (USENIX ATC 2021) §2; what differs between drives, large zones over all dies and small ones on few:
+//! **Source**: zones as stripes of blocks over planes: Bjørling et al., ZNS: Avoiding the Block Interface Tax
+//! (USENIX ATC 2021) §2; what differs between drives, large zones over all planes and small ones on few:
 //! Bae et al., What You Can't Forget: Exploiting Parallelism for Zoned Namespaces (HotStorage 2022).
 //! **Faithful**: pages of blocks in order, blocks of a zone erased together.
 //! **Simplified**: no block is exchanged, neither for wear nor for a failure.
-//! **Ambiguous**: how drives lay zones over dies is not published: it is what the parameters say.
+//! **Ambiguous**: how drives lay zones over planes is not published: it is what the parameters say.
 
 use serde::{Deserialize, Serialize};
 
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx};
 
 /// The table `[zones]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -31,10 +31,10 @@ pub struct ZonesPart {
     /// From the beginning of a zone to that of the next.
     pub zone_bytes: u64,
     pub dies_per_zone: u32,
-    /// Erase blocks of each of these dies.
+    /// Erase blocks of each of these planes.
     pub zone_blocks_per_die: u32,
     pub zone_dies: ZoneDies,
-    /// Flash pages that follow each other on a die before the next die has its turn.
+    /// Flash pages that follow each other on a plane before the next plane has its turn.
     pub stripe_pages: u32,
     /// 0: as many as there are.
     pub max_open_zones: u32,
@@ -43,7 +43,7 @@ pub struct ZonesPart {
     pub finish_pads: bool,
 }
 
-/// Which dies make a zone.
+/// Which planes make a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -63,7 +63,7 @@ pub(crate) struct Layout {
     size: u32,
     capacity: u32,
     zones: u32,
-    /// Zones side by side, which share no die.
+    /// Zones side by side, which share no plane.
     groups: u32,
     /// Flash pages of a block.
     flash_pages: u32,
@@ -73,14 +73,14 @@ impl Layout {
     /// For a geometry and a table that were checked. Logical pages of the geometry are not looked at.
     pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Layout {
         let shape = geometry.shape();
-        let groups = shape.dies / part.dies_per_zone;
+        let groups = shape.planes / part.dies_per_zone;
         let blocks = part.dies_per_zone * part.zone_blocks_per_die;
         Layout {
             geometry,
             part,
             size: (part.zone_bytes / u64::from(shape.page_bytes)) as u32,
             capacity: blocks * shape.pages_per_block,
-            zones: groups * (shape.blocks_per_die / part.zone_blocks_per_die),
+            zones: groups * (shape.blocks_per_plane / part.zone_blocks_per_die),
             groups,
             flash_pages: shape.pages_per_block / geometry.units(),
         }
@@ -120,30 +120,30 @@ impl Layout {
         (page.0 / self.size, page.0 % self.size)
     }
 
-    /// The `number`-th die of the zone.
-    fn die(&self, zone: u32, number: u32) -> DieIdx {
+    /// The `number`-th plane of the zone.
+    fn plane(&self, zone: u32, number: u32) -> PlaneIdx {
         let place = zone % self.groups * self.part.dies_per_zone + number;
         let shape = self.geometry.shape();
         match self.part.zone_dies {
-            // Dies are counted channels first.
-            ZoneDies::AcrossChannels => DieIdx(place),
+            // Planes are counted channels first.
+            ZoneDies::AcrossChannels => PlaneIdx(place),
             ZoneDies::WithinChannel => {
-                let of_channel = shape.dies / shape.channels;
-                DieIdx(place % of_channel * shape.channels + place / of_channel)
+                let of_channel = shape.planes / shape.channels;
+                PlaneIdx(place % of_channel * shape.channels + place / of_channel)
             }
         }
     }
 
-    /// The `number`-th block that the zone has on one of its dies.
-    fn block(&self, zone: u32, die: u32, number: u32) -> BlockIdx {
+    /// The `number`-th block that the zone has on one of its planes.
+    fn block(&self, zone: u32, plane: u32, number: u32) -> BlockIdx {
         let row = zone / self.groups * self.part.zone_blocks_per_die + number;
-        BlockIdx(self.die(zone, die).0 * self.geometry.shape().blocks_per_die + row)
+        BlockIdx(self.plane(zone, plane).0 * self.geometry.shape().blocks_per_plane + row)
     }
 
     /// Every block of the zone.
     pub(crate) fn blocks(&self, zone: u32) -> impl Iterator<Item = BlockIdx> + use<'_> {
-        (0..self.part.dies_per_zone).flat_map(move |die| {
-            (0..self.part.zone_blocks_per_die).map(move |number| self.block(zone, die, number))
+        (0..self.part.dies_per_zone).flat_map(move |plane| {
+            (0..self.part.zone_blocks_per_die).map(move |number| self.block(zone, plane, number))
         })
     }
 
@@ -154,10 +154,10 @@ impl Layout {
         let (flash_page, unit) = (page / units, page % units);
         let (stripe, within) =
             (flash_page / self.part.stripe_pages, flash_page % self.part.stripe_pages);
-        let (turn, die) = (stripe / self.part.dies_per_zone, stripe % self.part.dies_per_zone);
-        let on_die = turn * self.part.stripe_pages + within;
-        let block = self.block(zone, die, on_die / self.flash_pages);
-        self.geometry.place(block, on_die % self.flash_pages * units + unit)
+        let (turn, plane) = (stripe / self.part.dies_per_zone, stripe % self.part.dies_per_zone);
+        let on_plane = turn * self.part.stripe_pages + within;
+        let block = self.block(zone, plane, on_plane / self.flash_pages);
+        self.geometry.place(block, on_plane % self.flash_pages * units + unit)
     }
 }
 
@@ -171,8 +171,8 @@ mod tests {
     fn layout(part: ZonesPart, units: u32) -> Layout {
         let geometry = Geometry::from(Shape {
             channels: 4,
-            dies: 8,
-            blocks_per_die: 6,
+            planes: 8,
+            blocks_per_plane: 6,
             pages_per_block: 4 * units,
             metadata_pages: 0,
             page_bytes: 4096,
@@ -231,10 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn dies_of_a_zone_are_across_channels_or_within_one() {
+    fn planes_of_a_zone_are_across_channels_or_within_one() {
         let channels = |zone_dies, zone| {
             let layout = layout(ZonesPart { zone_dies, ..PART }, 1);
-            let channel = |page| layout.geometry.channel_of(layout.place(zone, page).die);
+            let channel = |page| layout.geometry.channel_of(layout.place(zone, page).plane);
             (channel(0), channel(1))
         };
         assert_eq!(channels(ZoneDies::AcrossChannels, 0), (0, 1));
@@ -246,10 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pages_follow_each_other_on_a_die() {
+    fn so_many_pages_follow_each_other_on_a_plane() {
         let layout = layout(ZonesPart { stripe_pages: 2, ..PART }, 4);
-        let dies: Vec<u32> = (0..8).map(|page| layout.place(0, 4 * page).die.0).collect();
-        assert_eq!(dies, [0, 0, 1, 1, 0, 0, 1, 1]);
-        assert_eq!(layout.place(0, 0).die, layout.place(0, 3).die, "units of a flash page");
+        let planes: Vec<u32> = (0..8).map(|page| layout.place(0, 4 * page).plane.0).collect();
+        assert_eq!(planes, [0, 0, 1, 1, 0, 0, 1, 1]);
+        assert_eq!(layout.place(0, 0).plane, layout.place(0, 3).plane, "units of a flash page");
     }
 }

@@ -3,16 +3,16 @@
 
 use uflip_core::{Error, Result};
 
-use crate::flash::geometry::{DieIdx, Geometry, Lpn};
+use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::{Blocks, Stream};
 
-/// Chooses the die that takes the next page. Sees the books, knows no time.
+/// Chooses the plane that takes the next page. Sees the books, knows no time.
 pub(crate) trait WriteAllocator: Sized {
     /// Make it for a device.
     fn new(geometry: &Geometry) -> Self;
-    /// The die whose turn it is; collection makes room there if there is none. `page` is the host's page that
+    /// The plane whose turn it is; collection makes room there if there is none. `page` is the host's page that
     /// goes there, `None` for any other one.
-    fn choose(&mut self, blocks: &Blocks, page: Option<Lpn>) -> DieIdx;
+    fn choose(&mut self, blocks: &Blocks, page: Option<Lpn>) -> PlaneIdx;
 }
 
 /// Makes one enum of all allocators, so that a call costs a jump and no more.
@@ -38,7 +38,7 @@ macro_rules! allocators {
             }
 
             #[inline(always)]
-            fn next(&mut self, blocks: &Blocks, page: Option<Lpn>) -> DieIdx {
+            fn next(&mut self, blocks: &Blocks, page: Option<Lpn>) -> PlaneIdx {
                 match self { $(Allocator::$allocator(allocator) => allocator.choose(blocks, page)),+ }
             }
         }
@@ -53,23 +53,29 @@ allocators! {
 }
 
 impl Allocator {
-    /// The die that the host's `page` goes to.
+    /// The plane that the host's `page` goes to.
     #[inline]
-    pub(crate) fn choose(&mut self, blocks: &Blocks, page: Lpn) -> DieIdx {
+    pub(crate) fn choose(&mut self, blocks: &Blocks, page: Lpn) -> PlaneIdx {
         self.next(blocks, Some(page))
     }
 
-    /// A die that has a page of `stream` without collecting first: the next turn, or the die with
+    /// A plane that has a page of `stream` without collecting first: the next turn, or the plane with
     /// the most free blocks where that one has none.
     #[inline(always)]
-    pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
-        let die = self.next(blocks, None);
-        if blocks.has_page(die, stream) { Some(die) } else { Allocator::fullest(blocks, stream) }
+    pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<PlaneIdx> {
+        let plane = self.next(blocks, None);
+        if blocks.has_page(plane, stream) {
+            Some(plane)
+        } else {
+            Allocator::fullest(blocks, stream)
+        }
     }
 
     #[cold]
-    fn fullest(blocks: &Blocks, stream: Stream) -> Option<DieIdx> {
-        let dies = (0..blocks.geometry().shape().dies).map(DieIdx);
-        dies.filter(|die| blocks.has_page(*die, stream)).max_by_key(|die| blocks.free_in(*die))
+    fn fullest(blocks: &Blocks, stream: Stream) -> Option<PlaneIdx> {
+        let planes = (0..blocks.geometry().shape().planes).map(PlaneIdx);
+        planes
+            .filter(|plane| blocks.has_page(*plane, stream))
+            .max_by_key(|plane| blocks.free_in(*plane))
     }
 }

@@ -1,37 +1,37 @@
-//! The die with the most free blocks: evens out dies of which some collect more than others.
+//! The plane with the most free blocks: evens out planes of which some collect more than others.
 //!
-//! **Source**: OFC (2011) §IV.C says that round robin must be relaxed when dies differ in usable
+//! **Source**: OFC (2011) §IV.C says that round robin must be relaxed when planes differ in usable
 //! blocks; this is one way.
 //! **Faithful**: nothing is claimed.
-//! **Simplified**: a scan over the dies for every block; between two blocks it stays in turn.
+//! **Simplified**: a scan over the planes for every block; between two blocks it stays in turn.
 //! **Ambiguous**: which of several: the one whose turn comes first.
 
 use super::WriteAllocator;
-use crate::flash::geometry::{DieIdx, Geometry, Lpn};
+use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::{Blocks, Stream};
 
 /// Whose turn it is among equals.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MostFree {
-    dies: u32,
+    planes: u32,
     next: u32,
 }
 
 impl WriteAllocator for MostFree {
     fn new(geometry: &Geometry) -> MostFree {
-        MostFree { dies: geometry.shape().dies, next: 0 }
+        MostFree { planes: geometry.shape().planes, next: 0 }
     }
 
     #[inline]
-    fn choose(&mut self, blocks: &Blocks, _: Option<Lpn>) -> DieIdx {
-        let mut die = DieIdx(self.next);
-        if !blocks.has_open_page(die, Stream::Host) {
-            let turn = |other: u32| DieIdx((self.next + other) % self.dies);
+    fn choose(&mut self, blocks: &Blocks, _: Option<Lpn>) -> PlaneIdx {
+        let mut plane = PlaneIdx(self.next);
+        if !blocks.has_open_page(plane, Stream::Host) {
+            let turn = |other: u32| PlaneIdx((self.next + other) % self.planes);
             // The first of several maxima, hence the reversed order.
-            let most = (0..self.dies).rev().max_by_key(|other| blocks.free_in(turn(*other)));
-            die = turn(most.unwrap_or(0));
+            let most = (0..self.planes).rev().max_by_key(|other| blocks.free_in(turn(*other)));
+            plane = turn(most.unwrap_or(0));
         }
-        self.next = if die.0 + 1 == self.dies { 0 } else { die.0 + 1 };
-        die
+        self.next = if plane.0 + 1 == self.planes { 0 } else { plane.0 + 1 };
+        plane
     }
 }

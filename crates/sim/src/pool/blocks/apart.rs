@@ -10,7 +10,7 @@
 //! before whose it is. So nothing is asked where there is only one.
 
 use super::{Blocks, Stream};
-use crate::flash::geometry::{BlockIdx, DieIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, PlaneIdx, Ppn};
 
 /// More than drives with streams or placement handles offer.
 pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
@@ -18,7 +18,7 @@ pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
 /// Which of the host's streams is an SLC cache, where there is one.
 pub(crate) const CACHE: u8 = 1;
 
-/// Open blocks of a die: those of the host's streams, of relocated and of mapping pages.
+/// Open blocks of a plane: those of the host's streams, of relocated and of mapping pages.
 pub(super) const KINDS_MAX: usize = WRITE_STREAMS_MAX as usize + 2;
 
 impl Blocks {
@@ -43,14 +43,14 @@ impl Blocks {
         }
     }
 
-    /// Which of a die's open blocks `block` was when it was opened last: the stream whose pages it holds, and
+    /// Which of a plane's open blocks `block` was when it was opened last: the stream whose pages it holds, and
     /// beyond those of the host that of relocated pages.
     #[inline]
     pub(crate) fn stream_of(&self, block: BlockIdx) -> u8 {
         self.stream_of.get(block.0 as usize).copied().unwrap_or(0)
     }
 
-    /// Which of a die's open blocks takes the pages that are moved away from `block`.
+    /// Which of a plane's open blocks takes the pages that are moved away from `block`.
     #[inline]
     pub(crate) fn goes_with(&self, block: BlockIdx) -> u8 {
         match self.stream_of(block) {
@@ -67,9 +67,9 @@ impl Blocks {
         self.slc_pages.is_some() && self.stream_of(block) == CACHE
     }
 
-    /// Whether `die` has a block of an SLC cache open with a page left.
-    pub(crate) fn has_open_cache(&self, die: DieIdx) -> bool {
-        let open = &self.open[die.0 as usize * self.streams + usize::from(CACHE)];
+    /// Whether `plane` has a block of an SLC cache open with a page left.
+    pub(crate) fn has_open_cache(&self, plane: PlaneIdx) -> bool {
+        let open = &self.open[plane.0 as usize * self.streams + usize::from(CACHE)];
         open.next != open.end
     }
 
@@ -78,21 +78,21 @@ impl Blocks {
         self.slc_pages.filter(|_| index % self.streams == usize::from(CACHE))
     }
 
-    /// Which of a die's open blocks takes host pages now.
+    /// Which of a plane's open blocks takes host pages now.
     #[inline]
     pub(crate) fn served(&self) -> u8 {
         self.kinds[Stream::Host as usize]
     }
 
-    /// Pages left in the open blocks of all dies, of those that take data, one after the other.
+    /// Pages left in the open blocks of all planes, of those that take data, one after the other.
     pub(crate) fn open_pages(&self) -> &[u32] {
         &self.open_pages[..usize::from(self.hosts) + usize::from(self.separate)]
     }
 
-    /// How many pages the flash page has left that has begun on `die` for a stream of the host.
+    /// How many pages the flash page has left that has begun on `plane` for a stream of the host.
     #[inline]
-    pub(crate) fn left_to_gather(&self, die: DieIdx, stream: u8) -> u32 {
-        let next = self.open[die.0 as usize * self.streams + usize::from(stream)].next;
+    pub(crate) fn left_to_gather(&self, plane: PlaneIdx, stream: u8) -> u32 {
+        let next = self.open[plane.0 as usize * self.streams + usize::from(stream)].next;
         match self.geometry.begun_in_flash_page(Ppn(next)) {
             0 => 0,
             begun => self.geometry.units() - begun,

@@ -18,10 +18,10 @@ use open::Open;
 pub(crate) use open::Taken;
 
 use crate::collections::{bits, huge};
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
 use crate::pool::free::{FreeOrder, FreePool};
 
-/// Into which open block of a die a page goes.
+/// Into which open block of a plane a page goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Stream {
     /// Pages that the host writes.
@@ -62,12 +62,12 @@ pub(crate) struct Blocks {
     usable: Vec<u16>,
     /// Blocks filled so far: a clock for policies that ask for age.
     fills: u64,
-    /// Erased blocks of each die, and how many there are.
+    /// Erased blocks of each plane, and how many there are.
     free: FreePool,
     free_in: Vec<u32>,
-    /// Per die and stream: the block being filled.
+    /// Per plane and stream: the block being filled.
     open: Vec<Open>,
-    /// Open blocks of a die, and which of them each stream has.
+    /// Open blocks of a plane, and which of them each stream has.
     streams: usize,
     kinds: [u8; 3],
     /// Streams of the host, and whether relocated pages have one of their own.
@@ -76,7 +76,7 @@ pub(crate) struct Blocks {
     slc_pages: Option<u32>,
     /// Per block: which of them it was opened for last; empty where the host has one.
     stream_of: Vec<u8>,
-    /// Erased blocks of all dies, and their pages that take data.
+    /// Erased blocks of all planes, and their pages that take data.
     free_blocks: u32,
     free_pages: u32,
     /// Pages that take data in all blocks that are not retired.
@@ -85,7 +85,7 @@ pub(crate) struct Blocks {
     least_usable: u32,
     /// Retired pages, one bit each; empty while there is none.
     retired: Vec<u64>,
-    /// Per kind: pages left in the open blocks of all dies.
+    /// Per kind: pages left in the open blocks of all planes.
     open_pages: [u32; KINDS_MAX],
     /// Of these kinds, a bit each, is data that is seldom overwritten, where that matters.
     cold: Option<u32>,
@@ -105,20 +105,20 @@ impl Blocks {
         bad: &[BlockIdx],
         least_usable: u32,
     ) -> Blocks {
-        let dies = geometry.shape().dies;
+        let planes = geometry.shape().planes;
         let relocated = if of.separate { of.hosts } else { 0 };
         let last = of.hosts - 1 + u8::from(of.separate);
         let mapping = last + u8::from(of.mapping);
         let streams = usize::from(mapping) + 1;
-        let good = |die| {
-            let blocks = geometry.blocks_of(DieIdx(die));
+        let good = |plane| {
+            let blocks = geometry.blocks_of(PlaneIdx(plane));
             blocks.filter(|block| bad.binary_search(block).is_err())
         };
-        let numbers = |die| good(die).map(|block| block.0).collect();
+        let numbers = |plane| good(plane).map(|block| block.0).collect();
         let usable = geometry.data_pages() as u16;
         let free_blocks = geometry.blocks() - bad.len() as u32;
         let pages = free_blocks * geometry.data_pages();
-        let free_in = (0..dies).map(|die| good(die).count() as u32).collect();
+        let free_in = (0..planes).map(|plane| good(plane).count() as u32).collect();
         Blocks {
             geometry,
             valid: huge::filled(geometry.pages().div_ceil(64) as usize, 0),
@@ -127,9 +127,9 @@ impl Blocks {
             closed_at: vec![0; geometry.blocks() as usize],
             usable: vec![usable; geometry.blocks() as usize],
             fills: 0,
-            free: FreePool::new(order, (0..dies).map(numbers)),
+            free: FreePool::new(order, (0..planes).map(numbers)),
             free_in,
-            open: vec![Open::default(); dies as usize * streams],
+            open: vec![Open::default(); planes as usize * streams],
             streams,
             kinds: [0, relocated, mapping],
             hosts: of.hosts,
@@ -150,33 +150,33 @@ impl Blocks {
         &self.geometry
     }
 
-    /// Which of a die's open blocks is that of `stream`.
+    /// Which of a plane's open blocks is that of `stream`.
     #[inline]
     pub(crate) fn kind(&self, stream: Stream) -> usize {
         usize::from(self.kinds[stream as usize])
     }
 
-    /// Erased blocks of `die`, the open ones not counted.
+    /// Erased blocks of `plane`, the open ones not counted.
     #[inline]
-    pub(crate) fn free_in(&self, die: DieIdx) -> usize {
-        self.free_in[die.0 as usize] as usize
+    pub(crate) fn free_in(&self, plane: PlaneIdx) -> usize {
+        self.free_in[plane.0 as usize] as usize
     }
 
     #[inline]
-    fn open_of(&self, die: DieIdx, stream: Stream) -> usize {
-        die.0 as usize * self.streams + self.kind(stream)
+    fn open_of(&self, plane: PlaneIdx, stream: Stream) -> usize {
+        plane.0 as usize * self.streams + self.kind(stream)
     }
 
-    /// Whether `die` has a page left in the open block of `stream`.
+    /// Whether `plane` has a page left in the open block of `stream`.
     #[inline]
-    pub(crate) fn has_open_page(&self, die: DieIdx, stream: Stream) -> bool {
-        !self.open[self.open_of(die, stream)].is_full()
+    pub(crate) fn has_open_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
+        !self.open[self.open_of(plane, stream)].is_full()
     }
 
-    /// Whether `die` can take a page of `stream` at all.
+    /// Whether `plane` can take a page of `stream` at all.
     #[inline]
-    pub(crate) fn has_page(&self, die: DieIdx, stream: Stream) -> bool {
-        self.has_open_page(die, stream) || self.free_in(die) > 0
+    pub(crate) fn has_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
+        self.has_open_page(plane, stream) || self.free_in(plane) > 0
     }
 
     /// The first page of `block` that takes data.
@@ -222,9 +222,9 @@ impl Blocks {
     /// [`Blocks::set_free`] where the next of those that are free is found by `key`.
     pub(crate) fn set_free_with(&mut self, block: BlockIdx, key: u32) {
         self.wear[block.0 as usize] += 1;
-        let die = self.geometry.die_of(block).0;
-        self.free_in[die as usize] += 1;
-        self.free.put_worn(die, block.0, key);
+        let plane = self.geometry.plane_of(block).0;
+        self.free_in[plane as usize] += 1;
+        self.free.put_worn(plane, block.0, key);
         self.free_blocks += 1;
         self.free_pages += self.usable(block);
     }

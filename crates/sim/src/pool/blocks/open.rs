@@ -1,7 +1,7 @@
-//! The blocks that a die has open, and the pages that are taken of them.
+//! The blocks that a plane has open, and the pages that are taken of them.
 
 use super::{Blocks, Stream, first_usable};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 use crate::flash::make::{Equipped, Make};
 
 /// The next page of a block being filled and the first that takes no data; equal where there is
@@ -29,56 +29,56 @@ pub(crate) struct Taken {
 }
 
 impl Blocks {
-    /// Take the next page of `die`, which is valid from now on. Where it is its block's last,
+    /// Take the next page of `plane`, which is valid from now on. Where it is its block's last,
     /// [`Blocks::close`] must be called once the page is accounted for.
     ///
     /// # Panics
-    /// Where the die has none.
+    /// Where the plane has none.
     #[inline(always)]
-    pub(crate) fn take_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
-        self.take_page_of::<Equipped>(die, stream)
+    pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+        self.take_page_of::<Equipped>(plane, stream)
     }
 
     /// [`Blocks::take_page`] of a device of one make.
     #[inline(always)]
-    pub(crate) fn take_page_of<M: Make>(&mut self, die: DieIdx, stream: Stream) -> Taken {
-        let index = self.open_of(die, stream);
+    pub(crate) fn take_page_of<M: Make>(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+        let index = self.open_of(plane, stream);
         if self.open[index].is_full() {
-            self.open_another(die, stream);
+            self.open_another(plane, stream);
         }
-        let mut taken = self.take_open(index, die, stream);
+        let mut taken = self.take_open(index, plane, stream);
         if !M::PLAIN && !self.retired.is_empty() {
-            taken.is_last = self.pass_retired(die, stream);
+            taken.is_last = self.pass_retired(plane, stream);
         }
         taken
     }
 
-    /// The next page of the block that `die` has open for `stream`, where no page is retired.
+    /// The next page of the block that `plane` has open for `stream`, where no page is retired.
     #[inline]
-    pub(crate) fn take_open_page(&mut self, die: DieIdx, stream: Stream) -> Taken {
-        self.take_open(self.open_of(die, stream), die, stream)
+    pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+        self.take_open(self.open_of(plane, stream), plane, stream)
     }
 
     #[inline(always)]
-    fn take_open(&mut self, index: usize, die: DieIdx, stream: Stream) -> Taken {
+    fn take_open(&mut self, index: usize, plane: PlaneIdx, stream: Stream) -> Taken {
         self.open_pages[self.kind(stream)] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
-        let place = Place { page, block: BlockIdx(open.block), die };
+        let place = Place { page, block: BlockIdx(open.block), plane };
         Taken { place, is_last: open.is_full() }
     }
 
-    /// Whether the flash page that the next page of `stream` on `die` belongs to has begun.
+    /// Whether the flash page that the next page of `stream` on `plane` belongs to has begun.
     #[inline]
-    pub(crate) fn is_gathering(&self, die: DieIdx, stream: Stream) -> bool {
-        let open = &self.open[self.open_of(die, stream)];
+    pub(crate) fn is_gathering(&self, plane: PlaneIdx, stream: Stream) -> bool {
+        let open = &self.open[self.open_of(plane, stream)];
         open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
     }
 
     /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
     pub(crate) fn is_gathered(&self, at: Place) -> bool {
-        let first = at.die.0 as usize * self.streams;
+        let first = at.plane.0 as usize * self.streams;
         let page = self.geometry.flash_page(at.page);
         self.open[first..first + self.streams].iter().any(|open| {
             let begun = self.geometry.begun_in_flash_page(Ppn(open.next)) > 0;
@@ -86,33 +86,33 @@ impl Blocks {
         })
     }
 
-    /// The page of `die` that is taken next is not one that is retired; whether none is left.
+    /// The page of `plane` that is taken next is not one that is retired; whether none is left.
     #[cold]
-    fn pass_retired(&mut self, die: DieIdx, stream: Stream) -> bool {
-        let index = self.open_of(die, stream);
+    fn pass_retired(&mut self, plane: PlaneIdx, stream: Stream) -> bool {
+        let index = self.open_of(plane, stream);
         let open = &mut self.open[index];
         open.next = first_usable(&self.retired, open.next, open.end);
         open.next == open.end
     }
 
-    /// Open another block of `die` for `stream`.
+    /// Open another block of `plane` for `stream`.
     ///
     /// # Panics
-    /// Where the die has none.
+    /// Where the plane has none.
     #[cold]
-    pub(crate) fn open_another(&mut self, die: DieIdx, stream: Stream) {
-        let index = self.open_of(die, stream);
-        self.open_pages[self.kind(stream)] += self.open_block(die, index);
+    pub(crate) fn open_another(&mut self, plane: PlaneIdx, stream: Stream) {
+        let index = self.open_of(plane, stream);
+        self.open_pages[self.kind(stream)] += self.open_block(plane, index);
     }
 
-    fn open_block(&mut self, die: DieIdx, index: usize) -> u32 {
+    fn open_block(&mut self, plane: PlaneIdx, index: usize) -> u32 {
         let free = &mut self.free;
         let cold = self.cold.is_some_and(|cold| cold & 1 << (index % self.streams) != 0);
-        let block = if cold { free.take_for_cold(die.0) } else { free.take(die.0) };
-        let block = BlockIdx(block.expect("a die that has a page"));
+        let block = if cold { free.take_for_cold(plane.0) } else { free.take(plane.0) };
+        let block = BlockIdx(block.expect("a plane that has a page"));
         let usable = self.usable(block);
         self.free_blocks -= 1;
-        self.free_in[die.0 as usize] -= 1;
+        self.free_in[plane.0 as usize] -= 1;
         self.free_pages -= usable;
         let pages = self.pages_of(index);
         let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());

@@ -8,7 +8,7 @@ use crate::flash::geometry::{BlockIdx, Ppn};
 pub(crate) enum Use {
     /// It is erased.
     Free,
-    /// It is one of its die's open blocks, as this one of them, and goes on with the page.
+    /// It is one of its plane's open blocks, as this one of them, and goes on with the page.
     Open { role: u8, next: Ppn },
     /// No page of it is programmed any more; it was opened as this one.
     Filled { role: u8 },
@@ -41,16 +41,16 @@ impl Blocks {
     }
 
     fn found_free(&mut self, block: BlockIdx, key: u32) {
-        let die = self.geometry.die_of(block).0;
-        self.free_in[die as usize] += 1;
-        self.free.put_worn(die, block.0, key);
+        let plane = self.geometry.plane_of(block).0;
+        self.free_in[plane as usize] += 1;
+        self.free.put_worn(plane, block.0, key);
         self.free_blocks += 1;
         self.free_pages += self.usable(block);
     }
 
     fn found_open(&mut self, block: BlockIdx, role: u8, next: Ppn) {
-        let die = self.geometry.die_of(block);
-        let index = die.0 as usize * self.streams + usize::from(role);
+        let plane = self.geometry.plane_of(block);
+        let index = plane.0 as usize * self.streams + usize::from(role);
         let end = self.end_of(block, role).0;
         self.open[index] = Open { next: next.0, end, block: block.0 };
         self.stream_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
@@ -59,7 +59,7 @@ impl Blocks {
         self.open_pages[usize::from(role)] += end - next.0 - retired;
     }
 
-    /// The first page of `block` from `next` on that takes data where it is opened as the `role`-th of its die, if any
+    /// The first page of `block` from `next` on that takes data where it is opened as the `role`-th of its plane, if any
     /// does.
     pub(crate) fn goes_on_with(&self, block: BlockIdx, role: u8, next: Ppn) -> Option<Ppn> {
         let end = self.end_of(block, role).0;
@@ -70,9 +70,9 @@ impl Blocks {
         (next < end).then_some(Ppn(next))
     }
 
-    /// Which of its die's open blocks `block` is, or was as far as that is known, and when it was filled.
+    /// Which of its plane's open blocks `block` is, or was as far as that is known, and when it was filled.
     pub(crate) fn label(&self, block: BlockIdx) -> (u8, u64) {
-        let first = self.geometry.die_of(block).0 as usize * self.streams;
+        let first = self.geometry.plane_of(block).0 as usize * self.streams;
         let open = &self.open[first..first + self.streams];
         let is_open = |open: &Open| open.block == block.0 && open.next != open.end;
         match open.iter().position(is_open) {
@@ -81,13 +81,13 @@ impl Blocks {
         }
     }
 
-    /// The first page of `block` that takes no data where it is opened as the `role`-th of its die.
+    /// The first page of `block` that takes no data where it is opened as the `role`-th of its plane.
     pub(crate) fn end_of(&self, block: BlockIdx, role: u8) -> Ppn {
         let pages = self.pages_of(usize::from(role)).unwrap_or(self.geometry.data_pages());
         Ppn(self.geometry.first_page(block).0 + pages)
     }
 
-    /// For whom the `role`-th open block of a die is.
+    /// For whom the `role`-th open block of a plane is.
     pub(crate) fn stream_in(&self, role: u8, has_mapping: bool) -> Stream {
         if has_mapping && usize::from(role) == self.kind(Stream::Mapping) {
             Stream::Mapping

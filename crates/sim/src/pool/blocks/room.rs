@@ -9,12 +9,12 @@ impl Blocks {
         self.usable_pages
     }
 
-    /// Erased blocks of all dies.
+    /// Erased blocks of all planes.
     pub(crate) fn free_blocks(&self) -> u32 {
         self.free_blocks
     }
 
-    /// Pages that relocation can still take, on all dies.
+    /// Pages that relocation can still take, on all planes.
     #[inline]
     pub(crate) fn pages_for_relocation(&self) -> u32 {
         self.free_pages + self.open_pages[self.kind(Stream::Relocated)]

@@ -2,36 +2,36 @@
 
 use super::{Blocks, NOT_CLOSED};
 use crate::collections::{bits, huge};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 
 impl Blocks {
-    /// Whether collecting the closed blocks of `die` would gain anything. Mostly answered by the
+    /// Whether collecting the closed blocks of `plane` would gain anything. Mostly answered by the
     /// first block that is looked at.
-    pub(crate) fn has_reclaimable(&self, die: DieIdx) -> bool {
-        self.geometry.blocks_of(die).any(|block| {
+    pub(crate) fn has_reclaimable(&self, plane: PlaneIdx) -> bool {
+        self.geometry.blocks_of(plane).any(|block| {
             let block = block.0 as usize;
             // What is not closed counts more than any block holds.
             self.counts[block] < self.usable[block]
         })
     }
 
-    /// The closed block of `die` with the fewest valid pages, the first of several; `None` where none
+    /// The closed block of `plane` with the fewest valid pages, the first of several; `None` where none
     /// has anything to gain.
-    pub(crate) fn emptiest(&self, die: DieIdx) -> Option<BlockIdx> {
-        self.emptiest_that(die, |_| true)
+    pub(crate) fn emptiest(&self, plane: PlaneIdx) -> Option<BlockIdx> {
+        self.emptiest_that(plane, |_| true)
     }
 
     /// The same of blocks that `fit`.
     pub(crate) fn emptiest_that(
         &self,
-        die: DieIdx,
+        plane: PlaneIdx,
         fit: impl Fn(BlockIdx) -> bool,
     ) -> Option<BlockIdx> {
         let gains = |block: &BlockIdx| {
             let at = block.0 as usize;
             self.counts[at] < self.usable[at]
         };
-        let blocks = self.geometry.blocks_of(die).filter(gains).filter(|block| fit(*block));
+        let blocks = self.geometry.blocks_of(plane).filter(gains).filter(|block| fit(*block));
         blocks.min_by_key(|block| self.counts[block.0 as usize])
     }
 
@@ -40,11 +40,11 @@ impl Blocks {
         self.counts[block.0 as usize] < NOT_CLOSED
     }
 
-    /// The counts of the blocks of `die`, in order; [`NOT_CLOSED`] is added to those that are not.
+    /// The counts of the blocks of `plane`, in order; [`NOT_CLOSED`] is added to those that are not.
     #[inline]
-    pub(crate) fn closed_counts(&self, die: DieIdx) -> &[u16] {
-        let blocks = self.geometry.shape().blocks_per_die as usize;
-        &self.counts[die.0 as usize * blocks..][..blocks]
+    pub(crate) fn closed_counts(&self, plane: PlaneIdx) -> &[u16] {
+        let blocks = self.geometry.shape().blocks_per_plane as usize;
+        &self.counts[plane.0 as usize * blocks..][..blocks]
     }
 
     #[inline]

@@ -9,10 +9,10 @@
 use uflip_core::Result;
 
 use super::{PolicyOptions, VictimPolicy};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// The closed blocks of each die in the order of being filled.
+/// The closed blocks of each plane in the order of being filled.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct CostBenefit {
     pages: u64,
@@ -22,17 +22,17 @@ pub(crate) struct CostBenefit {
 impl VictimPolicy for CostBenefit {
     fn new(options: &PolicyOptions) -> Result<CostBenefit> {
         options.no_parameter("cost_benefit")?;
-        let pools = vec![Vec::new(); options.geometry.shape().dies as usize];
+        let pools = vec![Vec::new(); options.geometry.shape().planes as usize];
         Ok(CostBenefit { pages: u64::from(options.geometry.data_pages()), pools })
     }
 
     #[inline]
-    fn closed(&mut self, die: DieIdx, block: BlockIdx, _: u16) {
-        self.pools[die.0 as usize].push(block);
+    fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, _: u16) {
+        self.pools[plane.0 as usize].push(block);
     }
 
-    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        let pool = &mut self.pools[die.0 as usize];
+    fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
+        let pool = &mut self.pools[plane.0 as usize];
         // a/b > c/d as a·d > c·b; a block without valid pages has b = 0 and beats all others.
         let terms = |block: BlockIdx| {
             let valid = u64::from(blocks.valid_count(block));
@@ -49,7 +49,7 @@ impl VictimPolicy for CostBenefit {
         best.map(|(at, _)| pool.remove(at))
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
-        self.pools[die.0 as usize].retain(|other| *other != block);
+    fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, _: &Blocks) {
+        self.pools[plane.0 as usize].retain(|other| *other != block);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! **Source**: OFC (2011) §IV.C–D; Menon & Stockmeyer (1998); FIFO in the write-amplification theory.
 //! **Faithful**: blocks form a ring in the order of being filled; no further wear levelling needed.
-//! **Simplified**: one ring a die; as every die is filled at the same rate, the rings together are
+//! **Simplified**: one ring a plane; as every plane is filled at the same rate, the rings together are
 //! the ring of the whole device.
 //! **Ambiguous**: nothing.
 
@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use uflip_core::Result;
 
 use super::{PolicyOptions, VictimPolicy};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// One ring a die.
+/// One ring a plane.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Cyclic {
     rings: Vec<VecDeque<BlockIdx>>,
@@ -23,19 +23,19 @@ pub(crate) struct Cyclic {
 impl VictimPolicy for Cyclic {
     fn new(options: &PolicyOptions) -> Result<Cyclic> {
         options.no_parameter("cyclic")?;
-        Ok(Cyclic { rings: vec![VecDeque::new(); options.geometry.shape().dies as usize] })
+        Ok(Cyclic { rings: vec![VecDeque::new(); options.geometry.shape().planes as usize] })
     }
 
     #[inline]
-    fn closed(&mut self, die: DieIdx, block: BlockIdx, _: u16) {
-        self.rings[die.0 as usize].push_back(block);
+    fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, _: u16) {
+        self.rings[plane.0 as usize].push_back(block);
     }
 
-    fn choose(&mut self, die: DieIdx, _: &Blocks) -> Option<BlockIdx> {
-        self.rings[die.0 as usize].pop_front()
+    fn choose(&mut self, plane: PlaneIdx, _: &Blocks) -> Option<BlockIdx> {
+        self.rings[plane.0 as usize].pop_front()
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
-        self.rings[die.0 as usize].retain(|other| *other != block);
+    fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, _: &Blocks) {
+        self.rings[plane.0 as usize].retain(|other| *other != block);
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! **Source**: Van Houdt, SIGMETRICS 2013; Li, Lee & Lui, SIGMETRICS 2013 (randomised greedy).
 //! **Faithful**: d uniform draws with replacement.
-//! **Simplified**: one pool a die.
+//! **Simplified**: one pool a plane.
 //! **Ambiguous**: which of several minima: here the one drawn first.
 
 use uflip_core::Result;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
 use super::{PolicyOptions, VictimPolicy};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
 /// Within 2–3 % of greedy already (Van Houdt 2013).
 const CHOICES: u32 = 10;
 
-/// The closed blocks of each die in no particular order, and the dice.
+/// The closed blocks of each plane in no particular order, and the dice.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DChoices {
     choices: u32,
@@ -25,18 +25,18 @@ pub(crate) struct DChoices {
 
 impl VictimPolicy for DChoices {
     fn new(options: &PolicyOptions) -> Result<DChoices> {
-        let most = options.geometry.shape().blocks_per_die;
+        let most = options.geometry.shape().blocks_per_plane;
         let choices = options.parameter_of("d_choices", "number of draws", CHOICES.min(most))?;
         Ok(DChoices::with_choices(choices, options))
     }
 
     #[inline]
-    fn closed(&mut self, die: DieIdx, block: BlockIdx, _: u16) {
-        self.pools[die.0 as usize].push(block);
+    fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, _: u16) {
+        self.pools[plane.0 as usize].push(block);
     }
 
-    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        let pool = &mut self.pools[die.0 as usize];
+    fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
+        let pool = &mut self.pools[plane.0 as usize];
         let length = pool.len() as u64;
         if length == 0 {
             return None;
@@ -51,15 +51,15 @@ impl VictimPolicy for DChoices {
         Some(pool.swap_remove(best))
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
-        self.pools[die.0 as usize].retain(|other| *other != block);
+    fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, _: &Blocks) {
+        self.pools[plane.0 as usize].retain(|other| *other != block);
     }
 }
 
 impl DChoices {
     /// So many draws, which need not be fewer than there are blocks.
     pub(super) fn with_choices(choices: u32, options: &PolicyOptions) -> DChoices {
-        let pools = vec![Vec::new(); options.geometry.shape().dies as usize];
+        let pools = vec![Vec::new(); options.geometry.shape().planes as usize];
         DChoices { choices, pools, rng: Xoshiro256PlusPlus::seed_from_u64(options.seed) }
     }
 }

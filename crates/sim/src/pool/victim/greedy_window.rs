@@ -2,7 +2,7 @@
 //!
 //! **Source**: OFC (2011) §IV.D; Hu et al., SYSTOR 2009.
 //! **Faithful**: the blocks that are not chosen keep their place in the order of being filled.
-//! **Simplified**: one window a die.
+//! **Simplified**: one window a plane.
 //! **Ambiguous**: which of several minima: here the oldest.
 
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use uflip_core::Result;
 
 use super::{PolicyOptions, VictimPolicy};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
 /// Blocks that OFC's authors do not name a number for; wide enough to differ from the cyclic buffer.
 const WINDOW: u32 = 16;
 
-/// Blocks of each die in the order of being filled.
+/// Blocks of each plane in the order of being filled.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct GreedyWindow {
     window: usize,
@@ -25,25 +25,25 @@ pub(crate) struct GreedyWindow {
 
 impl VictimPolicy for GreedyWindow {
     fn new(options: &PolicyOptions) -> Result<GreedyWindow> {
-        let most = options.geometry.shape().blocks_per_die;
+        let most = options.geometry.shape().blocks_per_plane;
         let window = options.parameter_of("greedy_window", "window", WINDOW.min(most))?;
-        let rings = vec![VecDeque::new(); options.geometry.shape().dies as usize];
+        let rings = vec![VecDeque::new(); options.geometry.shape().planes as usize];
         Ok(GreedyWindow { window: window as usize, rings })
     }
 
     #[inline]
-    fn closed(&mut self, die: DieIdx, block: BlockIdx, _: u16) {
-        self.rings[die.0 as usize].push_back(block);
+    fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, _: u16) {
+        self.rings[plane.0 as usize].push_back(block);
     }
 
-    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        let ring = &mut self.rings[die.0 as usize];
+    fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
+        let ring = &mut self.rings[plane.0 as usize];
         let oldest = ring.iter().take(self.window).enumerate();
         let (at, _) = oldest.min_by_key(|(_, block)| blocks.valid_count(**block))?;
         ring.remove(at)
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx, _: &Blocks) {
-        self.rings[die.0 as usize].retain(|other| *other != block);
+    fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, _: &Blocks) {
+        self.rings[plane.0 as usize].retain(|other| *other != block);
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A count that falls, which happens at every invalidated page, mostly touches one minimum and changes
-//! none; one that leaves looks at 63 neighbours a level. Every die has a tree of its own, all in two
+//! none; one that leaves looks at 63 neighbours a level. Every plane has a tree of its own, all in two
 //! flat arrays.
 
 /// A group is this many counts: 128 bytes, two cache lines.
@@ -17,62 +17,62 @@ const GROUP: usize = 64;
 /// What is not in the tree counts so much, or more.
 const ABSENT: u16 = crate::pool::blocks::NOT_CLOSED;
 
-/// Minima over the counts of the blocks of each die.
+/// Minima over the counts of the blocks of each plane.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct MinTrees {
     minima: Vec<u16>,
     tops: Vec<u16>,
-    /// Of one die.
+    /// Of one plane.
     minima_each: usize,
     tops_each: usize,
 }
 
 impl MinTrees {
-    /// Trees over `length` counts for each of `dies`, all absent.
-    pub(super) fn new(dies: usize, length: usize) -> MinTrees {
+    /// Trees over `length` counts for each of `planes`, all absent.
+    pub(super) fn new(planes: usize, length: usize) -> MinTrees {
         let minima_each = length.div_ceil(GROUP);
         let tops_each = minima_each.div_ceil(GROUP);
         MinTrees {
-            minima: vec![ABSENT; dies * minima_each],
-            tops: vec![ABSENT; dies * tops_each],
+            minima: vec![ABSENT; planes * minima_each],
+            tops: vec![ABSENT; planes * tops_each],
             minima_each,
             tops_each,
         }
     }
 
-    /// The count at `index` of `die` is `count`, and not above what it was.
+    /// The count at `index` of `plane` is `count`, and not above what it was.
     #[inline]
-    pub(super) fn lower(&mut self, die: usize, index: usize, count: u16) {
-        let minimum = &mut self.minima[die * self.minima_each + index / GROUP];
+    pub(super) fn lower(&mut self, plane: usize, index: usize, count: u16) {
+        let minimum = &mut self.minima[plane * self.minima_each + index / GROUP];
         if count < *minimum {
             *minimum = count;
-            let top = &mut self.tops[die * self.tops_each + index / GROUP / GROUP];
+            let top = &mut self.tops[plane * self.tops_each + index / GROUP / GROUP];
             *top = count.min(*top);
         }
     }
 
-    /// The count at `index` of `die`, whose counts are `counts`, is not to be looked at any more. It
+    /// The count at `index` of `plane`, whose counts are `counts`, is not to be looked at any more. It
     /// must be [`ABSENT`] or more when it is asked for again.
-    pub(super) fn remove(&mut self, die: usize, index: usize, counts: &[u16]) {
+    pub(super) fn remove(&mut self, plane: usize, index: usize, counts: &[u16]) {
         let group = index / GROUP;
-        let minima = &mut self.minima[die * self.minima_each..][..self.minima_each];
+        let minima = &mut self.minima[plane * self.minima_each..][..self.minima_each];
         let (before, behind) = members(counts, group).split_at(index % GROUP);
         minima[group] = smallest(before).min(smallest(&behind[1..]));
-        let tops = &mut self.tops[die * self.tops_each..][..self.tops_each];
+        let tops = &mut self.tops[plane * self.tops_each..][..self.tops_each];
         tops[group / GROUP] = smallest(members(minima, group / GROUP));
     }
 
-    /// The index of the smallest of `counts`, which are those of `die`, the first of several; `None`
+    /// The index of the smallest of `counts`, which are those of `plane`, the first of several; `None`
     /// where all are absent.
-    pub(super) fn smallest(&self, die: usize, counts: &[u16]) -> Option<usize> {
-        let tops = &self.tops[die * self.tops_each..][..self.tops_each];
+    pub(super) fn smallest(&self, plane: usize, counts: &[u16]) -> Option<usize> {
+        let tops = &self.tops[plane * self.tops_each..][..self.tops_each];
         let least = smallest(tops);
         if least >= ABSENT {
             return None;
         }
         let at = |counts: &[u16]| counts.iter().position(|count| *count == least);
         let top = at(tops)?;
-        let minima = &self.minima[die * self.minima_each..][..self.minima_each];
+        let minima = &self.minima[plane * self.minima_each..][..self.minima_each];
         let group = top * GROUP + at(members(minima, top))?;
         Some(group * GROUP + at(members(counts, group))?)
     }
@@ -99,23 +99,23 @@ mod tests {
         /// Against a scan of all counts.
         #[test]
         fn the_smallest_is_what_a_scan_finds(
-            length in 1usize..9_000, dies in 1usize..4,
+            length in 1usize..9_000, planes in 1usize..4,
             steps in prop::collection::vec((any::<u32>(), 0u16..300, any::<u8>()), 1..400),
         ) {
-            let mut trees = MinTrees::new(dies, length);
-            let mut counts = vec![vec![ABSENT + 7; length]; dies];
-            for (at, count, die) in steps {
-                let (at, die) = (at as usize % length, usize::from(die) % dies);
-                if count == 0 && counts[die][at] < ABSENT {
-                    trees.remove(die, at, &counts[die]);
-                    counts[die][at] = ABSENT + 3;
-                } else if count <= counts[die][at] {
-                    counts[die][at] = count;
-                    trees.lower(die, at, count);
+            let mut trees = MinTrees::new(planes, length);
+            let mut counts = vec![vec![ABSENT + 7; length]; planes];
+            for (at, count, plane) in steps {
+                let (at, plane) = (at as usize % length, usize::from(plane) % planes);
+                if count == 0 && counts[plane][at] < ABSENT {
+                    trees.remove(plane, at, &counts[plane]);
+                    counts[plane][at] = ABSENT + 3;
+                } else if count <= counts[plane][at] {
+                    counts[plane][at] = count;
+                    trees.lower(plane, at, count);
                 }
-                let expected = counts[die].iter().enumerate().min_by_key(|(_, count)| **count)
+                let expected = counts[plane].iter().enumerate().min_by_key(|(_, count)| **count)
                     .filter(|(_, count)| **count < ABSENT).map(|(at, _)| at);
-                prop_assert_eq!(trees.smallest(die, &counts[die]), expected);
+                prop_assert_eq!(trees.smallest(plane, &counts[plane]), expected);
             }
         }
     }

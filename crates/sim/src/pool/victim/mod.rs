@@ -9,23 +9,23 @@ mod min_tree;
 
 use uflip_core::{Error, Result};
 
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry};
+use crate::flash::geometry::{BlockIdx, Geometry, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// Chooses the block whose valid pages are moved away next. Every die has a pool of its own. A
+/// Chooses the block whose valid pages are moved away next. Every plane has a pool of its own. A
 /// policy sees the books, changes nothing but its own order of blocks, and knows no time.
 pub(crate) trait VictimPolicy: Sized {
     /// Make it for a device; `parameter` is the number behind the colon of its name.
     fn new(options: &PolicyOptions) -> Result<Self>;
-    /// `block` of `die` was filled up and belongs to the pool from now on.
-    fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16);
+    /// `block` of `plane` was filled up and belongs to the pool from now on.
+    fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, valid: u16);
     /// A page of `block`, which is in the pool, became invalid.
     #[inline]
-    fn invalidated(&mut self, _die: DieIdx, _block: BlockIdx, _valid: u16) {}
-    /// The next victim of `die`; it leaves the pool. `None` where the pool is empty.
-    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx>;
+    fn invalidated(&mut self, _plane: PlaneIdx, _block: BlockIdx, _valid: u16) {}
+    /// The next victim of `plane`; it leaves the pool. `None` where the pool is empty.
+    fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx>;
     /// `block` leaves the pool by another's choice (static wear levelling).
-    fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks);
+    fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, blocks: &Blocks);
 }
 
 /// What a policy is made from.
@@ -49,10 +49,10 @@ impl PolicyOptions {
         }
     }
 
-    /// The parameter of a policy that looks at so many blocks of a die.
+    /// The parameter of a policy that looks at so many blocks of a plane.
     fn parameter_of(&self, name: &str, meaning: &str, default: u32) -> Result<u32> {
         let value = self.parameter.unwrap_or(default);
-        let most = self.geometry.shape().blocks_per_die;
+        let most = self.geometry.shape().blocks_per_plane;
         if value == 0 || value > most {
             return Err(Error::usage(format!("The {meaning} of '{name}' is out of range"))
                 .got(format!("'{name}:{value}'"))
@@ -106,21 +106,21 @@ macro_rules! policies {
             }
 
             #[inline]
-            pub(crate) fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
-                match self { $($(#[$only])? Victims::$policy(policy) => policy.closed(die, block, valid)),+ }
+            pub(crate) fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, valid: u16) {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.closed(plane, block, valid)),+ }
             }
 
             #[inline]
-            pub(crate) fn invalidated(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
-                match self { $($(#[$only])? Victims::$policy(policy) => policy.invalidated(die, block, valid)),+ }
+            pub(crate) fn invalidated(&mut self, plane: PlaneIdx, block: BlockIdx, valid: u16) {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.invalidated(plane, block, valid)),+ }
             }
 
-            pub(crate) fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-                match self { $($(#[$only])? Victims::$policy(policy) => policy.choose(die, blocks)),+ }
+            pub(crate) fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.choose(plane, blocks)),+ }
             }
 
-            pub(crate) fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks) {
-                match self { $($(#[$only])? Victims::$policy(policy) => policy.remove(die, block, blocks)),+ }
+            pub(crate) fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, blocks: &Blocks) {
+                match self { $($(#[$only])? Victims::$policy(policy) => policy.remove(plane, block, blocks)),+ }
             }
         }
     };

@@ -2,14 +2,14 @@
 //!
 //! **Source**: the limit d = 1 of Van Houdt, SIGMETRICS 2013.
 //! **Faithful**: one uniform draw.
-//! **Simplified**: one pool a die.
+//! **Simplified**: one pool a plane.
 //! **Ambiguous**: nothing.
 
 use uflip_core::Result;
 
 use super::d_choices::DChoices;
 use super::{PolicyOptions, VictimPolicy};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
 /// d choices with one choice.
@@ -23,15 +23,15 @@ impl VictimPolicy for Random {
     }
 
     #[inline]
-    fn closed(&mut self, die: DieIdx, block: BlockIdx, valid: u16) {
-        self.0.closed(die, block, valid);
+    fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, valid: u16) {
+        self.0.closed(plane, block, valid);
     }
 
-    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        self.0.choose(die, blocks)
+    fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
+        self.0.choose(plane, blocks)
     }
 
-    fn remove(&mut self, die: DieIdx, block: BlockIdx, blocks: &Blocks) {
-        self.0.remove(die, block, blocks);
+    fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, blocks: &Blocks) {
+        self.0.remove(plane, block, blocks);
     }
 }

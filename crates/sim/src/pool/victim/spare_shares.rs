@@ -8,23 +8,23 @@
 //! **Simplified**: that space is taken from A ≈ U / 2S for a class of U pages and S spare ones, whose writes
 //! then cost least at S in proportion to √(w U), and not found by iteration; a test compares both.
 //! **Ambiguous**: how often a stream is written: here by the pages that its blocks had lost when they were
-//! collected, halved every time that all blocks of the die have been.
+//! collected, halved every time that all blocks of the plane have been.
 //!
 //! With one stream it is `greedy`.
 
 use uflip_core::Result;
 
 use super::{PolicyOptions, VictimPolicy};
-use crate::flash::geometry::{BlockIdx, DieIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::{Blocks, WRITE_STREAMS_MAX};
 
 /// Streams of the host, and one of what is relocated of all of them.
 const STREAMS: usize = WRITE_STREAMS_MAX as usize + 1;
 
-/// What each stream of a die has lost to writes.
+/// What each stream of a plane has lost to writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SpareShares {
-    dies: Vec<Lost>,
+    planes: Vec<Lost>,
     /// When it is halved.
     full: u64,
 }
@@ -34,7 +34,7 @@ struct Lost {
     pages: [u64; STREAMS],
 }
 
-/// What a stream has on a die.
+/// What a stream has on a plane.
 #[derive(Clone, Copy, Default)]
 struct Held {
     valid: u64,
@@ -55,16 +55,16 @@ impl VictimPolicy for SpareShares {
     fn new(options: &PolicyOptions) -> Result<SpareShares> {
         options.no_parameter("spare_shares")?;
         let shape = *options.geometry.shape();
-        let full = u64::from(shape.blocks_per_die) * u64::from(options.geometry.data_pages());
-        Ok(SpareShares { dies: vec![Lost::default(); shape.dies as usize], full })
+        let full = u64::from(shape.blocks_per_plane) * u64::from(options.geometry.data_pages());
+        Ok(SpareShares { planes: vec![Lost::default(); shape.planes as usize], full })
     }
 
     #[inline]
-    fn closed(&mut self, _: DieIdx, _: BlockIdx, _: u16) {}
+    fn closed(&mut self, _: PlaneIdx, _: BlockIdx, _: u16) {}
 
-    fn choose(&mut self, die: DieIdx, blocks: &Blocks) -> Option<BlockIdx> {
+    fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
         let mut held = [Held::default(); STREAMS];
-        for block in blocks.geometry().blocks_of(die).filter(|block| blocks.is_closed(*block)) {
+        for block in blocks.geometry().blocks_of(plane).filter(|block| blocks.is_closed(*block)) {
             let of = &mut held[usize::from(blocks.stream_of(block))];
             let (valid, usable) = (blocks.valid_count(block), blocks.usable(block));
             of.valid += u64::from(valid);
@@ -74,7 +74,7 @@ impl VictimPolicy for SpareShares {
                 of.emptiest = Some((valid, block));
             }
         }
-        let Lost { pages: lost } = &mut self.dies[die.0 as usize];
+        let Lost { pages: lost } = &mut self.planes[plane.0 as usize];
         let mut best: Option<(usize, (u128, u128))> = None;
         for (stream, of) in held.iter().enumerate().filter(|(_, of)| of.emptiest.is_some()) {
             let (spare, share) = of.ratio(lost[stream]);
@@ -85,7 +85,7 @@ impl VictimPolicy for SpareShares {
         }
         let Some((stream, _)) = best else {
             // Nothing is to be gained: any block, as with other policies.
-            return blocks.geometry().blocks_of(die).find(|block| blocks.is_closed(*block));
+            return blocks.geometry().blocks_of(plane).find(|block| blocks.is_closed(*block));
         };
         let (valid, block) = held[stream].emptiest?;
         lost[stream] += u64::from(blocks.usable(block)) - u64::from(valid);
@@ -95,5 +95,5 @@ impl VictimPolicy for SpareShares {
         Some(block)
     }
 
-    fn remove(&mut self, _: DieIdx, _: BlockIdx, _: &Blocks) {}
+    fn remove(&mut self, _: PlaneIdx, _: BlockIdx, _: &Blocks) {}
 }

@@ -34,8 +34,8 @@ fn timing(buses: u32, queue: usize, cache_program: bool, in_turn: bool) -> Timin
 fn geometry() -> Geometry {
     let shape = Shape {
         channels: CHANNELS,
-        dies: DIES * PLANES,
-        blocks_per_die: BLOCKS,
+        planes: DIES * PLANES,
+        blocks_per_plane: BLOCKS,
         pages_per_block: PAGES,
         metadata_pages: 0,
         page_bytes: PAGE,

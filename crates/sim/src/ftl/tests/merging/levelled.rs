@@ -10,7 +10,7 @@ use crate::flash::nand::PageOrder;
 use crate::flash::replaced::Replaced;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 
-/// Erases between the most and the least worn block of any die, after random writes to a quarter of a device that was
+/// Erases between the most and the least worn block of any plane, after random writes to a quarter of a device that was
 /// filled in order; how many blocks were moved, and how many erased.
 fn spread(name: &str, dynamic: bool, gap: u32) -> (u32, u64, u64) {
     let (geometry, tables) = one_for_all();
@@ -26,18 +26,18 @@ fn spread(name: &str, dynamic: bool, gap: u32) -> (u32, u64, u64) {
         write_whole(&mut ftl, Lpn(page), &mut flash);
     }
     ftl.audit();
-    let of_die = |die| {
-        let wear = geometry.blocks_of(die).map(|block: BlockIdx| flash.nand.erases(block));
+    let of_plane = |plane| {
+        let wear = geometry.blocks_of(plane).map(|block: BlockIdx| flash.nand.erases(block));
         let wear: Vec<u32> = wear.collect();
         wear.iter().max().expect("blocks") - wear.iter().min().expect("blocks")
     };
-    let dies = (0..geometry.shape().dies).map(crate::flash::geometry::DieIdx);
-    let most = dies.map(of_die).max().expect("dies");
+    let planes = (0..geometry.shape().planes).map(crate::flash::geometry::PlaneIdx);
+    let most = planes.map(of_plane).max().expect("planes");
     (most, flash.counters.blocks_levelled, flash.counters.blocks_erased)
 }
 
 /// Three quarters of the data are cold: their blocks are never erased unless somebody moves them. With a gap the spread
-/// is that gap, and what comes about while up to 48 of them wait for their turn, every fourth erase of their die: 192
+/// is that gap, and what comes about while up to 48 of them wait for their turn, every fourth erase of their plane: 192
 /// erases, of a dozen blocks and more.
 #[test]
 fn static_levelling_bounds_the_spread_of_every_ftl() {

@@ -52,9 +52,9 @@ proptest! {
                 read_your_writes(&options, seed, hot);
             }
         }
-        let per_die = LogPart { log_per_die: true, ..part };
-        if log_blocks > geometry.shape().dies {
-            let options = MergingOptions::of("fast", geometry, log(&per_die));
+        let per_plane = LogPart { log_per_die: true, ..part };
+        if log_blocks > geometry.shape().planes {
+            let options = MergingOptions::of("fast", geometry, log(&per_plane));
             read_your_writes(&options, seed, hot);
         }
     }
@@ -133,8 +133,8 @@ fn small_streams(unit_bytes: u32, banks: u32) -> StreamsPart {
 fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
     let geometry = Geometry::from(Shape {
         channels: 1,
-        dies: 2,
-        blocks_per_die: 28,
+        planes: 2,
+        blocks_per_plane: 28,
         pages_per_block: 8,
         metadata_pages: 0,
         page_bytes: PAGE as u32,
@@ -149,8 +149,8 @@ fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
 fn storing_the_map_of_a_merge_does_not_erase_what_the_write_still_reads() {
     let geometry = Geometry::from(Shape {
         channels: 3,
-        dies: 6,
-        blocks_per_die: 8,
+        planes: 6,
+        blocks_per_plane: 8,
         pages_per_block: 17,
         metadata_pages: 0,
         page_bytes: PAGE as u32,

@@ -15,13 +15,13 @@ prop_compose! {
     /// Small devices of every shape, of which the host has a share.
     pub(super) fn geometries()(
         channels in 1u32..4, dies_per_channel in 1u32..3, pages_per_block in 1u32..80,
-        blocks_per_die in 4u32..40, share in 0.1f64..1.0, last in 0u32..80,
+        blocks_per_plane in 4u32..40, share in 0.1f64..1.0, last in 0u32..80,
     ) -> Geometry {
-        let dies = channels * dies_per_channel;
-        let data_blocks = (f64::from(dies * blocks_per_die - 1) * share) as u32;
+        let planes = channels * dies_per_channel;
+        let data_blocks = (f64::from(planes * blocks_per_plane - 1) * share) as u32;
         let pages = (data_blocks * pages_per_block).saturating_sub(last % pages_per_block);
         Geometry::from(Shape {
-            channels, dies, blocks_per_die, pages_per_block, metadata_pages: 0,
+            channels, planes, blocks_per_plane, pages_per_block, metadata_pages: 0,
             page_bytes: PAGE as u32, logical_pages: pages.max(1),
         })
     }
@@ -37,9 +37,9 @@ prop_compose! {
     ) -> (Geometry, StreamsPart, LinearPart) {
         let (channels, dies_per_channel, pages_per_block, together, rows) = shape;
         let (log_clusters, log_units, free) = log;
-        let dies = channels * dies_per_channel;
-        let banks = if together { 1 } else { dies };
-        let unit_pages = rows * dies / banks * pages_per_block;
+        let planes = channels * dies_per_channel;
+        let banks = if together { 1 } else { planes };
+        let unit_pages = rows * planes / banks * pages_per_block;
         let divisors: Vec<u32> =
             (1..=unit_pages.min(64)).filter(|pages| unit_pages.is_multiple_of(*pages)).collect();
         let cluster_pages = divisors[cluster % divisors.len()];
@@ -60,7 +60,7 @@ prop_compose! {
             + (log_units + 3 + for_small).div_ceil(banks);
         let others = others.max(streams * (1 + rewrites) + 1 + 2u32.div_ceil(banks));
         let geometry = Geometry::from(Shape {
-            channels, dies, blocks_per_die: rows * (data_per_bank + others), pages_per_block,
+            channels, planes, blocks_per_plane: rows * (data_per_bank + others), pages_per_block,
             metadata_pages: 0, page_bytes: PAGE as u32,
             logical_pages: banks * data_per_bank * unit_pages,
         });
@@ -97,8 +97,8 @@ prop_compose! {
         let map = 4 * logical_pages.div_ceil(entries).div_ceil(stripe_pages) + 1;
         let page_bytes = 4 * entries;
         let geometry = Geometry::from(Shape {
-            channels: 1, dies: groups * stripe_dies,
-            blocks_per_die: (data + map + 3).div_ceil(groups) + more, pages_per_block,
+            channels: 1, planes: groups * stripe_dies,
+            blocks_per_plane: (data + map + 3).div_ceil(groups) + more, pages_per_block,
             metadata_pages: 0, page_bytes, logical_pages,
         });
         let page = u64::from(page_bytes);
@@ -113,8 +113,8 @@ prop_compose! {
 pub(super) fn one_for_all() -> (Geometry, Tables) {
     let geometry = Geometry::from(Shape {
         channels: 2,
-        dies: 4,
-        blocks_per_die: 64,
+        planes: 4,
+        blocks_per_plane: 64,
         pages_per_block: 32,
         metadata_pages: 0,
         page_bytes: PAGE as u32,

@@ -10,14 +10,14 @@ use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{Wear, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
 
-/// Flash for an FTL that knows `known`, with so many blocks a die in reserve, of which the pages of a block are
+/// Flash for an FTL that knows `known`, with so many blocks a plane in reserve, of which the pages of a block are
 /// programmed in order or not; `None` where too many are bad.
 fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Flash> {
     // By the seed, too, which blocks change places.
     let levels = [(false, 0), (true, 0), (false, 1), (true, 2)][wear.seed as usize / 7 % 4];
     let shape = *known.shape();
-    let blocks_per_die = shape.blocks_per_die + kept;
-    let whole = known.with_shape(Shape { blocks_per_die, ..shape });
+    let blocks_per_plane = shape.blocks_per_plane + kept;
+    let whole = known.with_shape(Shape { blocks_per_plane, ..shape });
     let (wears_out, bad) = flash_of(whole, wear);
     let replaced = Replaced::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
     let replaced = match levels {
@@ -77,8 +77,8 @@ pub(super) fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64
 fn every_block_that_fails_is_replaced_until_none_is_left() {
     let known = Geometry::from(Shape {
         channels: 2,
-        dies: 2,
-        blocks_per_die: 20,
+        planes: 2,
+        blocks_per_plane: 20,
         pages_per_block: 16,
         metadata_pages: 0,
         page_bytes: super::PAGE as u32,
@@ -100,7 +100,7 @@ fn every_block_that_fails_is_replaced_until_none_is_left() {
     assert!(
         counters.program_failures > 0 && counters.erase_failures > 0 && counters.read_retries > 0
     );
-    // One die has used up its reserve, and the failure after that could not be mended.
+    // One plane has used up its reserve, and the failure after that could not be mended.
     assert!((10..=20).contains(&counters.blocks_retired));
     let failures = counters.program_failures + counters.erase_failures;
     assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::{Block, Page, Tally, valid};
 
 /// FAST. A random log block is a list of pages, `None` where a newer version exists. There is a ring of
-/// them for all, or one for every die: the data block b belongs to ring b mod rings.
+/// them for all, or one for every plane: the data block b belongs to ring b mod rings.
 pub(super) struct Fast {
     pub(super) pages: usize,
     pub(super) most_random: usize,

@@ -158,10 +158,10 @@ proptest! {
     #[test]
     fn merges_are_those_of_the_plainest_program(
         seed in any::<u64>(), pages in 2u32..70, blocks in 2u32..24, logs in 2u32..10,
-        dies in 1u32..4, superblock in 1u32..6,
+        planes in 1u32..4, superblock in 1u32..6,
     ) {
         let geometry = Geometry::from(Shape {
-            channels: 1, dies, blocks_per_die: (blocks + logs + 1).div_ceil(dies),
+            channels: 1, planes, blocks_per_plane: (blocks + logs + 1).div_ceil(planes),
             pages_per_block: pages, metadata_pages: 0, page_bytes: 4096,
             logical_pages: blocks * pages,
         });
@@ -180,8 +180,8 @@ proptest! {
             (superblock, Compat::None, true),
             (superblock, Compat::Flashsim2010, true),
         ];
-        for (superblock, compat, per_die) in variants {
-            let rings = if per_die { dies as usize } else { 1 };
+        for (superblock, compat, per_plane) in variants {
+            let rings = if per_plane { planes as usize } else { 1 };
             if logs as usize > rings {
                 let mut naive = Fast {
                     pages: in_block, most_random: (logs as usize - 1) / rings,
@@ -190,7 +190,7 @@ proptest! {
                     rings: vec![VecDeque::new(); rings], tally: Tally::default(),
                 };
                 trace.iter().for_each(|page| naive.write(*page));
-                let options = log(superblock, compat, per_die);
+                let options = log(superblock, compat, per_plane);
                 prop_assert_eq!(counted("fast", &trace, geometry, &options), naive.tally);
             }
         }
