@@ -1,5 +1,6 @@
-//! What the books of a device are kept in: sets, arrays that are large, orders.
+//! What the books of a device are kept in: sets, arrays that are large, orders, and numbers that divide.
 
 pub(crate) mod bits;
+pub(crate) mod divisor;
 pub mod huge;
 pub(crate) mod lru;

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use crate::device::gather::Gather;
 use crate::device::issued::Issued;
 use crate::device::token::{Target, Token, Told};
-use crate::flash::geometry::{DieIdx, Place, PlaneIdx};
+use crate::flash::geometry::{Place, PlaneIdx};
 use crate::flash::make::{Equipped, Make};
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
@@ -328,8 +328,7 @@ impl Job {
 #[inline(always)]
 fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
-    let die = if M::PLAIN { DieIdx(from.plane.0) } else { flash.geometry.die_at(from) };
-    let token = Told::Collect(from.plane).into();
+    let (die, token) = (flash.geometry.die_at_of::<M>(from), Told::Collect(from.plane).into());
     let purpose = if M::PLAIN { Purpose::Relocation } else { of.purpose() };
     let slc_ns = if M::PLAIN { None } else { flash.slc_ns(from.block) };
     let read_ns = match slc_ns {

@@ -16,6 +16,9 @@
 //! everything counts in them: the map, the books of blocks, counters. So many neighbours make a flash page
 //! ([`Geometry::units`]), which is programmed as one.
 
+use super::make::Make;
+use crate::collections::divisor::Divisor;
+
 /// Logical page number: what the host addresses, in flash pages.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
@@ -194,6 +197,12 @@ impl Geometry {
         self.die_of(place.plane)
     }
 
+    /// [`Geometry::die_at`] in a device of one make.
+    #[inline(always)]
+    pub(crate) fn die_at_of<M: Make>(&self, place: Place) -> DieIdx {
+        if M::PLAIN { DieIdx(place.plane.0) } else { self.die_at(place) }
+    }
+
     /// How many of what.
     #[must_use]
     #[inline]
@@ -290,46 +299,9 @@ impl Geometry {
     }
 }
 
-/// Division of 32-bit numbers by one known divisor, by multiplication (Lemire, Kaser & Kurz 2019).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-struct Divisor {
-    divisor: u32,
-    /// ⌈2⁶⁴ / divisor⌉; 0 stands for 2⁶⁴, that is, for a divisor of 1.
-    magic: u64,
-}
-
-impl Divisor {
-    fn new(divisor: u32) -> Divisor {
-        Divisor { divisor, magic: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
-    }
-
-    #[inline]
-    fn quotient(self, number: u32) -> u32 {
-        if self.magic == 0 {
-            return number;
-        }
-        ((u128::from(self.magic) * u128::from(number)) >> 64) as u32
-    }
-
-    #[inline]
-    fn remainder(self, number: u32) -> u32 {
-        number - self.quotient(number) * self.divisor
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_divisor_divides(divisor in 1u32.., number in any::<u32>()) {
-            let by = Divisor::new(divisor);
-            prop_assert_eq!(by.quotient(number), number / divisor);
-            prop_assert_eq!(by.remainder(number), number % divisor);
-        }
-    }
 
     #[test]
     fn planes_are_counted_over_the_channels_first() {

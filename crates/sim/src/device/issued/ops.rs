@@ -47,7 +47,7 @@ impl<M: Make> Issued<'_, M> {
 
     #[inline(always)]
     fn die_at(&self, place: Place) -> DieIdx {
-        if M::PLAIN { DieIdx(place.plane.0) } else { self.flash.geometry.die_at(place) }
+        self.flash.geometry.die_at_of::<M>(place)
     }
 
     /// A read of `from`.
