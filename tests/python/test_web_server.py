@@ -19,6 +19,7 @@ import stored
 from command_line import start, uflip
 
 from uflip.errors import UsageError
+from uflip.web.listening import listening
 from uflip.web.server import Serving, serving
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -284,6 +285,16 @@ def test_names_are_text_in_json(folder: Path, tmp_path: Path) -> None:
 
 
 # Beginning and end
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_no_part_of_an_answer_waits_for_an_acknowledgement(host: str) -> None:
+    with listening(host, 0, "--port 0") as listener:
+        listener.listen()
+        asking = socket.create_connection(listener.getsockname()[:2])
+        answering, _ = listener.accept()
+        with asking, answering:
+            assert answering.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_port_in_use_and_a_folder_that_is_none_are_said(folder: Path, tmp_path: Path) -> None:

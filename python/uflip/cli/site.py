@@ -97,9 +97,10 @@ def serve(
     per_minute: int,
 ) -> None:
     """Serve the site in FOLDER, which is made if it is not there, until Ctrl-C."""
-    from uflip.site.serving import listening, serve
+    from uflip.site.serving import serve
+    from uflip.web.listening import listening
 
-    with listening(host, port) as listener:
+    with listening(host, port, f"--host {host} --port {port}") as listener:
         chosen = listener.getsockname()[1]
         seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         site = _opened(folder, database, store, seen)

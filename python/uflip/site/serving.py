@@ -1,42 +1,12 @@
 """A site for as long as it is served: in the foreground, and on a thread for tests."""
 
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from uflip.errors import UsageError
 from uflip.site.database import missing_library
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
-
-
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Listen on an address while this block lasts.
-
-    Raises
-    ------
-    UsageError
-        If the port is in use, or the address none of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        yield listener
-    except (OSError, OverflowError) as error:
-        raise UsageError(
-            "The address cannot be used",
-            where=f"--host {host} --port {port}",
-            got=getattr(error, "strerror", None) or str(error),
-            allowed="an address of this machine and a port that nobody uses",
-            action="give another --port",
-        ) from error
-    finally:
-        listener.close()
 
 
 def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: int) -> None:

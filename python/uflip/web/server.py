@@ -1,8 +1,6 @@
 """A server of this machine alone, for as long as somebody looks: a socket, a browser, the end."""
 
-import errno
 import secrets
-import socket
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,9 +10,10 @@ from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
 
-from uflip.errors import UnavailableError, UsageError
+from uflip.errors import UnavailableError
 from uflip.play.stage import Stage
 from uflip.web.app import application, missing_library
+from uflip.web.listening import listening
 
 LOOPBACK = "127.0.0.1"
 START_S = 20.0
@@ -71,7 +70,7 @@ def serving(
         import uvicorn
     except ImportError as error:
         raise missing_library() from error
-    with _listening(port) as listener, closing(Stage()) as stage:
+    with listening(LOOPBACK, port, f"--port {port}") as listener, closing(Stage()) as stage:
         chosen = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(16)
         config = uvicorn.Config(
@@ -105,24 +104,6 @@ def _started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[
                 action="try again; where it fails again, report it with the lines above",
             )
         sleep(0.01)
-
-
-def _listening(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((LOOPBACK, port))
-    except OSError as error:
-        listener.close()
-        taken = error.errno == errno.EADDRINUSE
-        raise UsageError(
-            "The port cannot be used",
-            where=f"--port {port}",
-            got="another program listens there" if taken else error.strerror or str(error),
-            allowed="a port that nobody uses",
-            action="leave --port away: a free one is taken",
-        ) from error
-    return listener
 
 
 def open_browser(url: str) -> bool:
