@@ -47,12 +47,15 @@ format: .venv/dev.stamp  ## let the formatters have their way
 test-rust:
 	cargo test --workspace --locked -q
 
+# One more than there are processors: a test that waits for a disk, a server or a kill leaves its own to another.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+
 # Byte code is kept, whatever the environment says: tests start hundreds of processes, and each that
 # compiles the package and its libraries again takes a second for what is read in a tenth. It is made
 # before there are several processes that would each make it.
 test-python .venv/byte-code.stamp: export PYTHONDONTWRITEBYTECODE =
 test-python: .venv/dev.stamp .venv/byte-code.stamp
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .venv/byte-code.stamp: requirements/run.txt requirements/dev.txt | .venv/dev.stamp
 	@$(BIN)/python -m pytest -q --collect-only >/dev/null || true

@@ -118,7 +118,7 @@ impl Replaced {
     }
 
     /// Where in `whole` the page is that the FTL knows as `place`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
         if self.by_nothing && self.in_order.as_ref().is_none_or(|table| table.is_there(place)) {
             return place;

@@ -4,6 +4,7 @@
 pub(crate) mod alloc;
 pub(crate) mod blocks;
 pub(crate) mod free;
+pub(crate) mod places;
 pub(crate) mod stripes;
 pub(crate) mod units;
 mod units_restore;

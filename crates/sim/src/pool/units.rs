@@ -15,9 +15,10 @@
 
 use uflip_core::{Error, Result, format_bytes};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Place};
 use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
+use crate::pool::places::Places;
 
 /// A unit of flash.
 #[derive(
@@ -28,14 +29,14 @@ pub(crate) struct UnitIdx(pub(crate) u32);
 /// How units lie on the planes, checked to fit.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Layout {
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     pub(crate) unit_pages: u32,
     pub(crate) cluster_pages: u32,
     pub(crate) banks: u32,
-    own_channels: bool,
-    planes_per_bank: u32,
-    blocks_per_plane: u32,
-    per_bank: u32,
+    pub(super) own_channels: bool,
+    pub(super) planes_per_bank: u32,
+    pub(super) blocks_per_plane: u32,
+    pub(super) per_bank: u32,
 }
 
 impl Layout {
@@ -156,20 +157,13 @@ impl Layout {
     /// Where page `offset` of `unit` lies.
     #[inline]
     pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> Place {
-        let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
-        let turn = offset % self.planes_per_bank;
-        let plane = if self.own_channels {
-            turn * self.banks + bank
-        } else {
-            bank * self.planes_per_bank + turn
-        };
-        let shape = self.geometry.shape();
-        let row = offset / self.planes_per_bank;
-        let block = plane * shape.blocks_per_plane
-            + index * self.blocks_per_plane
-            + row / shape.pages_per_block;
-        let page = Ppn(block * shape.pages_per_block + row % shape.pages_per_block);
-        Place { page, block: BlockIdx(block), plane: PlaneIdx(plane) }
+        self.places(unit, offset).place()
+    }
+
+    /// Where the pages of `unit` lie from page `offset` on.
+    #[inline]
+    pub(crate) fn places(&self, unit: UnitIdx, offset: u32) -> Places {
+        Places::new(self, unit, offset)
     }
 
     /// The unit of which `block` is one of the blocks; `None` of what is left of its plane.

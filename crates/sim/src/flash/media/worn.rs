@@ -211,11 +211,15 @@ impl Worn<'_> {
     fn copy(&mut self, from: Place, to: Place) {
         if !self.flash.wears_out() {
             // Nothing is read again, and no program fails.
-            self.flash.replaced().take(to);
-            let (at, by) = (self.flash.place(from), self.flash.place(to));
+            let Flash { replaced, geometry, .. } = &mut *self.flash;
+            let replaced = replaced.as_mut().expect("blocks are replaced");
+            replaced.take(to);
+            let (at, by) = (replaced.place(from, geometry), replaced.place(to, geometry));
+            if replaced.keeps_notes {
+                let holds = Holds::Page(from.page);
+                replaced.notes.push(Note::Program { to, by: by.block, holds, fails: false });
+            }
             self.flash.relocate(at, by);
-            let holds = Holds::Page(from.page);
-            self.note(Note::Program { to, by: by.block, holds, fails: false });
             return self.done.copy(at, by);
         }
         let holds = Holds::Page(from.page);

@@ -41,12 +41,12 @@ impl StreamHybrid {
     /// Copy the pages of a cluster that lie before page `end` of the unit.
     pub(super) fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut Plan) {
         let first = cluster * self.layout.cluster_pages;
-        for offset in first..(first + self.layout.cluster_pages).min(end) {
-            if merge.there.has(offset) {
-                continue;
-            }
-            if let Some(from) = self.lookup(Lpn(merge.logical * self.layout.unit_pages + offset)) {
-                plan.copy(from, self.layout.place(merge.target, offset));
+        let offsets = first..(first + self.layout.cluster_pages).min(end);
+        let places = self.layout.places(merge.target, first);
+        let newest = self.newest(merge.logical, offsets.clone());
+        for ((offset, to), from) in offsets.zip(places).zip(newest) {
+            if let Some(from) = from.filter(|_| !merge.there.has(offset)) {
+                plan.copy(from, to);
             }
         }
     }
@@ -100,12 +100,12 @@ impl StreamHybrid {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
-        for other in (first..first + self.layout.unit_pages).map(Lpn) {
-            if other != page
-                && !extent.touches_after(page, other)
-                && let Some(from) = self.lookup(other)
-            {
-                plan.copy(from, self.layout.place(target, other.0 - first));
+        let places = self.layout.places(target, 0);
+        let newest = self.newest(logical, 0..self.layout.unit_pages);
+        for ((other, to), from) in (first..).map(Lpn).zip(places).zip(newest) {
+            let stays = other != page && !extent.touches_after(page, other);
+            if let Some(from) = from.filter(|_| stays) {
+                plan.copy(from, to);
             }
             // Cluster after cluster, as every merge.
             if (other.0 + 1).is_multiple_of(self.layout.cluster_pages) {

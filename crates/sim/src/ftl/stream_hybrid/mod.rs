@@ -41,6 +41,7 @@ use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
+use crate::pool::places::Places;
 use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
 pub use part::StreamsPart;
 use work::{Bringing, Reclaim, Stream, WHOLE};
@@ -188,16 +189,8 @@ impl MergingFtl for StreamHybrid {
     }
 
     fn lookup(&self, page: Lpn) -> Option<Place> {
-        if !bits::has(&self.live, page.0 as usize) {
-            return None;
-        }
-        if let Some(place) = self.in_logs(page) {
-            return Some(place);
-        }
         let (logical, offset) = self.unit_of(page);
-        let stream = self.streams.iter().find(|stream| stream.logical == logical);
-        let stream = stream.filter(|stream| stream.run.has(offset)).map(|stream| stream.unit);
-        stream.or(self.map[logical as usize]).map(|unit| self.layout.place(unit, offset))
+        self.newest(logical, offset..offset + 1).next()?
     }
 
     fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
@@ -299,6 +292,30 @@ impl StreamHybrid {
     #[inline]
     fn set_dead(&mut self, page: Lpn) {
         bits::remove(&mut self.live, page.0 as usize);
+    }
+
+    /// Where the newest version is of each of the pages `offsets` of a unit.
+    #[inline]
+    fn newest(&self, logical: u32, offsets: Range<u32>) -> impl Iterator<Item = Option<Place>> {
+        let first = logical * self.layout.unit_pages;
+        let is_in_logs = self.logs.iter().any(|log| log.is_member(logical));
+        let stream = self.streams.iter().find(|stream| stream.logical == logical);
+        let data = self.map[logical as usize];
+        let mut data = data.map(|unit| self.layout.places(unit, offsets.start));
+        offsets.map(move |offset| {
+            let page = Lpn(first + offset);
+            let place = data.as_mut().and_then(Places::next);
+            if !bits::has(&self.live, page.0 as usize) {
+                return None;
+            }
+            if is_in_logs && let Some(place) = self.in_logs(page) {
+                return Some(place);
+            }
+            match stream.filter(|stream| stream.run.has(offset)) {
+                Some(stream) => Some(self.layout.place(stream.unit, offset)),
+                None => place,
+            }
+        })
     }
 
     /// Where `page` is, if a log has its newest version.

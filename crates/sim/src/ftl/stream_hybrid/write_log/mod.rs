@@ -138,7 +138,7 @@ impl WriteLog {
 
     /// Whether `logical` has clusters in it.
     #[inline]
-    fn is_member(&self, logical: u32) -> bool {
+    pub(crate) fn is_member(&self, logical: u32) -> bool {
         self.members[logical as usize] > 0
     }
 
