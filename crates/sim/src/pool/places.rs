@@ -1,45 +1,23 @@
 //! Where the pages of a unit lie, one after the other: found without dividing.
 
-use super::units::{Layout, UnitIdx};
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 
 /// The pages of a unit from one of them on. It does not end with the unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     /// The plane of the first page of a row, and how many lie between those of two.
-    first_plane: u32,
-    planes_apart: u32,
-    planes: u32,
-    blocks_per_plane: u32,
-    pages_per_block: u32,
+    pub(super) first_plane: u32,
+    pub(super) planes_apart: u32,
+    pub(super) planes: u32,
+    pub(super) blocks_per_plane: u32,
+    pub(super) pages_per_block: u32,
     /// The block of its plane that the next page is in, its page there, and the plane's number in its row.
-    block: u32,
-    page: u32,
-    turn: u32,
+    pub(super) block: u32,
+    pub(super) page: u32,
+    pub(super) turn: u32,
 }
 
 impl Places {
-    pub(super) fn new(layout: &Layout, unit: UnitIdx, offset: u32) -> Places {
-        let shape = layout.geometry.shape();
-        let (bank, index) = (unit.0 / layout.per_bank, unit.0 % layout.per_bank);
-        let (first_plane, planes_apart) = if layout.own_channels {
-            (bank, layout.banks)
-        } else {
-            (bank * layout.planes_per_bank, 1)
-        };
-        let row = offset / layout.planes_per_bank;
-        Places {
-            first_plane,
-            planes_apart,
-            planes: layout.planes_per_bank,
-            blocks_per_plane: shape.blocks_per_plane,
-            pages_per_block: shape.pages_per_block,
-            block: index * layout.blocks_per_plane + row / shape.pages_per_block,
-            page: row % shape.pages_per_block,
-            turn: offset % layout.planes_per_bank,
-        }
-    }
-
     /// The next.
     #[inline]
     pub(crate) fn place(&self) -> Place {
@@ -64,5 +42,51 @@ impl Iterator for Places {
             }
         }
         Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::flash::geometry::{Geometry, Shape};
+    use crate::pool::units::{Layout, UnitIdx};
+
+    /// Two banks of two planes each, units of two blocks of each: every page once, in blocks of the unit, whichever
+    /// page is the first that is asked for.
+    #[test]
+    fn pages_one_after_the_other_are_where_each_of_them_is() {
+        let geometry = Geometry::from(Shape {
+            channels: 2,
+            planes: 4,
+            blocks_per_plane: 8,
+            pages_per_block: 6,
+            metadata_pages: 0,
+            page_bytes: 4096,
+            logical_pages: 48,
+        });
+        for own_channels in [true, false] {
+            let layout = Layout::new(geometry, 24 * 4096, 4 * 4096, 2, own_channels).unwrap();
+            for unit in (0..8).map(UnitIdx) {
+                let places: Vec<_> = layout.places(unit, 0).take(24).collect();
+                for offset in 0..24 {
+                    assert_eq!(layout.place(unit, offset), places[offset as usize]);
+                    assert!(
+                        layout
+                            .places(unit, offset)
+                            .zip(&places[offset as usize..])
+                            .all(|(one, other)| one == *other)
+                    );
+                }
+                assert_eq!(
+                    places.iter().map(|place| place.page.0).collect::<HashSet<_>>().len(),
+                    24
+                );
+                for place in places {
+                    assert_eq!(geometry.place_of(place.page), place);
+                    assert_eq!(layout.unit_of(place.block), Some(unit));
+                }
+            }
+        }
     }
 }

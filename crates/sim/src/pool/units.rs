@@ -29,14 +29,14 @@ pub(crate) struct UnitIdx(pub(crate) u32);
 /// How units lie on the planes, checked to fit.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Layout {
-    pub(super) geometry: Geometry,
+    geometry: Geometry,
     pub(crate) unit_pages: u32,
     pub(crate) cluster_pages: u32,
     pub(crate) banks: u32,
-    pub(super) own_channels: bool,
-    pub(super) planes_per_bank: u32,
-    pub(super) blocks_per_plane: u32,
-    pub(super) per_bank: u32,
+    own_channels: bool,
+    planes_per_bank: u32,
+    blocks_per_plane: u32,
+    per_bank: u32,
 }
 
 impl Layout {
@@ -163,7 +163,21 @@ impl Layout {
     /// Where the pages of `unit` lie from page `offset` on.
     #[inline]
     pub(crate) fn places(&self, unit: UnitIdx, offset: u32) -> Places {
-        Places::new(self, unit, offset)
+        let shape = self.geometry.shape();
+        let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
+        let (first_plane, planes_apart) =
+            if self.own_channels { (bank, self.banks) } else { (bank * self.planes_per_bank, 1) };
+        let row = offset / self.planes_per_bank;
+        Places {
+            first_plane,
+            planes_apart,
+            planes: self.planes_per_bank,
+            blocks_per_plane: shape.blocks_per_plane,
+            pages_per_block: shape.pages_per_block,
+            block: index * self.blocks_per_plane + row / shape.pages_per_block,
+            page: row % shape.pages_per_block,
+            turn: offset % self.planes_per_bank,
+        }
     }
 
     /// The unit of which `block` is one of the blocks; `None` of what is left of its plane.
