@@ -9,6 +9,7 @@ use super::jobs::Line;
 use super::merging::Merged;
 use super::token::Target;
 use super::written::Written;
+use crate::flash::contents::planned::notes_of;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::Flash;
@@ -24,13 +25,10 @@ pub(super) fn carry_out(
     flash: &mut Flash,
     contents: &mut Contents,
 ) -> Vec<u32> {
-    if flash.keeps_notes() {
-        flash.carry_out(plan);
-        return contents.decide_notes(flash.notes(), pages, of_map, time, &flash.nand);
-    }
-    let records = contents.decide_plan(plan, pages, of_map, time);
+    let planned = (!flash.keeps_notes()).then(|| notes_of(plan));
     flash.carry_out(plan);
-    records
+    let notes = planned.as_deref().unwrap_or_else(|| flash.notes());
+    contents.decide_notes(notes, pages, of_map, time, &flash.nand)
 }
 
 impl Merged {

@@ -47,7 +47,7 @@ impl Iterator for Places {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::BTreeSet;
 
     use crate::flash::geometry::{Geometry, Shape};
     use crate::pool::units::{Layout, UnitIdx};
@@ -79,7 +79,7 @@ mod tests {
                     );
                 }
                 assert_eq!(
-                    places.iter().map(|place| place.page.0).collect::<HashSet<_>>().len(),
+                    places.iter().map(|place| place.page.0).collect::<BTreeSet<_>>().len(),
                     24
                 );
                 for place in places {

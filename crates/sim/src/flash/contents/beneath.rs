@@ -88,7 +88,9 @@ impl Contents {
         }));
     }
 
-    /// [`Contents::decide_plan`] of what was done where others stand in for blocks.
+    /// What `notes` say was done, or is to be: what that programs is decided. It programs `pages` of the host, one after
+    /// the other; which page of the map a place is to hold, `of_map` says. Where it takes `time`, returns a record of
+    /// every operation, in order.
     pub(crate) fn decide_notes(
         &mut self,
         notes: &[Note],
@@ -127,7 +129,7 @@ impl Contents {
                 }
                 Note::Erase { known, block, fails } => {
                     known.into_iter().for_each(|known| self.decide_erased(known));
-                    let what = What::EraseOf { known, block, fails };
+                    let what = What::Erase { known, block, fails };
                     Some(self.records.add(what, &[], Label::default()))
                 }
                 Note::List(block) => self.list(Defect::Block, block, nand),

@@ -70,7 +70,7 @@ impl Contents {
                 what if protected => self.ends(what, &record.cells, record.label),
                 what if begun => self.stops(what, record.cells.len(), record.label, cut),
                 What::Program(_) | What::List(..) | What::Copy(_) => cut.not_begun += 1,
-                What::Erase(_) | What::EraseOf { .. } => {}
+                What::Erase { .. } => {}
             }
         }
         self.forget_listed();
@@ -95,13 +95,7 @@ impl Contents {
                 cut.torn += 1;
             }
             What::List(..) => cut.torn += 1,
-            What::Erase(block) => {
-                let pages = self.pages_of(block);
-                self.on_flash[pages].fill(Cell::Torn);
-                self.half_erased[block.0 as usize] = true;
-                cut.half_erased += 1;
-            }
-            What::EraseOf { known, block, .. } => {
+            What::Erase { known, block, .. } => {
                 self.half_erase_of(known, block);
                 cut.half_erased += 1;
             }

@@ -23,7 +23,7 @@
 mod beneath;
 mod cut;
 mod defects;
-mod planned;
+pub(crate) mod planned;
 mod records;
 pub(crate) mod survey;
 mod wear;
@@ -62,7 +62,7 @@ pub(crate) struct Label {
     pub(crate) opened: u64,
     /// How often it had been erased.
     pub(crate) erases: u32,
-    /// The block of the flash that it is, where one stands in for what the FTL knows.
+    /// The block of the flash that it is: itself, unless another stands in for it.
     pub(crate) by: BlockIdx,
 }
 
@@ -227,7 +227,7 @@ impl Contents {
         if label.opened == 0 {
             self.opened += 1;
             let erases = self.erases[to.block.0 as usize];
-            *label = Label { role, opened: self.opened, erases, by: label.by };
+            *label = Label { role, opened: self.opened, erases, by: to.block };
         }
         self.decided[to.page.0 as usize] = if programmed { cell } else { Cell::Torn };
     }
@@ -243,7 +243,8 @@ impl Contents {
 
     /// `block` is to be erased; returns the number of the record.
     pub(crate) fn erase(&mut self, block: BlockIdx) -> u32 {
-        self.records.add(What::Erase(block), &[], Label::default())
+        let what = What::Erase { known: Some(block), block, fails: false };
+        self.records.add(what, &[], Label::default())
     }
 
     /// The FTL takes `block` for erased.
@@ -284,9 +285,7 @@ impl Contents {
 
     /// What has ended by `until` is on flash.
     fn let_end(&mut self, until: u64) {
-        let geometry = self.geometry;
-        let known = |page| geometry.block_of(page);
-        while let Some((what, cells, label)) = self.records.ended(until, known) {
+        while let Some((what, cells, label)) = self.records.ended(until) {
             self.ends(what, &cells, label);
             self.records.reuse(cells);
         }
@@ -301,14 +300,9 @@ impl Contents {
                 self.labels_on_flash[block.0 as usize] = label;
                 self.on_flash[first.0 as usize..][..cells.len()].copy_from_slice(cells);
             }
-            What::Erase(block) => {
-                let pages = self.pages_of(block);
-                self.on_flash[pages].fill(Cell::Erased);
-                self.labels_on_flash[block.0 as usize] = label;
-            }
             What::List(defect, block) => self.listed(defect, block, cells),
             What::Copy(copied) => self.copy(copied, false),
-            What::EraseOf { known, block, fails } => self.erase_of(known, block, fails),
+            What::Erase { known, block, fails } => self.erase_of(known, block, fails),
         }
     }
 }

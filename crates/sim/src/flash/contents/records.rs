@@ -13,18 +13,13 @@ use crate::flash::geometry::{BlockIdx, Ppn};
 pub(super) enum What {
     /// A flash page, from its first page on.
     Program(Ppn),
-    Erase(BlockIdx),
     /// The list of defects of a plane, with one of this block.
     List(Defect, BlockIdx),
     /// The next page of a block, to another; if it `ends` that: what the FTL knows as this block is there, but what was
     /// to be on this page.
     Copy(Copied),
     /// A block of the flash, which stood in for `known`, if for any.
-    EraseOf {
-        known: Option<BlockIdx>,
-        block: BlockIdx,
-        fails: bool,
-    },
+    Erase { known: Option<BlockIdx>, block: BlockIdx, fails: bool },
 }
 
 /// A copy of a page of `old`, which holds so many `pages` and one, or none, that has `failed`.
@@ -43,21 +38,13 @@ impl What {
         matches!(self, What::Program(_) | What::Copy(_))
     }
 
-    /// What is erased: a block as the FTL knows it, or one of the flash that stands in for others.
-    fn erases(&self) -> Option<Erased> {
+    /// The block of the flash that it erases.
+    fn erases(&self) -> Option<BlockIdx> {
         match *self {
-            What::Erase(block) => Some(Erased::Known(block)),
-            What::EraseOf { block, .. } => Some(Erased::OfFlash(block)),
+            What::Erase { block, .. } => Some(block),
             What::Program(_) | What::List(..) | What::Copy(_) => None,
         }
     }
-}
-
-/// A block that is erased.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-enum Erased {
-    Known(BlockIdx),
-    OfFlash(BlockIdx),
 }
 
 /// An operation.
@@ -99,7 +86,7 @@ pub(super) struct Records {
     /// When those end of which that is known.
     ends: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// The erases that have not ended as far as is known, in the order in which they came.
-    erases: Vec<(Erased, u32)>,
+    erases: Vec<(BlockIdx, u32)>,
     barriers: Vec<Barrier>,
     /// Kept, so that nothing is allocated.
     #[serde(skip)]
@@ -120,7 +107,7 @@ impl Records {
             self.records.len() as u32 - 1
         });
         self.records[index as usize] = Some(record);
-        self.erases.extend(what.erases().map(|erased| (erased, index)));
+        self.erases.extend(what.erases().map(|block| (block, index)));
         index + 1
     }
 
@@ -190,17 +177,13 @@ impl Records {
 
     /// The operation that ended first, where one has by `until`; what is done with is given back to
     /// [`Records::reuse`]. Where a program has ended, the erase before it has, though nobody has told of that yet: at
-    /// one moment one and the other may end. `known` says of a page which block that is as the FTL knows it.
-    pub(super) fn ended(
-        &mut self,
-        until: u64,
-        known: impl Fn(Ppn) -> BlockIdx,
-    ) -> Option<(What, Vec<Cell>, Label)> {
+    /// one moment one and the other may end.
+    pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
         }
-        if let Some(erase) = self.erase_before(index, known) {
+        if let Some(erase) = self.erase_before(index) {
             let record = self.records[erase as usize].as_mut().expect("it is told of");
             record.ended = true;
             return Some((record.what, std::mem::take(&mut record.cells), record.label));
@@ -212,15 +195,14 @@ impl Records {
     }
 
     /// The erase that came before what `index` programs there, where its end is not known.
-    fn erase_before(&self, index: u32, known: impl Fn(Ppn) -> BlockIdx) -> Option<u32> {
+    fn erase_before(&self, index: u32) -> Option<u32> {
         let record = self.records[index as usize].as_ref().expect("it has not ended");
         let there = match record.what {
-            _ if self.erases.is_empty() => return None,
-            What::Program(first) => [Erased::Known(known(first)), Erased::OfFlash(record.label.by)],
-            What::Copy(copied) => [Erased::OfFlash(copied.into); 2],
-            What::Erase(_) | What::EraseOf { .. } | What::List(..) => return None,
+            What::Program(_) => record.label.by,
+            What::Copy(copied) => copied.into,
+            What::Erase { .. } | What::List(..) => return None,
         };
-        let mut erases = self.erases.iter().filter(|(erased, _)| there.contains(erased));
+        let mut erases = self.erases.iter().filter(|(block, _)| *block == there);
         let (_, erase) = erases.find(|(_, erase)| {
             let erase = self.records[*erase as usize].as_ref().expect("it is told of");
             !erase.ended && erase.number < record.number
@@ -249,33 +231,23 @@ mod tests {
     #[test]
     fn a_program_that_has_ended_says_that_the_erase_before_it_has() {
         let by = BlockIdx(3);
+        let erase = |block| What::Erase { known: None, block, fails: false };
+        let mut records = Records::default();
+        let other = records.add(erase(BlockIdx(0)), &[], Label::default());
+        let before = records.add(erase(by), &[], Label::default());
         let label = Label { by, ..Label::default() };
-        for erased in
-            [What::EraseOf { known: None, block: by, fails: false }, What::Erase(BlockIdx(0))]
-        {
-            let mut records = Records::default();
-            let others = [
-                What::Erase(BlockIdx(7)),
-                What::EraseOf { known: None, block: BlockIdx(0), fails: true },
-            ];
-            let others = others.map(|other| records.add(other, &[], Label::default()));
-            let erase = records.add(erased, &[], Label::default());
-            let program = records.add(What::Program(Ppn(0)), &[Cell::Nothing], label);
-            let later = records.add(erased, &[], Label::default());
-            records.known(program, 10, 10);
-            let ended = |records: &mut Records| {
-                records.ended(10, |page| BlockIdx(page.0 / 64)).map(|(what, ..)| what)
-            };
-            assert_eq!(ended(&mut records), Some(erased));
-            assert_eq!(ended(&mut records), Some(What::Program(Ppn(0))));
-            assert_eq!(ended(&mut records), None);
-            // It is told of now, and ends but once.
-            records.known(erase, 1, 10);
-            assert_eq!(ended(&mut records), None);
-            records.known(later, 11, 20);
-            others.into_iter().for_each(|other| drop(records.known(other, 11, 20)));
-            let left: Vec<u64> = records.drain().iter().map(|record| record.number).collect();
-            assert_eq!(left, [0, 1, 4]);
-        }
+        let program = records.add(What::Program(Ppn(0)), &[Cell::Nothing], label);
+        let later = records.add(erase(by), &[], Label::default());
+        records.known(program, 10, 10);
+        let ended = |records: &mut Records| records.ended(10).map(|(what, ..)| what);
+        assert_eq!(ended(&mut records), Some(erase(by)));
+        assert_eq!(ended(&mut records), Some(What::Program(Ppn(0))));
+        assert_eq!(ended(&mut records), None);
+        // It is told of now, and ends but once.
+        records.known(before, 1, 10);
+        assert_eq!(ended(&mut records), None);
+        [other, later].into_iter().for_each(|erase| drop(records.known(erase, 11, 20)));
+        let left: Vec<u64> = records.drain().iter().map(|record| record.number).collect();
+        assert_eq!(left, [0, 3]);
     }
 }

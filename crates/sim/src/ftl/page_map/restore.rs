@@ -133,7 +133,7 @@ impl PageMap {
         let plane = self.options.geometry.plane_of(block);
         let of_map = self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(plane, block));
         let role = if of_map { self.blocks.kind(Stream::Mapping) as u8 } else { role };
-        Label { role, opened: 1 + order, erases: self.blocks.wear(block), ..Label::default() }
+        Label { role, opened: 1 + order, erases: self.blocks.wear(block), by: block }
     }
 
     /// A block that was filled is chosen from now on, by whoever chooses.
