@@ -37,6 +37,7 @@ __all__ = [
     "inspect_flash",
     "inspect_sim",
     "inspect_snapshot",
+    "known_blocks",
     "pelt",
     "profile_faults",
     "profile_interface",
@@ -325,6 +326,9 @@ def inspect_snapshot(path: str, interface: str | None = None) -> str:
 
 def inspect_block(path: str) -> str:
     """Info of a block device (JSON) from sysfs, and the brand of its data where it may be read."""
+
+def known_blocks(paths: list[str]) -> list[tuple[str, str]]:
+    """`inspect_block` and `report_block` of each that can be named and has a size."""
 
 def report_block(path: str) -> str:
     """Who uses a block device ("in_use": text, "" for nobody), what it "holds" (names of libblkid),

@@ -56,6 +56,14 @@ def unmounted(image: Path) -> bool:
     return told.returncode == 0 or b"busy" not in told.stderr
 
 
+def forget_partitions(device: str) -> None:
+    """Partitions that were added by hand outlive the file of a loop device."""
+    name = Path(device).name
+    for partition in Path("/sys/block", name).glob(f"{name}p*"):
+        number = (partition / "partition").read_text().strip()
+        subprocess.run(["delpart", device, number], capture_output=True, check=False)
+
+
 @contextmanager
 def looped(image: Path, *options: str) -> Iterator[str]:
     """Make a block device of the file; `options` are those of losetup."""
@@ -66,6 +74,7 @@ def looped(image: Path, *options: str) -> Iterator[str]:
     if made.returncode:
         pytest.skip(f"no loop device here: {made.stderr.strip()}")
     name = made.stdout.strip()
+    forget_partitions(name)
     try:
         yield name
     finally:

@@ -23,6 +23,7 @@ from typing import Any
 
 import signatures
 from command_line import start, uflip
+from fused import forget_partitions
 
 from uflip.device.catalogue import report_block
 from uflip.device.opening import open_device
@@ -99,6 +100,7 @@ class Bench:
 
     def loop(self, path: Path, *options: str) -> str:
         device = run("losetup", "-f", "--show", *options, path)
+        forget_partitions(device)
         self.stack.callback(subprocess.run, ["losetup", "-d", device], capture_output=True)
         return device
 

@@ -16,6 +16,7 @@ import pytest
 import signatures
 import stored
 from command_line import PACKAGE_ROOT, start, uflip
+from fused import forget_partitions
 
 from uflip.device.catalogue import inspect_device, known_devices, report_block
 from uflip.device.identity import other_medium
@@ -70,14 +71,6 @@ def loop(here: Path) -> Iterator[Callable[..., str]]:
     for device in attached:
         forget_partitions(device)
         subprocess.run(["losetup", "-d", device], capture_output=True, check=False)
-
-
-def forget_partitions(device: str) -> None:
-    """Partitions that were added by hand outlive the file of a loop device."""
-    name = Path(device).name
-    for partition in Path("/sys/block", name).glob(f"{name}p*"):
-        number = (partition / "partition").read_text().strip()
-        subprocess.run(["delpart", device, number], capture_output=True, check=False)
 
 
 # Everything at once

@@ -98,13 +98,28 @@ pub fn check_block(path: &str, destroy: Option<&str>) -> Result<()> {
 /// # Errors
 /// Missing, or not a block device.
 pub fn inspect_block(path: &str) -> Result<DeviceInfo> {
-    let named = find(path)?;
+    Ok(look_at(&Machine::look(&Roots::default()), path)?.0)
+}
+
+/// What is known about each of the block devices at `paths`, who uses it, what it holds, and what must be typed to
+/// have it overwritten; of those that can be named and hold anything. The machine is looked at once for all of them.
+#[must_use]
+pub fn known_blocks(paths: &[String]) -> Vec<(DeviceInfo, BlockReport)> {
     let machine = Machine::look(&Roots::default());
-    let node = node_of(&machine, Number::of(named.metadata.rdev()), path)?;
-    let mut info = describe(&machine, node, path);
+    let known = |path: &String| {
+        let (info, named) = look_at(&machine, path).ok()?;
+        (info.capacity_bytes.0 > 0).then(|| (info, report_of(&machine, &named)))
+    };
+    paths.iter().filter_map(known).collect()
+}
+
+fn look_at(machine: &Machine, path: &str) -> Result<(DeviceInfo, Named)> {
+    let named = find(path)?;
+    let node = node_of(machine, Number::of(named.metadata.rdev()), path)?;
+    let mut info = describe(machine, node, path);
     let brand = named.reader().ok().and_then(|file| Brand::found_on(&file, info.capacity_bytes.0));
     tell_brand(&mut info, brand, None);
-    Ok(info)
+    Ok((info, named))
 }
 
 /// Note the brand that was found on a medium, or that will be written to it.
@@ -128,9 +143,11 @@ pub(crate) fn tell_brand(
 /// Missing, or not a block device.
 pub fn report_block(path: &str) -> Result<BlockReport> {
     let named = find(path)?;
-    let machine = Machine::look(&Roots::default());
-    let number = Number::of(named.metadata.rdev());
-    Ok(admit::report(&machine, number, named.reader().ok().as_ref()))
+    Ok(report_of(&Machine::look(&Roots::default()), &named))
+}
+
+fn report_of(machine: &Machine, named: &Named) -> BlockReport {
+    admit::report(machine, Number::of(named.metadata.rdev()), named.reader().ok().as_ref())
 }
 
 fn find(path: &str) -> Result<Named> {

@@ -21,7 +21,7 @@ mod watch;
 mod wear;
 mod zoned;
 
-pub use block::{BlockOptions, check_block, inspect_block, open_block, report_block};
+pub use block::{BlockOptions, check_block, inspect_block, known_blocks, open_block, report_block};
 pub use brand::Brand;
 pub use buffer::Data;
 pub use clock::{clock_cost_ns, now, wait_until};

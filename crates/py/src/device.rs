@@ -386,13 +386,27 @@ pub fn check_polled(py: Python<'_>, path: &str, buffered: bool) -> PyResult<()> 
 #[pyfunction]
 pub fn report_block(py: Python<'_>, path: &str) -> PyResult<String> {
     let report = py.detach(|| uflip_host::report_block(path)).map_err(|error| raise(&error))?;
+    Ok(told_of(&report))
+}
+
+/// What is known of each block device that can be named, and its report (JSON).
+#[pyfunction]
+pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> Vec<(String, String)> {
+    let known = py.detach(|| uflip_host::known_blocks(&paths)).into_iter();
+    let told = known.map(|(info, report)| {
+        (serde_json::to_string(&info).expect("plain data"), told_of(&report))
+    });
+    told.collect()
+}
+
+fn told_of(report: &uflip_host::BlockReport) -> String {
     let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
-    Ok(serde_json::json!({
+    serde_json::json!({
         "in_use": uflip_host::told(&report.uses),
         "holds": holds,
         "token": report.token,
     })
-    .to_string())
+    .to_string()
 }
 
 #[pyfunction]

@@ -30,8 +30,8 @@ mod _native {
     #[pymodule_export]
     use crate::device::{
         Device, check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
-        inspect_file, inspect_sim, inspect_snapshot, registry_json, report_block, resolve_pattern,
-        resolve_state, wear,
+        inspect_file, inspect_sim, inspect_snapshot, known_blocks, registry_json, report_block,
+        resolve_pattern, resolve_state, wear,
     };
     #[pymodule_export]
     use crate::error::NativeError;

@@ -87,10 +87,12 @@ pub(crate) fn permits(typed: &str, name: &str, signatures: &[Signature]) -> bool
 /// What tells a disk from all others of this machine: its serial number, if no other disk has it, or
 /// its world-wide name, or else its place and sequence number.
 fn unique_serial(machine: &Machine, disk: &Node, identity: &Identity) -> String {
-    let others = machine.nodes.values().filter(|node| node.disk.is_none());
-    let others: Vec<Identity> =
-        others.filter(|node| node.number != disk.number).map(Identity::of).collect();
     let (serial, wwid) = (plain(&identity.serial), plain(&identity.wwid));
+    let others = machine.nodes.values().filter(|node| node.disk.is_none());
+    let others = others.filter(|node| node.number != disk.number).map(Identity::of);
+    // Loop devices have neither, and there may be hundreds.
+    let is_asked = !serial.is_empty() || !wwid.is_empty();
+    let others: Vec<Identity> = if is_asked { others.collect() } else { Vec::new() };
     if !serial.is_empty() && !others.iter().any(|other| plain(&other.serial) == serial) {
         return serial;
     }
