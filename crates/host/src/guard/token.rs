@@ -88,15 +88,15 @@ pub(crate) fn permits(typed: &str, name: &str, signatures: &[Signature]) -> bool
 /// its world-wide name, or else its place and sequence number.
 fn unique_serial(machine: &Machine, disk: &Node, identity: &Identity) -> String {
     let (serial, wwid) = (plain(&identity.serial), plain(&identity.wwid));
-    let others = machine.nodes.values().filter(|node| node.disk.is_none());
-    let others = others.filter(|node| node.number != disk.number).map(Identity::of);
-    // Loop devices have neither, and there may be hundreds.
-    let is_asked = !serial.is_empty() || !wwid.is_empty();
-    let others: Vec<Identity> = if is_asked { others.collect() } else { Vec::new() };
-    if !serial.is_empty() && !others.iter().any(|other| plain(&other.serial) == serial) {
+    // Asked only of what has either: loop devices have neither, and there may be hundreds.
+    let others = || {
+        let others = machine.nodes.values().filter(|node| node.disk.is_none());
+        others.filter(|node| node.number != disk.number).map(Identity::of)
+    };
+    if !serial.is_empty() && !others().any(|other| plain(&other.serial) == serial) {
         return serial;
     }
-    if !wwid.is_empty() && !others.iter().any(|other| plain(&other.wwid) == wwid) {
+    if !wwid.is_empty() && !others().any(|other| plain(&other.wwid) == wwid) {
         return wwid;
     }
     let sequence = disk.attribute("diskseq");

@@ -204,7 +204,7 @@ impl<'a> Scan<'a> {
         let begin = self.end;
         for (index, (block, extra_ns)) in (0..).zip(blocks) {
             let first = self.flash.geometry.place(*block, 0);
-            let die = self.flash.geometry.die_at(first);
+            let die = self.die_at(first);
             let erase_ns = self.clocks.timing.erase_ns + extra_ns;
             let op = Op::inside(die, erase_ns, Purpose::Erase, index);
             self.clocks.issue(begin, op.on(first));

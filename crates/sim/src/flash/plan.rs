@@ -8,7 +8,7 @@
 //! An FTL that merges decides, and writes down what it has decided; it sees no clock and touches no cell.
 //! Whoever has the plan does it ([`Flash::carry_out`](super::media::Flash::carry_out)), and whoever keeps
 //! the time charges it. Commands take effect in the order of the plan. Those between two barriers begin
-//! together: their planes decide what runs at the same time and what after another.
+//! together: their dies decide what runs at the same time and what after another.
 
 use crate::collections::bits;
 pub(crate) use crate::flash::counted::{Counted, Merge};

@@ -1,11 +1,11 @@
 //! What is on flash, page by page, while power is on and after it was cut: the spare areas.
 //!
-//! An FTL and its [`Nand`](super::nand::Nand) know what was decided; what planes have done of that follows in time. So
+//! An FTL and its [`Nand`](super::nand::Nand) know what was decided; what dies have done of that follows in time. So
 //! this is kept twice, and every operation in between is a record:
 //!
 //! ```text
 //! decided    ▓▓▓▓▓▓▓▓░░   what spare areas will say once everything under way has ended
-//! records         ▒▒▒     programs and erases: waiting for their plane │ under way │ known to have ended
+//! records         ▒▒▒     programs and erases: waiting for their die │ under way │ known to have ended
 //! on flash   ▓▓▓▓▓        what they say now
 //! ```
 //!
