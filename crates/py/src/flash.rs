@@ -93,7 +93,7 @@ impl FlashDevice {
     fn save(&self, path: PathBuf) -> PyResult<Handle> {
         let device = self.slot.take().map_err(|error| raise(&error))?;
         let saved = move |device: &mut OpenChannelDevice, control: &Control| {
-            device.save_unless(&path, || control.is_cancelled())
+            device.save_unless(&path, &|| control.is_cancelled())
         };
         let job = Job::start(device, self.slot.clone(), Control::new(1), 1, saved);
         Ok(job.handle(|py, ()| Ok(py.None())))

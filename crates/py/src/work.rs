@@ -91,7 +91,7 @@ pub(crate) fn copy(device: AnyDevice, slot: AnySlot) -> Handle {
 /// Write a simulated device to the new file `path`; as [`run`].
 pub(crate) fn save(device: AnyDevice, slot: AnySlot, path: PathBuf) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| {
-        device.simulated("saved")?.save_unless(&path, || control.is_cancelled())
+        device.simulated("saved")?.save_unless(&path, &|| control.is_cancelled())
     };
     let job = Job::start(device, slot, Control::new(1), 1, work);
     job.handle(|py, ()| Ok(py.None()))

@@ -107,7 +107,7 @@ fn what_is_not_wanted_any_more_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let device = SimDevice::restore(&saved(folder.path())).unwrap();
     let path = folder.path().join("stopped.snapshot");
-    let error = device.save_unless(&path, || true).unwrap_err();
+    let error = device.save_unless(&path, &|| true).unwrap_err();
     assert_eq!(error.kind(), uflip_core::ErrorKind::Interrupted, "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -1,11 +1,13 @@
 //! A block device as a file keeps it.
 
+use std::path::Path;
+
 use uflip_core::{DeviceInfo, Result};
 
 use crate::config::Profile;
 use crate::device::SimDevice;
 use crate::device::any::AnyBackend;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{self, Snapshot};
 
 impl Snapshot for SimDevice {
     type Profile = Profile;
@@ -37,5 +39,13 @@ impl Snapshot for SimDevice {
         self.plain = self.is_made_plain();
         self.events_most = SimDevice::most_events(&self.flash.geometry);
         self
+    }
+
+    fn save_unless(&self, path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<()> {
+        snapshot::save_unless(self, path, is_stopped)
+    }
+
+    fn restore(path: &Path) -> Result<SimDevice> {
+        snapshot::restore(path)
     }
 }

@@ -1,5 +1,7 @@
 //! A simulated open-channel SSD behind the `Device` trait: vectors, statuses and the virtual clock.
 
+use std::path::Path;
+
 use serde_json::Map;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{
@@ -13,7 +15,7 @@ use super::under_way::{FlashCompletion, PageIdx, UnderWay};
 use crate::config::{CLOCK_END_NS, clock_ran_out};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place};
 use crate::flash::media::Flash;
-use crate::snapshot::{Snapshot, not_described};
+use crate::snapshot::{self, Snapshot, not_described};
 use crate::timeline::Timeline;
 use crate::timeline::breakdown::FlashBreakdown;
 
@@ -218,5 +220,13 @@ impl Snapshot for OpenChannelDevice {
     fn described(mut self, info: DeviceInfo) -> OpenChannelDevice {
         self.timeline.allow(u64::MAX);
         OpenChannelDevice { info, ..self }
+    }
+
+    fn save_unless(&self, path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<()> {
+        snapshot::save_unless(self, path, is_stopped)
+    }
+
+    fn restore(path: &Path) -> Result<OpenChannelDevice> {
+        snapshot::restore(path)
     }
 }

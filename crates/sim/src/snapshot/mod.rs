@@ -134,60 +134,72 @@ pub trait Snapshot: Device + Serialize + DeserializeOwned {
     /// # Errors
     /// The file exists, or cannot be written (a full file system above all).
     fn save(&self, path: &Path) -> Result<()> {
-        self.save_unless(path, || false)
+        self.save_unless(path, &|| false)
     }
 
     /// The same, unless `is_stopped` says that it is not wanted any more.
     ///
     /// # Errors
     /// As [`Snapshot::save`]; [`ErrorKind::Interrupted`] where it was stopped, and nothing is left of it.
-    fn save_unless(&self, path: &Path, is_stopped: impl Fn() -> bool) -> Result<()> {
-        if path.exists() {
-            return Err(exists(path));
-        }
-        let temporary = beside(path);
-        let failed = |error: &std::io::Error| {
-            Error::os("The snapshot cannot be written", path.display().to_string(), error)
-                .action("check that the folder exists and its file system is not full")
-        };
-        let options = OpenOptions::new().write(true).create_new(true).open(&temporary);
-        let file = options.map_err(|error| failed(&error))?;
-        let written = write_to(&file, self, &is_stopped).and_then(|()| file.sync_all());
-        let placed = written.and_then(|()| rename_new(&temporary, path));
-        placed.map_err(|error| {
-            let _ = std::fs::remove_file(&temporary);
-            if error.kind() == std::io::ErrorKind::AlreadyExists {
-                exists(path)
-            } else if is_stopped() {
-                Error::new(ErrorKind::Interrupted, "Saving the device was interrupted")
-                    .at(path.display().to_string())
-            } else {
-                failed(&error)
-            }
-        })
-    }
+    fn save_unless(&self, path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<()>;
 
     /// Read the device that [`Snapshot::save`] wrote to `path`.
     ///
     /// # Errors
     /// [`ErrorKind::Results`]: missing, not a snapshot, of another version, truncated, damaged; or a
     /// device that does not fit into memory. [`ErrorKind::Usage`]: a device with another interface.
-    fn restore(path: &Path) -> Result<Self> {
-        let mut file = Opened::new(path)?;
-        let header = file.header()?;
-        let (info, profile) = file.description::<Self>(&header)?;
-        if file.state_bytes() > STATE_PER_MEMORY * Self::memory_bytes(&profile) + STATE_LEAST_BYTES
-        {
-            return Err(file.damaged("a state that is larger than its device"));
-        }
-        let state = file.state()?;
-        let device: Self =
-            postcard::from_bytes(&state).map_err(|error| file.damaged(&error.to_string()))?;
-        if !device.is_of(&profile) {
-            return Err(file.damaged("a state of another device than the one that is described"));
-        }
-        Ok(device.described(info))
+    fn restore(path: &Path) -> Result<Self>;
+}
+
+// What follows is of every kind of device; each calls it once, in this crate: what reads and writes every type of
+// a device is not compiled again by whoever saves one.
+
+/// [`Snapshot::save_unless`].
+pub(crate) fn save_unless<D: Snapshot>(
+    device: &D,
+    path: &Path,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<()> {
+    if path.exists() {
+        return Err(exists(path));
     }
+    let temporary = beside(path);
+    let failed = |error: &std::io::Error| {
+        Error::os("The snapshot cannot be written", path.display().to_string(), error)
+            .action("check that the folder exists and its file system is not full")
+    };
+    let options = OpenOptions::new().write(true).create_new(true).open(&temporary);
+    let file = options.map_err(|error| failed(&error))?;
+    let written = write_to(&file, device, is_stopped).and_then(|()| file.sync_all());
+    let placed = written.and_then(|()| rename_new(&temporary, path));
+    placed.map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            exists(path)
+        } else if is_stopped() {
+            Error::new(ErrorKind::Interrupted, "Saving the device was interrupted")
+                .at(path.display().to_string())
+        } else {
+            failed(&error)
+        }
+    })
+}
+
+/// [`Snapshot::restore`].
+pub(crate) fn restore<D: Snapshot>(path: &Path) -> Result<D> {
+    let mut file = Opened::new(path)?;
+    let header = file.header()?;
+    let (info, profile) = file.description::<D>(&header)?;
+    if file.state_bytes() > STATE_PER_MEMORY * D::memory_bytes(&profile) + STATE_LEAST_BYTES {
+        return Err(file.damaged("a state that is larger than its device"));
+    }
+    let state = file.state()?;
+    let device: D =
+        postcard::from_bytes(&state).map_err(|error| file.damaged(&error.to_string()))?;
+    if !device.is_of(&profile) {
+        return Err(file.damaged("a state of another device than the one that is described"));
+    }
+    Ok(device.described(info))
 }
 
 fn write_to<D: Snapshot>(

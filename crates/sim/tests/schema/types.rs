@@ -24,8 +24,24 @@ struct Types {
 }
 
 impl Types {
+    // Every type of a device goes through this: nothing is done here that does not need it.
     fn of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, Refused> {
         value.serialize(self.clone())
+    }
+
+    fn some(inner: Result<String, Refused>) -> Result<String, Refused> {
+        Ok(format!("Option<{}>", inner?))
+    }
+
+    /// `place` of the type `of` has one part and no name for it.
+    fn newtype(
+        &self,
+        of: &str,
+        place: String,
+        inner: Result<String, Refused>,
+    ) -> Result<String, Refused> {
+        self.line(format!("{place}: {}", inner?));
+        Ok(of.into())
     }
 
     fn line(&self, line: String) {
@@ -67,7 +83,12 @@ struct Parts {
 
 impl Parts {
     fn part<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Refused> {
-        let part = self.types.of(value)?;
+        let part = self.types.of(value);
+        self.take(name, part)
+    }
+
+    fn take(&mut self, name: &str, part: Result<String, Refused>) -> Result<(), Refused> {
+        let part = part?;
         if self.of.is_empty() {
             self.inner.insert(part);
         } else {
@@ -122,7 +143,7 @@ impl Serializer for Types {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<String, Refused> {
-        Ok(format!("Option<{}>", self.of(value)?))
+        Types::some(self.of(value))
     }
 
     fn serialize_unit(self) -> Result<String, Refused> {
@@ -143,9 +164,7 @@ impl Serializer for Types {
         name: &'static str,
         value: &T,
     ) -> Result<String, Refused> {
-        let inner = self.of(value)?;
-        self.line(format!("{name}: {inner}"));
-        Ok(name.into())
+        self.newtype(name, name.into(), self.of(value))
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -155,9 +174,7 @@ impl Serializer for Types {
         name: &'static str,
         value: &T,
     ) -> Result<String, Refused> {
-        let inner = self.of(value)?;
-        self.line(format!("{of}::{at}.{name}: {inner}"));
-        Ok(of.into())
+        self.newtype(of, format!("{of}::{at}.{name}"), self.of(value))
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Parts, Refused> {
