@@ -52,8 +52,9 @@ WORKERS ?= $(shell expr $$(nproc) + 1)
 
 # Byte code is kept, whatever the environment says: tests start hundreds of processes, and each that
 # compiles the package and its libraries again takes a second for what is read in a tenth. It is made
-# before there are several processes that would each make it.
+# before there are several processes that would each make it. And no thread of numpy's spins beside them.
 test-python .venv/byte-code.stamp: export PYTHONDONTWRITEBYTECODE =
+test-python: export OPENBLAS_NUM_THREADS = 1
 test-python: .venv/dev.stamp .venv/byte-code.stamp
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 

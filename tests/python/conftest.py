@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import gc
 import os
 import re
 import shutil
@@ -47,6 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first; the rest stays in its order."""
     places = {name: place for place, name in enumerate(FIRST)}
     items.sort(key=lambda item: places.get(item.path.name, len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Let nobody look again and again through what was imported and collected for something to throw away."""
+    gc.collect()
+    gc.freeze()
 
 
 @cache
