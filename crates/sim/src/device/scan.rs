@@ -247,6 +247,9 @@ impl<'a> Scan<'a> {
                         self.copy(from, to, &mut done);
                     }
                 }
+                Cmd::CopyRow(row) => {
+                    plan.row(row).moves().for_each(|(from, to)| self.copy(from, to, &mut done));
+                }
                 Cmd::Count(_) | Cmd::Barrier | Cmd::Settle => {}
                 other => unreachable!("{other:?} is not done to recover"),
             }

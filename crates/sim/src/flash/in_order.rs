@@ -21,6 +21,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
+use crate::flash::moves::Piece;
 
 /// The tables of all blocks that an FTL knows. One of which every page is at its place has none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,6 +87,22 @@ impl InOrder {
         if block.table != NONE || offset != u32::from(next) {
             self.take_elsewhere(place.block, offset, next);
         }
+    }
+
+    /// Whether the pages of `piece` are at their places in the block that they leave, and will be in the other one.
+    #[inline]
+    pub(super) fn moves(&self, piece: &Piece) -> bool {
+        let Piece { from, to, first, pages } = *piece;
+        let Filled { table, next } = self.blocks[from.0 as usize];
+        let is_there = table == NONE && first + pages <= u32::from(next);
+        let Filled { table, next } = self.blocks[to.0 as usize];
+        is_there && table == NONE && first == u32::from(next)
+    }
+
+    /// What [`InOrder::moves`] has moved.
+    #[inline]
+    pub(super) fn took(&mut self, piece: &Piece) {
+        self.blocks[piece.to.0 as usize].next += piece.pages as u16;
     }
 
     /// What belongs to page `offset` of `block` is on its page `next`.

@@ -3,6 +3,8 @@
 //! ```text
 //! plan      what an FTL that merges asks for, as a value
 //! touched   which blocks one is about
+//! places    where the pages of a merge unit lie
+//! moves     which pages move, page by page or in rows
 //! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
 //! replaced  which block stands in for one that has failed
@@ -22,7 +24,9 @@ mod in_order;
 pub(crate) mod levelling;
 pub(crate) mod make;
 pub(crate) mod media;
+pub(crate) mod moves;
 pub(crate) mod nand;
+pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod reliability;
 pub(crate) mod replaced;

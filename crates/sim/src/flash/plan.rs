@@ -13,6 +13,8 @@
 use crate::collections::bits;
 pub(crate) use crate::flash::counted::{Counted, Merge};
 use crate::flash::geometry::{BlockIdx, Place};
+pub(crate) use crate::flash::moves::Move;
+use crate::flash::moves::{Row, RowIdx, Span};
 
 /// What a merging FTL asks for. With a tag as wide as what follows: behind one of a byte everything is
 /// moved together with the gap, at odd addresses, and waits for what was stored just before.
@@ -39,6 +41,8 @@ pub(crate) enum Cmd {
         to: Place,
         set: Span,
     },
+    /// Move pages of a unit to their places in another, in order, as [`Cmd::Copy`] does each.
+    CopyRow(RowIdx),
     /// Move pages one after the other, reading ahead.
     CopyStream(Span),
     /// Erase a block, which takes so much longer than a new one.
@@ -74,20 +78,6 @@ impl Cmd {
     }
 }
 
-/// A part of what a plan keeps beside its commands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Span {
-    first: u32,
-    length: u32,
-}
-
-/// A page that is programmed: from another page, or from memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Move {
-    pub(crate) from: Option<Place>,
-    pub(crate) to: Place,
-}
-
 /// Commands in order. Kept and filled again, so that nothing is allocated for a write.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Plan {
@@ -96,6 +86,7 @@ pub(crate) struct Plan {
     words: Vec<u64>,
     /// What streams move.
     moves: Vec<Move>,
+    rows: Vec<Row>,
     /// Where it is kept what is on flash: a record of every page that is programmed and every block that is
     /// erased, in order.
     records: Vec<u32>,
@@ -113,6 +104,7 @@ impl Plan {
         self.commands.clear();
         self.words.clear();
         self.moves.clear();
+        self.rows.clear();
         self.records.clear();
         self.asked.clear();
         (self.timed, self.merges_until) = (0, 0);
@@ -182,13 +174,18 @@ impl Plan {
     /// The pages of a set, 64 a word.
     #[inline]
     pub(crate) fn words(&self, set: Span) -> &[u64] {
-        &self.words[set.first as usize..][..set.length as usize]
+        &self.words[set.range()]
     }
 
     /// What a stream moves.
     #[inline]
     pub(crate) fn moves(&self, stream: Span) -> &[Move] {
-        &self.moves[stream.first as usize..][..stream.length as usize]
+        &self.moves[stream.range()]
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, row: RowIdx) -> &Row {
+        &self.rows[row.0 as usize]
     }
 
     /// How many merges it has.
@@ -232,6 +229,13 @@ impl Plan {
         self.words.extend((0..pages).step_by(64).map(word));
         let set = Span::new(begin, self.words.len());
         self.merge(Cmd::CopySet { from, to, set });
+    }
+
+    /// [`Plan::copy`] of each page of `row`, in order.
+    #[inline]
+    pub(crate) fn copy_row(&mut self, row: Row) {
+        self.rows.push(row);
+        self.merge(Cmd::CopyRow(RowIdx(self.rows.len() as u32 - 1)));
     }
 
     /// [`Plan::copy`] of several pages, each from the first place to the second, as one stream.
@@ -334,11 +338,5 @@ impl Plan {
     /// The same, and programs of other plans.
     pub(crate) fn settle(&mut self) {
         self.commands.push(Cmd::Settle);
-    }
-}
-
-impl Span {
-    fn new(first: usize, end: usize) -> Span {
-        Span { first: first as u32, length: (end - first) as u32 }
     }
 }

@@ -26,6 +26,7 @@ use crate::flash::done::Note;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx};
 use crate::flash::in_order::InOrder;
 use crate::flash::levelling::Levelling;
+use crate::flash::moves::{Piece, Row};
 use crate::flash::plan::Plan;
 
 /// Which block stands in for which.
@@ -53,6 +54,8 @@ pub(crate) struct Replaced {
     /// What was planned last; kept, so that nothing is allocated.
     #[serde(skip)]
     pub(super) planned: Plan,
+    #[serde(skip)]
+    pieces: Vec<Piece>,
 }
 
 impl Replaced {
@@ -91,6 +94,7 @@ impl Replaced {
             keeps_notes,
             notes,
             planned,
+            pieces: Vec::new(),
         })
     }
 
@@ -139,6 +143,30 @@ impl Replaced {
         {
             self.change_places(place.block, other);
         }
+    }
+
+    /// Whether `row` can move piece by piece: all blocks stand for themselves, its pages are at their places there, and
+    /// will be here; and nobody wants to know of each.
+    #[inline]
+    pub(super) fn finds_pieces(&mut self, row: &Row) -> bool {
+        let is_plain = self.by_nothing && self.levelling.is_none() && !self.keeps_notes;
+        let Some(table) = self.in_order.as_ref().filter(|_| is_plain) else { return false };
+        self.pieces.clear();
+        for piece in row.pieces() {
+            match piece.filter(|piece| table.moves(piece)) {
+                Some(piece) => self.pieces.push(piece),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Its pieces move.
+    #[inline]
+    pub(super) fn take_pieces(&mut self) -> &[Piece] {
+        let table = self.in_order.as_mut().expect("it moves piece by piece");
+        self.pieces.iter().for_each(|piece| table.took(piece));
+        &self.pieces
     }
 
     /// What stands in for one block stands in for the other.

@@ -28,6 +28,12 @@ impl Plan {
                     each(from.block);
                     each(to.block);
                 }
+                Cmd::CopyRow(row) => {
+                    for (from, to) in self.row(row).moves() {
+                        each(from.block);
+                        each(to.block);
+                    }
+                }
                 Cmd::CopyStream(pages) | Cmd::StoreMap(pages) => {
                     for moved in self.moves(pages) {
                         each(moved.to.block);

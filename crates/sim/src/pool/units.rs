@@ -16,9 +16,9 @@
 use uflip_core::{Error, Result, format_bytes};
 
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
+use crate::flash::places::Places;
 use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
-use crate::pool::places::Places;
 
 /// A unit of flash.
 #[derive(

@@ -77,6 +77,7 @@ impl Layout<'_, '_> {
             }
             Cmd::Copy { from, to } => self.copy(from, to),
             Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
+            Cmd::CopyRow(row) => plan.row(row).moves().for_each(|(from, to)| self.copy(from, to)),
             Cmd::CopyStream(pages) => self.stream(plan.moves(pages), self.moves),
             Cmd::Erase { block, extra_ns } => {
                 let first = self.site.geometry.place(block, 0);

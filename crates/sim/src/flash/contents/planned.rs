@@ -20,6 +20,9 @@ pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
                 let pages = bits::members(words, 0, 64 * words.len()).map(|page| page as u32);
                 notes.extend(pages.map(|page| copy(from.behind(page), to.behind(page))));
             }
+            Cmd::CopyRow(row) => {
+                notes.extend(plan.row(row).moves().map(|(from, to)| copy(from, to)));
+            }
             Cmd::CopyStream(pages) => {
                 notes.extend(plan.moves(pages).iter().map(|moved| {
                     copy(moved.from.expect("a page that moves is somewhere"), moved.to)

@@ -1,10 +1,11 @@
-//! Blocks that change places beneath an FTL that merges: one that has failed is replaced, one that holds back its wear
+//! What moves as a whole: rows of pages, and blocks that change places beneath an FTL that merges: one that has failed is replaced, one that holds back its wear
 //! or has been read too often is copied.
 
-use super::CollectMedia as _;
 use super::worn::Worn;
+use super::{CollectMedia as _, Flash};
 use crate::flash::done::{Moved, Note};
 use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::moves::Row;
 
 impl Worn<'_> {
     /// What stands in for `known` was erased, with success or not: another does from now on where it is not fit to.
@@ -127,5 +128,25 @@ impl Worn<'_> {
             return true;
         }
         false
+    }
+}
+
+impl Flash {
+    /// Move the pages of `row` where each block of them is a piece that is where its FTL has it and goes on one that
+    /// is as well; false where nothing was moved. No page can fail.
+    pub(super) fn moves_in_order(&mut self, row: &Row) -> bool {
+        let Flash { replaced, nand, counters, .. } = self;
+        let replaced = replaced.as_mut().expect("pages are programmed in order");
+        if !nand.is_regular() || !replaced.finds_pieces(row) {
+            return false;
+        }
+        for piece in replaced.take_pieces() {
+            nand.copy_piece(piece);
+        }
+        let pages = u64::from(row.pages.count_ones());
+        counters.pages_read += pages;
+        counters.pages_programmed += pages;
+        counters.pages_relocated += pages;
+        true
     }
 }

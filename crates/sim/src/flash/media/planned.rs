@@ -28,6 +28,11 @@ impl Flash {
                 self.relocate(from, to);
             }
             Cmd::CopySet { from, to, set } => self.copy_set(from, to, plan.words(set)),
+            Cmd::CopyRow(row) => {
+                for (from, to) in plan.row(row).moves() {
+                    self.relocate(from, to);
+                }
+            }
             Cmd::CopyStream(pages) => {
                 for Move { from, to } in plan.moves(pages) {
                     self.relocate(from.expect("a page that moves is somewhere"), *to);

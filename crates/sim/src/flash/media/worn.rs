@@ -13,6 +13,7 @@ use super::{CollectMedia as _, Flash, Media as _};
 use crate::collections::bits;
 use crate::flash::done::{Holds, Note};
 use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::moves::Row;
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::flash::replaced::Replaced;
 
@@ -107,6 +108,7 @@ impl Worn<'_> {
                     self.copy(from.behind(page as u32), to.behind(page as u32));
                 }
             }
+            Cmd::CopyRow(row) => self.copy_row(asked.row(row)),
             Cmd::CopyStream(pages) => self.stream(asked.moves(pages), false),
             Cmd::Erase { block, .. } => self.erase(block),
             Cmd::ProgramMap(to) => {
@@ -224,6 +226,15 @@ impl Worn<'_> {
         }
         let holds = Holds::Page(from.page);
         self.attempt(to, holds, |worn, to| worn.move_to(worn.flash.place(from), to));
+    }
+
+    /// Pages that stay where their FTL has them are moved plane by plane, the others one by one.
+    #[inline]
+    fn copy_row(&mut self, row: &Row) {
+        if !self.flash.wears_out() && self.flash.moves_in_order(row) {
+            return self.done.copy_row(*row);
+        }
+        row.moves().for_each(|(from, to)| self.copy(from, to));
     }
 
     /// Move a page; both places are where they are. False where it cannot be programmed.

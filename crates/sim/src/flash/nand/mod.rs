@@ -9,6 +9,7 @@
 //! Where pages go in order and none is retired, one number a block says it all: the page that may be
 //! programmed next. One comparison checks a program, one a read; everything else is out of the way.
 
+mod copied;
 mod found;
 
 use crate::collections::bits;
@@ -203,28 +204,6 @@ impl Nand {
     #[inline]
     pub(crate) fn is_regular(&self) -> bool {
         !self.irregular
-    }
-
-    /// Read and program pages at the same places of two blocks, where pages are programmed in any
-    /// order: those that `pages` has, whose lowest bit stands for `from` and for `to`.
-    #[inline]
-    pub(crate) fn copy_word(&mut self, from: Place, to: Place, pages: u64) {
-        let (source, target) = (from.page.0 as usize, to.page.0 as usize);
-        let length = 64 - pages.leading_zeros() as usize;
-        if length == 0 {
-            return;
-        }
-        let missing = pages & !bits::word(&self.programmed, source, length);
-        if missing != 0 {
-            let page = Ppn(from.page.0 + missing.trailing_zeros());
-            self.broken(Violation::Unwritten, Place { page, ..from });
-        }
-        let taken = pages & bits::word(&self.programmed, target, length);
-        if taken != 0 {
-            let page = Ppn(to.page.0 + taken.trailing_zeros());
-            self.broken(Violation::OutOfOrder, Place { page, ..to });
-        }
-        bits::insert_word(&mut self.programmed, target, pages);
     }
 
     /// An FTL broke a rule.

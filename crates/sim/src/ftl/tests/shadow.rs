@@ -128,6 +128,11 @@ impl Shadow {
                         self.relocate(from.behind(page as u32), to.behind(page as u32));
                     }
                 }
+                Cmd::CopyRow(row) => {
+                    for (from, to) in plan.row(row).moves() {
+                        self.relocate(from, to);
+                    }
+                }
                 Cmd::CopyStream(pages) => {
                     for Move { from, to } in plan.moves(pages) {
                         self.relocate(from.expect("a page that moves"), *to);

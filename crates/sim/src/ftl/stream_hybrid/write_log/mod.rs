@@ -12,6 +12,7 @@ mod units;
 
 use crate::collections::lru::Lru;
 use crate::flash::geometry::{Lpn, Place};
+use crate::flash::places::Places;
 use crate::flash::plan::Plan;
 use crate::pool::units::{FreeUnits, Layout, UnitIdx};
 
@@ -158,6 +159,30 @@ impl WriteLog {
             return None;
         }
         Some(self.place(slot, within))
+    }
+
+    /// Which pages of the cluster that begins with `first` have their newest version here, and where all of them are.
+    #[inline]
+    pub(crate) fn newest_of(&self, first: Lpn) -> Option<(u64, Places)> {
+        let slot = self.slot_of[self.cluster_of(first).0 as usize];
+        (slot != NONE).then(|| {
+            let Slot { unit, index, valid, .. } = self.slots[slot as usize];
+            let unit = self.units[unit as usize].unit;
+            (valid, self.layout.places(unit, index * self.layout.cluster_pages))
+        })
+    }
+
+    /// Which of the 64 pages from `first` on, or as many as there are before `end`, have their newest version here;
+    /// `first` begins a cluster.
+    #[inline]
+    pub(crate) fn newest_from(&self, first: Lpn, end: Lpn) -> u64 {
+        let pages = self.layout.cluster_pages;
+        let clusters = (first.0 / pages..end.0.div_ceil(pages)).map(|cluster| cluster as usize);
+        let slots = clusters.zip((0..).step_by(pages as usize));
+        let held = slots.filter(|(cluster, _)| self.slot_of[*cluster] != NONE);
+        held.fold(0, |newest, (cluster, at)| {
+            newest | self.slots[self.slot_of[cluster] as usize].valid << at
+        })
     }
 
     /// Where page `within` of `cluster` can be programmed beside the others that it has here.

@@ -1,0 +1,155 @@
+//! What plans keep beside their commands: pages that move.
+
+use std::ops::Range;
+
+use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::places::Places;
+
+/// A part of what a plan keeps beside its commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Span {
+    first: u32,
+    length: u32,
+}
+
+/// A row of those that a plan keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct RowIdx(pub(super) u32);
+
+/// A page that is programmed: from another page, or from memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Move {
+    pub(crate) from: Option<Place>,
+    pub(crate) to: Place,
+}
+
+impl Span {
+    pub(super) fn new(first: usize, end: usize) -> Span {
+        Span { first: first as u32, length: (end - first) as u32 }
+    }
+
+    /// Which parts.
+    #[inline]
+    pub(super) fn range(self) -> Range<usize> {
+        let first = self.first as usize;
+        first..first + self.length as usize
+    }
+}
+
+/// At most 64 pages that move, each from where it is in one unit to where it belongs in another: the lowest bit of
+/// `pages` stands for the first place of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Row {
+    pub(crate) from: Places,
+    pub(crate) to: Places,
+    pub(crate) pages: u64,
+}
+
+/// Pages of a row that are in one block, without a gap, and go to the same places of another: so many from `first` on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub(crate) from: BlockIdx,
+    pub(crate) to: BlockIdx,
+    pub(crate) first: u32,
+    pub(crate) pages: u32,
+}
+
+impl Row {
+    /// Each page, in order: where from, and where to.
+    #[inline]
+    pub(crate) fn moves(&self) -> impl Iterator<Item = (Place, Place)> + use<> {
+        let Row { from, to, pages } = *self;
+        let length = 64 - pages.leading_zeros() as usize;
+        let places = (0..length).zip(from.zip(to));
+        places.filter(move |(at, _)| pages >> at & 1 == 1).map(|(_, places)| places)
+    }
+
+    /// The same plane by plane; `None` in place of what is no [`Piece`].
+    #[inline]
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Option<Piece>> + use<> {
+        let Row { from, to, pages } = *self;
+        let planes = from.planes;
+        let alike = (from.turn, from.page, planes) == (to.turn, to.page, to.planes);
+        // The pages of the plane that has the first of them.
+        let every = (0..64).step_by(planes as usize).fold(0, |every: u64, at| every | 1 << at);
+        let of_plane = (0..planes.min(64)).map(move |at| (at, pages & (every << at)));
+        of_plane.filter(|(_, pages)| *pages != 0).map(move |(at, pages)| {
+            let (first, count) = (pages.trailing_zeros(), pages.count_ones());
+            // As many as there are, one after the other.
+            let dense = every & u64::MAX >> (63 - (count - 1) * planes);
+            let whole = pages >> first == dense;
+            // Nothing is divided where that is not needed.
+            let before = if first == at { 0 } else { (first - at) / planes };
+            let next = from.turn + at >= planes;
+            let plane = from.turn + at - if next { planes } else { 0 };
+            let page = from.page + before + u32::from(next);
+            let ends_inside = page + count <= from.pages_per_block;
+            let block = |places: &Places| {
+                let plane = places.first_plane + plane * places.planes_apart;
+                BlockIdx(plane * places.blocks_per_plane + places.block)
+            };
+            let piece = Piece { from: block(&from), to: block(&to), first: page, pages: count };
+            (alike && whole && ends_inside).then_some(piece)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn places(planes: u32, block: u32, page: u32, turn: u32) -> Places {
+        let (planes_apart, first_plane, blocks_per_plane, pages_per_block) = (2, 1, 8, 16);
+        let turn = turn % planes;
+        Places {
+            first_plane,
+            planes_apart,
+            planes,
+            blocks_per_plane,
+            pages_per_block,
+            block,
+            page,
+            turn,
+        }
+    }
+
+    proptest! {
+        /// What moves plane by plane is what moves page by page, in the order of its plane.
+        #[test]
+        fn pieces_are_the_moves_of_each_plane(
+            planes in 1u32..9, page in (0u32..16, 0u32..2), turn in (0u32..8, 0u32..2), pages in any::<u64>(),
+            holes in any::<bool>(), length in 1u32..64,
+        ) {
+            let from = places(planes, 2, page.0, turn.0);
+            let to = places(planes, 5, (page.0 + page.1).min(15), turn.0 + turn.1);
+            let pages = if holes { pages } else { u64::MAX >> (64 - length) };
+            let row = Row { from, to, pages };
+            prop_assert_eq!(row.moves().count(), pages.count_ones() as usize);
+            let found: Option<Vec<Piece>> = row.pieces().collect();
+            let Some(found) = found else { return Ok(()) };
+            for piece in &found {
+                let of_piece = row.moves().filter(|(from, _)| from.block == piece.from);
+                let moves: Vec<(Place, Place)> = of_piece.collect();
+                prop_assert_eq!(moves.len(), piece.pages as usize);
+                for (page, (from, to)) in (piece.first..).zip(&moves) {
+                    prop_assert_eq!(to.block, piece.to);
+                    prop_assert_eq!(from.page.0, from.block.0 * 16 + page);
+                    prop_assert_eq!(to.page.0, to.block.0 * 16 + page);
+                }
+            }
+            prop_assert_eq!(found.iter().map(|piece| piece.pages).sum::<u32>(), pages.count_ones());
+        }
+    }
+
+    #[test]
+    fn whole_clusters_come_in_pieces() {
+        let row = Row { from: places(4, 2, 3, 1), to: places(4, 5, 3, 1), pages: 0xffff };
+        let pieces: Vec<_> = row.pieces().collect();
+        assert_eq!(pieces.len(), 4);
+        assert!(pieces.iter().all(|piece| piece.is_some_and(|piece| piece.pages == 4)));
+        let other = Row { to: places(4, 5, 4, 1), ..row };
+        assert!(other.pieces().all(|piece| piece.is_none()));
+    }
+}

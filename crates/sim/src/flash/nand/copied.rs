@@ -1,0 +1,42 @@
+//! Several pages at once that are read from one block and programmed in another.
+
+use super::{Nand, Violation};
+use crate::collections::bits;
+use crate::flash::geometry::{Place, Ppn};
+use crate::flash::moves::Piece;
+
+impl Nand {
+    /// Read and program pages at the same places of two blocks, where pages are programmed in any
+    /// order: those that `pages` has, whose lowest bit stands for `from` and for `to`.
+    #[inline]
+    pub(crate) fn copy_word(&mut self, from: Place, to: Place, pages: u64) {
+        let (source, target) = (from.page.0 as usize, to.page.0 as usize);
+        let length = 64 - pages.leading_zeros() as usize;
+        if length == 0 {
+            return;
+        }
+        let missing = pages & !bits::word(&self.programmed, source, length);
+        if missing != 0 {
+            let page = Ppn(from.page.0 + missing.trailing_zeros());
+            self.broken(Violation::Unwritten, Place { page, ..from });
+        }
+        let taken = pages & bits::word(&self.programmed, target, length);
+        if taken != 0 {
+            let page = Ppn(to.page.0 + taken.trailing_zeros());
+            self.broken(Violation::OutOfOrder, Place { page, ..to });
+        }
+        bits::insert_word(&mut self.programmed, target, pages);
+    }
+
+    /// Read and program the pages of `piece`, where pages go in order and none is retired.
+    #[inline]
+    pub(crate) fn copy_piece(&mut self, piece: &Piece) {
+        let Piece { from, to, first, pages } = *piece;
+        let place = |block, page| self.geometry.place(block, page);
+        let (last, begin) = (place(from, first + pages - 1), place(to, first));
+        self.read(last);
+        if let Err(violation) = self.try_program(begin, pages) {
+            self.broken(violation, begin);
+        }
+    }
+}

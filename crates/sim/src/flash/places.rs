@@ -1,0 +1,46 @@
+//! Where the pages of a merge unit lie, one after the other: found without dividing.
+
+use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
+
+/// The pages of a unit from one of them on. It does not end with the unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Places {
+    /// The plane of the first page of a row, and how many lie between those of two.
+    pub(crate) first_plane: u32,
+    pub(crate) planes_apart: u32,
+    pub(crate) planes: u32,
+    pub(crate) blocks_per_plane: u32,
+    pub(crate) pages_per_block: u32,
+    /// The block of its plane that the next page is in, its page there, and the plane's number in its row.
+    pub(crate) block: u32,
+    pub(crate) page: u32,
+    pub(crate) turn: u32,
+}
+
+impl Places {
+    /// The next.
+    #[inline]
+    pub(crate) fn place(&self) -> Place {
+        let plane = self.first_plane + self.turn * self.planes_apart;
+        let block = plane * self.blocks_per_plane + self.block;
+        let page = Ppn(block * self.pages_per_block + self.page);
+        Place { page, block: BlockIdx(block), plane: PlaneIdx(plane) }
+    }
+}
+
+impl Iterator for Places {
+    type Item = Place;
+
+    #[inline]
+    fn next(&mut self) -> Option<Place> {
+        let place = self.place();
+        self.turn += 1;
+        if self.turn == self.planes {
+            (self.turn, self.page) = (0, self.page + 1);
+            if self.page == self.pages_per_block {
+                (self.page, self.block) = (0, self.block + 1);
+            }
+        }
+        Some(place)
+    }
+}
