@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def main() -> "NoReturn":
     """Run the command line of this process."""
     ends.install()
-    # numpy's algebra has a thread for every processor, each of which spins for a while for work that never comes:
-    # beside a measurement, and in every process that is started.
+    # numpy's algebra has a thread for every processor, each of which spins for a while for work
+    # that never comes: beside a measurement, and in every process that is started.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from uflip.cli.main import main as command_line
 

@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let nobody look again and again through what was imported and collected for something to throw away."""
+    """Let nobody look for garbage again and again among what was imported and collected."""
     gc.collect()
     gc.freeze()
 
