@@ -80,12 +80,7 @@ impl StreamHybrid {
     /// Where the newest versions of those `pages` are that hold anything, and which these are, the lowest bit for the
     /// first of `offsets`, where all of them are in one unit or one cluster of the log, one after the other.
     #[inline]
-    fn in_one_place(
-        &self,
-        logical: u32,
-        offsets: Range<u32>,
-        pages: u64,
-    ) -> Option<(Places, u64)> {
+    fn in_one_place(&self, logical: u32, offsets: Range<u32>, pages: u64) -> Option<(Places, u64)> {
         if offsets.is_empty() || self.streams.iter().any(|stream| stream.logical == logical) {
             return None;
         }
