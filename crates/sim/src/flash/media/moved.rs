@@ -1,5 +1,5 @@
-//! What moves as a whole: rows of pages, and blocks that change places beneath an FTL that merges: one that has failed is replaced, one that holds back its wear
-//! or has been read too often is copied.
+//! What moves as a whole: rows of pages; and blocks that change places beneath an FTL that merges: one that has failed is
+//! replaced, one that holds back its wear or has been read too often is copied.
 
 use super::worn::Worn;
 use super::{CollectMedia as _, Flash};

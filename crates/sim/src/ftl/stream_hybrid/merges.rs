@@ -47,46 +47,30 @@ impl StreamHybrid {
     pub(super) fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut Plan) {
         let first = cluster * self.layout.cluster_pages;
         let offsets = first..(first + self.layout.cluster_pages).min(end);
-        let moves = |offset| !merge.there.has(offset);
-        let pages = (0..).zip(offsets.clone()).filter(|(_, offset)| moves(*offset));
-        let pages = pages.fold(0, |pages: u64, (at, _)| pages | 1 << at);
-        match self.in_one_place(merge.logical, offsets.clone(), pages) {
-            Some((from, pages)) => {
-                let to = self.layout.places(merge.target, first);
-                plan.copy_row(Row { from, to, pages });
-            }
-            None => self.copy_pages(merge.logical, merge.target, offsets, moves, plan),
+        let to = self.layout.places(merge.target, first);
+        if merge.there.pages() == 0
+            && let Some((from, pages)) = self.in_one_place(merge.logical, offsets.clone())
+        {
+            return plan.copy_row(Row { from, to, pages });
         }
-    }
-
-    /// Copy the newest versions of those pages that move of `offsets` to `target`, one by one.
-    fn copy_pages(
-        &self,
-        logical: u32,
-        target: UnitIdx,
-        offsets: Range<u32>,
-        moves: impl Fn(u32) -> bool,
-        plan: &mut Plan,
-    ) {
-        let to = self.layout.places(target, offsets.start);
-        let newest = self.newest(logical, offsets.clone());
+        let newest = self.newest(merge.logical, offsets.clone());
         for ((offset, to), from) in offsets.zip(to).zip(newest) {
-            if let Some(from) = from.filter(|_| moves(offset)) {
+            if let Some(from) = from.filter(|_| !merge.there.has(offset)) {
                 plan.copy(from, to);
             }
         }
     }
 
-    /// Where the newest versions of those `pages` are that hold anything, and which these are, the lowest bit for the
-    /// first of `offsets`, where all of them are in one unit or one cluster of the log, one after the other.
+    /// Where the newest versions are of those pages `offsets` that hold anything, and which these are, the lowest bit
+    /// for the first of them, where all are in one unit or one cluster of the log, one after the other.
     #[inline]
-    fn in_one_place(&self, logical: u32, offsets: Range<u32>, pages: u64) -> Option<(Places, u64)> {
+    fn in_one_place(&self, logical: u32, offsets: Range<u32>) -> Option<(Places, u64)> {
         if offsets.is_empty() || self.streams.iter().any(|stream| stream.logical == logical) {
             return None;
         }
         let first = Lpn(logical * self.layout.unit_pages + offsets.start);
         let end = Lpn(first.0 + offsets.len() as u32);
-        let pages = pages & bits::word(&self.live, first.0 as usize, offsets.len());
+        let pages = bits::word(&self.live, first.0 as usize, offsets.len());
         let (whole, small) = self.logs.split_at(SMALL);
         let in_log = whole[WHOLE].newest_of(first).filter(|(newest, _)| newest & pages != 0);
         let from = match in_log {
@@ -149,16 +133,18 @@ impl StreamHybrid {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
-        for cluster in 0..self.layout.clusters_per_unit() {
-            let begin = cluster * self.layout.cluster_pages;
-            let offsets = begin..begin + self.layout.cluster_pages;
-            let stays = |offset| {
-                let other = Lpn(first + offset);
-                other != page && !extent.touches_after(page, other)
-            };
-            // The page of the host comes last, so that blocks are not in order afterwards: no rows.
-            self.copy_pages(logical, target, offsets, stays, plan);
-            plan.barrier();
+        let places = self.layout.places(target, 0);
+        let newest = self.newest(logical, 0..self.layout.unit_pages);
+        // No rows: the page of the host comes last, so that blocks are not in order afterwards.
+        for ((other, to), from) in (first..).map(Lpn).zip(places).zip(newest) {
+            let stays = other != page && !extent.touches_after(page, other);
+            if let Some(from) = from.filter(|_| stays) {
+                plan.copy(from, to);
+            }
+            // Cluster after cluster, as every merge.
+            if (other.0 + 1).is_multiple_of(self.layout.cluster_pages) {
+                plan.barrier();
+            }
         }
         plan.count_merge(Merge::Full);
         plan.program(self.layout.place(target, offset), self.rest_of(page, extent));
