@@ -264,6 +264,12 @@ impl StripeMap {
         if let Some(old) = self.lookup(page) {
             self.stripes.invalidate(old);
         }
+        self.put(page, to);
+    }
+
+    /// The map says that `page` is at `to`, and the other way round.
+    #[inline]
+    fn put(&mut self, page: Lpn, to: Place) {
         self.map[page.0 as usize] = to.page.0;
         self.reverse[to.page.0 as usize] = page.0;
     }
@@ -313,7 +319,9 @@ impl StripeMap {
         for offset in 0..self.stripes.pages() {
             let Some(from) = self.stripes.valid_place(victim, offset) else { continue };
             let to = self.stripes.take_page(what);
-            self.place(Lpn(self.reverse[from.page.0 as usize]), to);
+            // What is valid is where the map says, which need not be asked.
+            self.stripes.invalidate(from);
+            self.put(Lpn(self.reverse[from.page.0 as usize]), to);
             moves.push((from, to));
         }
         plan.copy_stream(&moves);
