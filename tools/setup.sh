@@ -27,25 +27,30 @@ if [ -n "$missing" ]; then
   exit 1
 fi
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) built=$(mktemp)
+trap 'rm -f "$log" "$built"' EXIT
+pinned() { grep "^$1==" requirements/run.txt; }
+with_pip() {
+  # Byte code is made when a module is first used, and only of those that are.
+  $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check "$@"
+}
+# pip is asked where uv finds nothing: a mirror, say, that only pip was told of.
 install() {
-  if command -v uv >/dev/null 2>&1; then
-    uv pip install -q --python $venv/bin/python "$@"
-  else
-    # Byte code is made when a module is first used, and only of those that are.
-    $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check "$@"
-  fi
+  "$uv" pip install -q --python $venv/bin/python "$@" 2>"$log" || with_pip "$@"
 }
 
 [ -x $venv/bin/python ] || "$python" -m venv $venv
-install "$(grep '^maturin==' requirements/run.txt)"
+if ! uv=$(command -v uv); then
+  uv=$venv/bin/uv
+  [ -x $uv ] || with_pip "$(pinned uv)" || uv=false
+fi
+install "$(pinned maturin)"
 echo "building the native module, installing packages into $venv"
-($venv/bin/maturin develop --release --locked --skip-install -q >"$log" 2>&1) &
+($venv/bin/maturin develop --release --locked --skip-install -q >"$built" 2>&1) &
 build=$!
 install -r "requirements/$kind.txt"
 if ! wait $build; then
-  cat "$log" >&2
+  cat "$built" >&2
   exit 1
 fi
 # Built already: this only puts it into the environment.
