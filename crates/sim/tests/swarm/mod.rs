@@ -30,7 +30,7 @@ use live::Outcome;
 use watch::Watch;
 
 /// Drawn in `make test`; many more in `make soak`.
-const CASES: u64 = 1_200;
+const CASES: u64 = 600;
 
 /// Those that once broke something, as they were printed, and what it was.
 const ONCE: &str = include_str!("once.txt");

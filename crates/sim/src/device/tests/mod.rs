@@ -24,7 +24,7 @@ use draw::Flash;
 use host::Host;
 
 /// Cuts in all, and those of one device.
-const CUTS: u64 = 10_800;
+const CUTS: u64 = 3_600;
 const CUTS_OF_ONE: u64 = 24;
 
 /// What was seen of all devices, so that a swarm that never meets anything is found out.

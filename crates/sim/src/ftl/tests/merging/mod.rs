@@ -26,7 +26,7 @@ use worn::{carry_out, place};
 const PAGE: u64 = 4096;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_merging_ftl_reads_what_was_written(
