@@ -54,6 +54,7 @@ def pytest_collection_finish() -> None:
     """Let nobody look for garbage again and again among what was imported and collected."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @cache
