@@ -51,9 +51,9 @@ pub(crate) struct Replaced {
     pub(super) keeps_notes: bool,
     #[serde(skip)]
     pub(super) notes: Vec<Note>,
-    /// What was planned last; kept, so that nothing is allocated.
+    /// What was planned last; kept, so that nothing is allocated, and apart, since it is taken out for every write.
     #[serde(skip)]
-    pub(super) planned: Plan,
+    pub(super) planned: Option<Box<Plan>>,
     #[serde(skip)]
     pieces: Vec<Piece>,
 }
@@ -80,7 +80,7 @@ impl Replaced {
             stands_in.extend(good);
             reserve.push(spare);
         }
-        let (used_up, in_order, levelling, planned) = (false, None, None, Plan::default());
+        let (used_up, in_order, levelling, planned) = (false, None, None, None);
         let (by_nothing, keeps_notes, notes) = (false, false, Vec::new());
         Some(Replaced {
             known,

@@ -21,8 +21,8 @@ impl Flash {
     /// [`Flash::carry_out`] where others stand in for blocks or pages.
     #[inline(never)]
     pub(super) fn carry_out_worn(&mut self, plan: &mut Plan) {
-        let mut asked = std::mem::take(&mut self.replaced().planned);
-        std::mem::swap(plan, &mut asked);
+        let mut asked = self.replaced().planned.take().unwrap_or_default();
+        std::mem::swap(plan, &mut *asked);
         plan.clear();
         self.replaced().notes.clear();
         let mut worn = Worn { flash: self, done: plan };
@@ -32,7 +32,7 @@ impl Flash {
         if self.keeps_notes() {
             plan.stands_for(&asked);
         }
-        self.replaced().planned = asked;
+        self.replaced().planned = Some(asked);
     }
 
     /// Whether a block has failed that nothing could replace.
