@@ -250,8 +250,11 @@ impl Backend for Merged {
 
     #[inline]
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
-        self.jobs.happened(told, at, hardware);
-        self.go_on_beside(at, hardware);
+        // Who begins beside it begins now.
+        let begins = at < self.idle_until && self.jobs.is_free(Merged::beside(hardware));
+        let until = if begins { 0 } else { hardware.events.undisturbed_until() };
+        self.jobs.happened(told, at, until, hardware);
+        self.go_on_beside(hardware.events.now(), hardware);
     }
 
     #[cold]

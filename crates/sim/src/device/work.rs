@@ -74,7 +74,7 @@ impl SimDevice {
         }
         loop {
             let end = self.host.first_end_or_never();
-            match self.events.next_of::<M>(end.min(until)) {
+            match self.events.next_undisturbed::<M>(end.min(until)) {
                 Some((at, token)) => self.happens::<M>(at, token),
                 None if end.min(until) == u64::MAX => self.is_stuck(),
                 None => return self.host.first_end().filter(|end| *end <= until),
@@ -119,7 +119,7 @@ impl SimDevice {
 
     #[inline(never)]
     fn catch_up<M: Make>(&mut self, until: u64) {
-        while let Some((at, token)) = self.events.next_of::<M>(until) {
+        while let Some((at, token)) = self.events.next_undisturbed::<M>(until) {
             self.happens::<M>(at, token);
         }
     }

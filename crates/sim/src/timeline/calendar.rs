@@ -59,6 +59,9 @@ pub(super) struct Calendar {
     /// So many events may happen before the host has its turn again.
     #[serde(skip)]
     left: u64,
+    /// The host asks for nothing before, unless it is told something.
+    #[serde(skip)]
+    pub(super) undisturbed_until: u64,
 }
 
 impl Calendar {
@@ -66,6 +69,12 @@ impl Calendar {
     #[inline(always)]
     pub(super) fn is_due(&self, until: u64) -> bool {
         self.events.get(self.first).is_some_and(|event| event.at <= until)
+    }
+
+    /// Whether nothing is going to happen.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == self.events.len()
     }
 
     /// The next event, where it is due by `until`.

@@ -44,6 +44,7 @@ mod operation;
 mod planes;
 #[cfg(test)]
 mod planes_tests;
+mod quiet;
 mod recording;
 #[cfg(test)]
 mod reference;

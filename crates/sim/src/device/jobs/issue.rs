@@ -1,7 +1,7 @@
 //! Steps of plans go to their dies, and those of the host beside them.
 
 use super::order::Order;
-use super::phase::{NONE, Step, What};
+use super::phase::{NONE, Phase, Step, What};
 use super::site::Site;
 use crate::device::backend::Hardware;
 use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
@@ -40,9 +40,61 @@ pub(super) fn serve_step(
     }
 }
 
+impl Phase {
+    /// All steps begin that wait for nothing.
+    pub(super) fn start(
+        &mut self,
+        index: JobIdx,
+        account: Option<AccountIdx>,
+        at: u64,
+        events: &mut Timeline<Token>,
+    ) {
+        self.begin(|number, step| issue(index, number, step, account, at, events));
+        self.plan_next(index, at, events);
+    }
+
+    /// The processor plans the next page that moves.
+    fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<Token>) {
+        if let Some(step) = self.next_planned() {
+            let planned = events.process(at, events.timing.relocate_ns, 0);
+            events.remind(planned, Told::Planned(index, StepIdx(step)).into());
+        }
+    }
+
+    /// The processor has planned a step.
+    pub(super) fn planned(
+        &mut self,
+        index: JobIdx,
+        step: StepIdx,
+        account: Option<AccountIdx>,
+        at: u64,
+        events: &mut Timeline<Token>,
+    ) {
+        self.release(step.0, |number, step| issue(index, number, step, account, at, events));
+        self.plan_next(index, at, events);
+    }
+
+    /// A step has ended; where the phase waited for that, what it was for.
+    pub(super) fn stepped(
+        &mut self,
+        index: JobIdx,
+        step: StepIdx,
+        account: Option<AccountIdx>,
+        at: u64,
+        events: &mut Timeline<Token>,
+    ) -> Option<Purpose> {
+        let Step { feeds, counts, purpose, .. } = *self.step(step.0);
+        if feeds != NONE {
+            self.release(feeds, |number, step| issue(index, number, step, account, at, events));
+        }
+        self.open -= u32::from(counts);
+        counts.then_some(purpose)
+    }
+}
+
 /// A step goes to its die; told when somebody waits for its end.
 #[inline]
-pub(super) fn issue(
+fn issue(
     job: JobIdx,
     number: u32,
     step: &Step,

@@ -18,6 +18,7 @@
 //! **Ambiguous**: nothing that the FTLs leave open.
 
 mod issue;
+mod known;
 mod layout;
 mod lines;
 mod order;
@@ -30,10 +31,11 @@ use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Purpose, Timeline};
 pub(crate) use issue::serve;
-use issue::{issue, serve_step};
+use issue::serve_step;
+use known::{Known, Took};
 use lines::{Queue, Shared};
 pub(crate) use order::{Line, Order};
-use phase::{NONE, Phase, Step, Tails};
+use phase::{NONE, Phase, Tails};
 use site::Site;
 
 /// A plan under way.
@@ -60,6 +62,9 @@ pub(crate) struct Jobs {
     path: Queue,
     beside: Queue,
     tails: Tails,
+    /// How long phases take that come again and again.
+    #[serde(skip)]
+    known: Known,
 }
 
 impl Jobs {
@@ -71,6 +76,7 @@ impl Jobs {
             path: Queue::new(at_once),
             beside: Queue::new(1),
             tails: vec![(NONE, NONE); planes as usize],
+            known: Known::default(),
         }
     }
 
@@ -86,6 +92,12 @@ impl Jobs {
             Line::Path => self.path.is_free(),
             Line::Beside => self.beside.is_free(),
         }
+    }
+
+    /// Whether it was known of any phase how long it takes.
+    #[cfg(test)]
+    pub(crate) fn knows_some(&self) -> bool {
+        self.known.is_used()
     }
 
     fn line(&mut self, line: Line) -> &mut Queue {
@@ -105,7 +117,7 @@ impl Jobs {
     ) {
         let job = self.add(plan, order, Some(line), hardware.events);
         if self.line(line).come(job) {
-            self.let_begin(line, hardware.events.now(), hardware);
+            self.let_begin(line, hardware.events.now(), 0, hardware);
         }
     }
 
@@ -113,7 +125,7 @@ impl Jobs {
     pub(crate) fn begin(&mut self, plan: &mut Plan, order: Order, hardware: &mut Hardware<'_>) {
         let job = self.add(plan, order, None, hardware.events);
         self.jobs[job.0 as usize].charged = order.ready;
-        self.run(job, order.ready, hardware);
+        self.run(job, order.ready, 0, hardware);
     }
 
     fn add(
@@ -139,30 +151,48 @@ impl Jobs {
         JobIdx(index)
     }
 
-    /// A plan may begin, the processor has planned a page, or a step has ended.
+    /// A plan may begin, the processor has planned a page, or a step has ended. The host asks for nothing
+    /// before `until`, unless it is told something, and nobody else begins with anything.
     #[inline]
-    pub(crate) fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+    pub(crate) fn happened(
+        &mut self,
+        told: Told,
+        at: u64,
+        until: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
         match told {
             Told::Begin(job) => {
                 // Where several go on at once it may have begun.
                 if let Some(line) = self.jobs[job.0 as usize].line {
-                    self.let_begin(line, at, hardware);
+                    self.let_begin(line, at, until, hardware);
                 }
             }
-            Told::Settled(job) => self.jobs[job.0 as usize].issue_phase(job, at, hardware),
-            Told::Planned(job, step) => self.planned(job, step, at, hardware),
-            Told::Stepped(job, step) => self.stepped(job, step, at, hardware),
+            Told::Settled(index) => {
+                let Job { phase, order, .. } = &mut self.jobs[index.0 as usize];
+                phase.start(index, order.account(), at, hardware.events);
+            }
+            Told::Planned(index, step) => {
+                let Job { phase, order, .. } = &mut self.jobs[index.0 as usize];
+                phase.planned(index, step, order.account(), at, hardware.events);
+            }
+            Told::Stepped(job, step) => self.stepped(job, step, at, until, hardware),
             other => unreachable!("{other:?} is about no plan"),
         }
     }
 
+    /// Whether somebody waits in `line` whom nobody holds up.
+    fn first_may_begin(&self, line: Line) -> bool {
+        let queue = if line == Line::Path { &self.path } else { &self.beside };
+        let shared = |job: JobIdx| &self.jobs[job.0 as usize].shared;
+        let apart = |first| queue.lets_begin(|other| shared(first).is_apart(shared(other)));
+        queue.first().is_some_and(apart)
+    }
+
     /// Whoever is first in `line` begins, and those behind until one holds them up.
-    fn let_begin(&mut self, line: Line, at: u64, hardware: &mut Hardware<'_>) {
+    fn let_begin(&mut self, line: Line, mut at: u64, until: u64, hardware: &mut Hardware<'_>) {
         while let Some(first) = self.line(line).first() {
-            let Jobs { path, beside, jobs, .. } = self;
-            let queue = if line == Line::Path { path } else { beside };
-            let shared = |job: JobIdx| &jobs[job.0 as usize].shared;
-            if !queue.lets_begin(|other| shared(first).is_apart(shared(other))) {
+            if !self.first_may_begin(line) {
                 return;
             }
             let job = &mut self.jobs[first.0 as usize];
@@ -173,33 +203,44 @@ impl Jobs {
             job.charged = at;
             hardware.events.spent(job.account(), Cause::Merge, at - ready);
             self.line(line).begin();
-            if self.run(first, at, hardware).is_some() {
+            // Where several go on at once the next may begin beside it.
+            let several = self.line(line).at_once() > 1;
+            let until = if several && self.first_may_begin(line) { 0 } else { until };
+            if self.run(first, at, until, hardware).is_some() {
                 self.line(line).end(first);
             }
+            at = at.max(hardware.events.now());
         }
     }
 
-    fn go_on(&mut self, job: JobIdx, at: u64, hardware: &mut Hardware<'_>) {
-        if let Some(line) = self.run(job, at, hardware) {
+    fn go_on(&mut self, job: JobIdx, at: u64, until: u64, hardware: &mut Hardware<'_>) {
+        if let Some(line) = self.run(job, at, until, hardware) {
             self.line(line).end(job);
-            self.let_begin(line, at, hardware);
+            self.let_begin(line, at.max(hardware.events.now()), until, hardware);
         }
     }
 
-    /// The next phase of a plan begins, if there is one. The line that it holds up no more.
-    fn run(&mut self, index: JobIdx, at: u64, hardware: &mut Hardware<'_>) -> Option<Line> {
-        let Jobs { jobs, tails, unused, .. } = self;
+    /// The next phase of a plan begins, if there is one, and those after it as long as it is known how long they
+    /// take. The line that it holds up no more.
+    fn run(
+        &mut self,
+        index: JobIdx,
+        mut at: u64,
+        until: u64,
+        hardware: &mut Hardware<'_>,
+    ) -> Option<Line> {
+        let Jobs { jobs, tails, unused, known, .. } = self;
         let job = &mut jobs[index.0 as usize];
         let path = job.line.filter(|line| *line == Line::Path);
         loop {
             let only_host = job.next >= job.plan.merges_until();
-            let Hardware { flash, events } = &*hardware;
+            let Hardware { flash, events } = &mut *hardware;
             let site = Site { geometry: &flash.geometry, timing: &events.timing };
             job.next = job.phase.lay_out(&job.plan, job.next, site, tails, job.order.moves());
             let rest = &job.plan.commands()[job.next..];
             let last = rest.iter().all(|other| matches!(other, Cmd::Count(_) | Cmd::Barrier));
             if last && (job.phase.is_empty() || job.ends_with_host()) {
-                job.end(at, hardware.events);
+                job.end(at, events);
                 unused.push(index.0);
                 return job.line.take();
             }
@@ -207,39 +248,38 @@ impl Jobs {
                 continue;
             }
             let told = Told::Settled(index).into();
-            if job.phase.settles().is_some_and(|of| hardware.events.waits_before(of, told)) {
+            if job.phase.settles().is_some_and(|of| events.waits_before(of, told)) {
                 return None;
             }
-            job.issue_phase(index, at, hardware);
-            return path.filter(|_| only_host).inspect(|_| job.line = None);
+            let ends_line = path.is_some() && only_host;
+            if !ends_line && let Some(end) = job.end_known(at, until, known, events) {
+                at = end;
+                flash.clock = at;
+                continue;
+            }
+            job.phase.start(index, job.order.account(), at, events);
+            return path.filter(|_| ends_line).inspect(|_| job.line = None);
         }
     }
 
-    fn planned(&mut self, index: JobIdx, step: StepIdx, at: u64, hardware: &mut Hardware<'_>) {
+    fn stepped(
+        &mut self,
+        index: JobIdx,
+        step: StepIdx,
+        at: u64,
+        until: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
         let job = &mut self.jobs[index.0 as usize];
         let account = job.account();
         let events = &mut *hardware.events;
-        job.phase.release(step.0, |number, step| issue(index, number, step, account, at, events));
-        job.plan_next(index, at, events);
-    }
-
-    fn stepped(&mut self, index: JobIdx, step: StepIdx, at: u64, hardware: &mut Hardware<'_>) {
-        let job = &mut self.jobs[index.0 as usize];
-        let Step { feeds, counts, purpose, .. } = *job.phase.step(step.0);
-        let account = job.account();
-        let events = &mut *hardware.events;
-        if feeds != NONE {
-            job.phase
-                .release(feeds, |number, step| issue(index, number, step, account, at, events));
+        let Some(purpose) = job.phase.stepped(index, step, account, at, events) else { return };
+        if purpose != Purpose::HostWrite {
+            events.spent(account, purpose.cause(), at - job.charged);
         }
-        if counts {
-            if purpose != Purpose::HostWrite {
-                events.spent(account, purpose.cause(), at - job.charged);
-            }
-            job.charged = at;
-            if job.phase.ended() {
-                self.go_on(index, at, hardware);
-            }
+        job.charged = at;
+        if job.phase.has_ended() {
+            self.go_on(index, at, until, hardware);
         }
     }
 }
@@ -251,23 +291,27 @@ impl Job {
 
     /// Whether the phase is the page of the host that the plan is for.
     fn ends_with_host(&self) -> bool {
-        let of_host = |step: &Step| matches!(step.purpose, Purpose::HostRead | Purpose::HostWrite);
-        self.order.target.is_some() && self.phase.only().is_some_and(of_host)
+        self.order.target.is_some() && self.phase.only().is_some() && self.phase.is_of_host()
     }
 
-    fn issue_phase(&mut self, index: JobIdx, at: u64, hardware: &mut Hardware<'_>) {
-        let account = self.account();
-        let events = &mut *hardware.events;
-        self.phase.begin(|number, step| issue(index, number, step, account, at, events));
-        self.plan_next(index, at, events);
-    }
-
-    /// The processor plans the next page that moves.
-    fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<Token>) {
-        if let Some(step) = self.phase.plan_next() {
-            let planned = events.process(at, events.timing.relocate_ns, 0);
-            events.remind(planned, Told::Planned(index, StepIdx(step)).into());
+    /// Carry out the phase from `at` on where it is known how long it takes; returns its end, which is not
+    /// later than `until`.
+    fn end_known(
+        &mut self,
+        at: u64,
+        until: u64,
+        known: &mut Known,
+        events: &mut Timeline<Token>,
+    ) -> Option<u64> {
+        if until <= at || self.charged != at || !Known::takes(&self.phase) {
+            return None;
         }
+        let Took { ns, causes } = known.took(&self.phase, events)?;
+        let end = at.checked_add(*ns).filter(|end| *end <= until)?;
+        causes.iter().for_each(|(cause, ns)| events.spent(self.account(), *cause, *ns));
+        self.charged = end;
+        events.reach(end);
+        Some(end)
     }
 
     /// Nothing but the host's page is left, or nothing at all.

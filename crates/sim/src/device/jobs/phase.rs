@@ -106,6 +106,12 @@ impl Phase {
         self.settles
     }
 
+    /// Whether it is what the host wants; the rest is the firmware's.
+    pub(super) fn is_of_host(&self) -> bool {
+        let of_host = |step: &Step| matches!(step.purpose, Purpose::HostRead | Purpose::HostWrite);
+        self.steps.first().is_some_and(of_host)
+    }
+
     /// The only step.
     pub(super) fn only(&self) -> Option<&Step> {
         if let [step] = self.steps.as_slice() { Some(step) } else { None }
@@ -141,14 +147,13 @@ impl Phase {
         }
     }
 
-    /// A step that counts has ended; whether it was the last.
-    pub(super) fn ended(&mut self) -> bool {
-        self.open -= 1;
+    /// Whether all that it waits for have ended.
+    pub(super) fn has_ended(&self) -> bool {
         self.open == 0
     }
 
     /// What the processor plans next.
-    pub(super) fn plan_next(&mut self) -> Option<u32> {
+    pub(super) fn next_planned(&mut self) -> Option<u32> {
         let next = self.planning.get(self.planned).copied();
         self.planned += 1;
         next

@@ -1,5 +1,6 @@
 //! Power is cut, everywhere and again, and what was promised is there.
 
+mod alone;
 mod beneath;
 mod defects;
 mod draw;

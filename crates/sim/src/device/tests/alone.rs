@@ -1,0 +1,62 @@
+//! Phases whose time is known from others take as long as those that are gone through.
+
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
+
+use super::draw::Flash;
+use super::draw_merging;
+use crate::SimDevice;
+use crate::device::any::AnyBackend;
+
+const DEVICES: u64 = 240;
+const IOS: u64 = 300;
+
+/// All times and parts of a random load of so many I/Os at once, and what flash counted.
+fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> Vec<u64> {
+    let sectors = device.info().capacity_bytes.0 / 512;
+    let mut trace = Vec::new();
+    let mut complete = |device: &mut SimDevice| {
+        let done = device.complete().expect("nothing wears out");
+        trace.extend([done.ticket.0, done.submitted.0, done.completed.0]);
+        trace.extend(done.breakdown.parts());
+    };
+    for number in 0..IOS {
+        if number >= at_once {
+            complete(device);
+        }
+        let size = [4, 4, 8, 32, 3][uniform(rng, 5) as usize].min(sectors);
+        let begin = uniform(rng, sectors - size + 1);
+        let mode = if uniform(rng, 5) == 0 { Mode::Read } else { Mode::Write };
+        let io = Io { offset: Bytes(begin * 512), size: Bytes(size * 512), mode, stream: 0 };
+        device.submit(&io).expect("nothing wears out");
+        if uniform(rng, 20) == 0 {
+            device.wait_until(device.now() + Nanos(uniform(rng, 20_000_000)));
+        }
+    }
+    (0..at_once).for_each(|_| complete(device));
+    trace.push(device.now().0);
+    trace.extend(format!("{:?}", device.counters()).bytes().map(u64::from));
+    trace
+}
+
+/// Who is watched goes through every phase.
+#[test]
+fn a_merge_takes_as_long_as_the_one_before_with_the_same_steps() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut known = 0;
+    for seed in 0..DEVICES {
+        let (mut profile, text) = draw_merging::profile(&mut rng, seed, Flash::Lasts);
+        // Where power may be lost everybody is watched.
+        profile.power_loss = None;
+        let mut device = SimDevice::new("test", profile).expect("drawn until it is one");
+        let mut watched = device.clone();
+        watched.record_operations();
+        let at_once = [1, 1, 2, 8][uniform(&mut rng, 4) as usize];
+        let traces = [&mut device, &mut watched]
+            .map(|device| trace(device, at_once, &mut Xoshiro256PlusPlus::seed_from_u64(seed)));
+        assert!(traces[0] == traces[1], "{text}, {at_once} at once");
+        let AnyBackend::Merged(merged) = &device.backend else { panic!("it merges") };
+        known += usize::from(merged.jobs.knows_some());
+    }
+    assert!(known as u64 > DEVICES / 4, "of {known} devices only");
+}
