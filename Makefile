@@ -34,8 +34,7 @@ check-rust:
 check-python: .venv/dev.stamp
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/ruff format --check python tests benches tools
-	$(BIN)/mypy
-	MYPYPATH=python:tests/python $(BIN)/mypy --follow-imports=silent benches/*.py tools/*.py
+	MYPYPATH=python:tests/python $(BIN)/mypy --follow-imports=silent python/uflip benches/*.py tools/*.py
 	$(BIN)/stubtest uflip._native --allowlist tests/stubtest-allowlist.txt --ignore-unused-allowlist
 
 format: .venv/dev.stamp  ## let the formatters have their way
