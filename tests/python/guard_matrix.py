@@ -73,7 +73,7 @@ def fingerprint(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
     for path in paths:
         try:
             status = path.stat()
-            content = hashlib.blake2b(path.read_bytes()).hexdigest()
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
             mark = os.getxattr(path, "user.uflip") if "user.uflip" in os.listxattr(path) else b""
             found.append((str(path), (content, status.st_size, mark)))
         except OSError as error:
