@@ -27,8 +27,8 @@ if [ -n "$missing" ]; then
   exit 1
 fi
 
-log=$(mktemp) built=$(mktemp)
-trap 'rm -f "$log" "$built"' EXIT
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 pinned() { grep "^$1==" requirements/run.txt; }
 with_pip() {
   # Byte code is made when a module is first used, and only of those that are.
@@ -36,7 +36,7 @@ with_pip() {
 }
 # pip is asked where uv finds nothing: a mirror, say, that only pip was told of.
 install() {
-  "$uv" pip install -q --python $venv/bin/python "$@" 2>"$log" || with_pip "$@"
+  "$uv" pip install -q --python $venv/bin/python "$@" 2>/dev/null || with_pip "$@"
 }
 
 [ -x $venv/bin/python ] || "$python" -m venv $venv
@@ -46,11 +46,11 @@ if ! uv=$(command -v uv); then
 fi
 install "$(pinned maturin)"
 echo "building the native module, installing packages into $venv"
-($venv/bin/maturin develop --release --locked --skip-install -q >"$built" 2>&1) &
+($venv/bin/maturin develop --release --locked --skip-install -q >"$log" 2>&1) &
 build=$!
 install -r "requirements/$kind.txt"
 if ! wait $build; then
-  cat "$built" >&2
+  cat "$log" >&2
   exit 1
 fi
 # Built already: this only puts it into the environment.

@@ -80,9 +80,9 @@ def wear_out(seed: int) -> list[Oc1]:
     at_once = UNTIL_SHARE if seed <= WHOLE else AT_ONCE
     job = Job(kind="wear", pages=pages, repeat=at_once)
     pieces: list[Oc1] = []
-    while sum(piece.cycles for piece in pieces) < UNTIL_SHARE:
+    for _ in range(UNTIL_SHARE // at_once):
         pieces.append(Oc1.of(session.device.run(job), BLOCK, pages))
-        if at_once == AT_ONCE and pieces[-1].first_failure() is not None:
+        if pieces[-1].erase_failed or pieces[-1].first_failure() is not None:
             break
     return pieces
 

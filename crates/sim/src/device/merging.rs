@@ -156,10 +156,15 @@ impl Merged {
         worked.then_some(ready + 1)
     }
 
+    /// Whether a step may begin beside the host.
+    #[inline]
+    fn may_step(&self, at: u64, hardware: &Hardware<'_>) -> bool {
+        at < self.idle_until && self.jobs.is_free(Merged::beside(hardware))
+    }
+
     /// Steps follow each other as long as the host leaves the device alone.
     fn go_on_beside(&mut self, mut at: u64, hardware: &mut Hardware<'_>) {
-        let line = Merged::beside(hardware);
-        while at < self.idle_until && self.jobs.is_free(line) {
+        while self.may_step(at, hardware) {
             match self.step(at, hardware) {
                 Some(next) => at = next,
                 None => self.idle_until = 0,
@@ -250,9 +255,8 @@ impl Backend for Merged {
 
     #[inline]
     fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
-        // Who begins beside it begins now.
-        let begins = at < self.idle_until && self.jobs.is_free(Merged::beside(hardware));
-        let until = if begins { 0 } else { hardware.events.undisturbed_until() };
+        let alone = !self.may_step(at, hardware);
+        let until = if alone { hardware.events.undisturbed_until() } else { 0 };
         self.jobs.happened(told, at, until, hardware);
         self.go_on_beside(hardware.events.now(), hardware);
     }

@@ -71,12 +71,6 @@ impl Calendar {
         self.events.get(self.first).is_some_and(|event| event.at <= until)
     }
 
-    /// Whether nothing is going to happen.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.first == self.events.len()
-    }
-
     /// The next event, where it is due by `until`.
     #[inline(always)]
     pub(super) fn take(&mut self, until: u64) -> Option<Event> {

@@ -21,12 +21,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.calendar.undisturbed_until
     }
 
-    /// Whether nothing goes on but on `dies`, if anything goes on there, nothing will, and nobody watches.
+    /// Whether nothing is going to happen or to be told, nobody watches, and `dies` and all that is shared are free.
     pub(crate) fn is_quiet(&self, mut dies: impl Iterator<Item = DieIdx>) -> bool {
         let now = self.calendar.now;
         let is_free = |free_at: u64| free_at <= now;
-        self.calendar.is_empty()
-            && self.told.is_none()
+        !self.is_due(u64::MAX)
             && !self.watched
             // The firmware looks at rings at times of its own; what planes do together follows from pages, too.
             && self.descriptors.is_none()

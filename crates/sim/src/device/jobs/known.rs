@@ -45,16 +45,15 @@ impl Clone for Known {
 }
 
 impl Known {
-    /// Whether it is worth to look for `phase`, which is nothing that the host wants.
-    #[inline]
-    pub(super) fn takes(phase: &Phase) -> bool {
-        let words = phase.steps.len() * 2 + phase.planning.len();
-        phase.steps.len() >= FEWEST && words <= LONGEST && !phase.is_of_host()
-    }
-
-    /// What `phase` takes when it begins now; `None` where that is not known, or depends on what else goes on.
+    /// What `phase` takes when it begins now; `None` where that depends on what else goes on, or is not worth to be
+    /// looked for.
     pub(super) fn took(&mut self, phase: &Phase, events: &Timeline<Token>) -> Option<&Took> {
-        if !events.is_quiet(phase.steps.iter().map(|step| step.die)) {
+        let words = phase.steps.len() * 2 + phase.planning.len();
+        if phase.steps.len() < FEWEST
+            || words > LONGEST
+            || phase.is_of_host()
+            || !events.is_quiet(phase.steps.iter().map(|step| step.die))
+        {
             return None;
         }
         let place = self.look_for(phase);
@@ -78,7 +77,7 @@ impl Known {
 
     /// Write down what the times of `phase` follow from; returns its place.
     fn look_for(&mut self, phase: &Phase) -> usize {
-        let Known { key, .. } = self;
+        let key = &mut self.key;
         key.clear();
         for step in &phase.steps {
             let what =
@@ -96,8 +95,7 @@ impl Known {
 
     /// Go through `phase` on clocks on which nothing else goes on.
     fn go_through(phase: &Phase, events: &Timeline<Token>) -> Took {
-        let (mut phase, mut clocks) = (phase.clone(), events.at_rest());
-        let clocks = &mut clocks;
+        let (mut phase, clocks) = (phase.clone(), &mut events.at_rest());
         clocks.allow(u64::MAX);
         let (mut took, mut charged) = (Took::default(), 0);
         phase.start(JobIdx(0), None, 0, clocks);

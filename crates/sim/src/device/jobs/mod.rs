@@ -88,9 +88,14 @@ impl Jobs {
     /// Whether nobody is in `line`.
     #[inline]
     pub(crate) fn is_free(&self, line: Line) -> bool {
+        self.at(line).is_free()
+    }
+
+    #[inline]
+    fn at(&self, line: Line) -> &Queue {
         match line {
-            Line::Path => self.path.is_free(),
-            Line::Beside => self.beside.is_free(),
+            Line::Path => &self.path,
+            Line::Beside => &self.beside,
         }
     }
 
@@ -181,20 +186,18 @@ impl Jobs {
         }
     }
 
-    /// Whether somebody waits in `line` whom nobody holds up.
-    fn first_may_begin(&self, line: Line) -> bool {
-        let queue = if line == Line::Path { &self.path } else { &self.beside };
+    /// Who waits for the longest in `line`, where nobody holds that up.
+    fn may_begin(&self, line: Line) -> Option<JobIdx> {
+        let queue = self.at(line);
         let shared = |job: JobIdx| &self.jobs[job.0 as usize].shared;
-        let apart = |first| queue.lets_begin(|other| shared(first).is_apart(shared(other)));
-        queue.first().is_some_and(apart)
+        queue
+            .first()
+            .filter(|first| queue.lets_begin(|other| shared(*first).is_apart(shared(other))))
     }
 
     /// Whoever is first in `line` begins, and those behind until one holds them up.
     fn let_begin(&mut self, line: Line, mut at: u64, until: u64, hardware: &mut Hardware<'_>) {
-        while let Some(first) = self.line(line).first() {
-            if !self.first_may_begin(line) {
-                return;
-            }
+        while let Some(first) = self.may_begin(line) {
             let job = &mut self.jobs[first.0 as usize];
             let ready = job.order.ready;
             if ready > at {
@@ -204,8 +207,7 @@ impl Jobs {
             hardware.events.spent(job.account(), Cause::Merge, at - ready);
             self.line(line).begin();
             // Where several go on at once the next may begin beside it.
-            let several = self.line(line).at_once() > 1;
-            let until = if several && self.first_may_begin(line) { 0 } else { until };
+            let until = if self.may_begin(line).is_some() { 0 } else { until };
             if self.run(first, at, until, hardware).is_some() {
                 self.line(line).end(first);
             }
@@ -303,7 +305,7 @@ impl Job {
         known: &mut Known,
         events: &mut Timeline<Token>,
     ) -> Option<u64> {
-        if until <= at || self.charged != at || !Known::takes(&self.phase) {
+        if until <= at || self.charged != at {
             return None;
         }
         let Took { ns, causes } = known.took(&self.phase, events)?;
