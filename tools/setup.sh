@@ -13,7 +13,7 @@ missing=""
 need() { command -v "$1" >/dev/null 2>&1 || missing="$missing
   - $2"; }
 need "$python" "Python 3.11 or later ($python): your distribution's python3 package"
-need cargo "a stable Rust toolchain (cargo), 1.88 or later: see rustup.rs"
+need cargo "a stable Rust toolchain (cargo), 1.95 or later: see rustup.rs"
 need cc "a C compiler (cc): your distribution's gcc or clang package"
 need git "git"
 if command -v "$python" >/dev/null 2>&1; then

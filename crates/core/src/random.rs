@@ -1,5 +1,7 @@
 //! Random numbers that are the same everywhere and for ever: xoshiro256++ seeded through SplitMix64.
 
+use std::hint::cold_path;
+
 pub use rand_core::Rng;
 pub use rand_core::SeedableRng;
 pub use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,6 +15,7 @@ pub fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     debug_assert!(bound > 0, "there is no number below 0");
     let mut product = u128::from(rng.next_u64()) * u128::from(bound);
     if (product as u64) < bound {
+        cold_path();
         let threshold = bound.wrapping_neg() % bound;
         while (product as u64) < threshold {
             product = u128::from(rng.next_u64()) * u128::from(bound);

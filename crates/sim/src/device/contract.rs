@@ -1,5 +1,7 @@
 //! What a simulated device promises: the `Device` trait.
 
+use std::hint::cold_path;
+
 use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket, ZoneReport,
 };
@@ -77,6 +79,7 @@ impl Device for SimDevice {
         let admitted;
         let mut request = request;
         if request.mode.is_of_zones() || self.has_zones() {
+            cold_path();
             admitted = self.admit(request)?;
             request = &admitted;
         }

@@ -17,6 +17,8 @@
 //! **Ambiguous**: when a page that is not full is programmed. Here when somebody wants its data durable,
 //! and never because of time.
 
+use std::hint::cold_path;
+
 use crate::device::backend::Write;
 use crate::device::token::Target;
 use crate::flash::geometry::{Lpn, Place, PlaneIdx};
@@ -127,6 +129,7 @@ impl Gather {
             return None;
         }
         let number = self.unused.pop().unwrap_or_else(|| {
+            cold_path();
             self.under_way.push(Page::default());
             self.under_way.len() as u32 - 1
         });

@@ -6,9 +6,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint::cold_path;
 
 use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
 
+use crate::collections::slab;
 use crate::device::durable::Promise;
 use crate::device::token::{IoIdx, PageIdx};
 use crate::flash::geometry::Lpn;
@@ -137,7 +139,7 @@ impl Host {
             failed: false,
             promise,
         };
-        (IoIdx(put(&mut self.ios, &mut self.unused_ios, new)), ticket)
+        (IoIdx(slab::put(&mut self.ios, &mut self.unused_ios, new)), ticket)
     }
 
     #[inline]
@@ -185,8 +187,9 @@ impl Host {
     ) -> PageIdx {
         let HostIo { submitted, taken_in, .. } = self.ios[of.0 as usize];
         let new = HostPage { of, page, arrived: at };
-        let index = put(&mut self.pages, &mut self.unused_pages, new);
+        let index = slab::put(&mut self.pages, &mut self.unused_pages, new);
         if accounts.len() <= index as usize {
+            cold_path();
             accounts.push(SimBreakdown::default());
         }
         let account = &mut accounts[index as usize];
@@ -324,15 +327,4 @@ impl Host {
             breakdown: accounts[last.0 as usize],
         }
     }
-}
-
-/// Put `item` where nothing is any more, or at the end.
-#[inline]
-fn put<I>(items: &mut Vec<I>, unused: &mut Vec<u32>, item: I) -> u32 {
-    if let Some(index) = unused.pop() {
-        items[index as usize] = item;
-        return index;
-    }
-    items.push(item);
-    items.len() as u32 - 1
 }

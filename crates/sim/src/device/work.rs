@@ -54,8 +54,7 @@ impl SimDevice {
         self.events.process(at, timing.command_read_ns + seek_ns, latency)
     }
 
-    /// Let happen what happens until `until` or the first end of an I/O, whichever comes first; returns
-    /// that end.
+    /// Let happen what happens until `until` or the first end of an I/O, if that is earlier; returns it.
     #[inline(always)]
     pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
         if self.is_plain() {
@@ -228,6 +227,7 @@ impl SimDevice {
     }
 
     /// Write the pages of an I/O one after the other, none of another one's between them.
+    #[inline(always)]
     fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.events.reach(at);
         for page in extent.touched().map(Lpn) {

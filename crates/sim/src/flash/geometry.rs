@@ -16,6 +16,8 @@
 //! everything counts in them: the map, the books of blocks, counters. So many neighbours make a flash page
 //! ([`Geometry::units`]), which is programmed as one.
 
+use std::hint::cold_path;
+
 use super::make::Make;
 use crate::collections::divisor::Divisor;
 
@@ -158,6 +160,7 @@ impl Geometry {
         if self.units & (self.units - 1) == 0 {
             units >> self.units.trailing_zeros()
         } else {
+            cold_path();
             units / self.units
         }
     }
@@ -188,6 +191,7 @@ impl Geometry {
         if self.planes_in_step == 1 {
             return DieIdx(plane.0);
         }
+        cold_path();
         DieIdx(plane.0 % (self.shape.planes / self.planes_in_step))
     }
 

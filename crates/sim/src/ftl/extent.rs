@@ -1,5 +1,7 @@
 //! Which logical pages a host write covers, as a whole or in part.
 
+use std::hint::cold_path;
+
 use uflip_core::Io;
 
 use crate::flash::geometry::{Lpn, Place};
@@ -34,6 +36,7 @@ impl Extent {
             let rest = page_bytes - 1;
             (from >> shift, to >> shift, from & rest != 0, to & rest != 0)
         } else {
+            cold_path();
             let (begin, end) = (from / page_bytes, to / page_bytes);
             (begin, end, from != begin * page_bytes, to != end * page_bytes)
         };

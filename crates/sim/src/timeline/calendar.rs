@@ -1,5 +1,7 @@
 //! What is going to happen, in order.
 
+use std::hint::cold_path;
+
 use crate::flash::geometry::DieIdx;
 
 /// One thing that happens. Ordered by time; at one time releases of dies come first, by die, and then
@@ -157,6 +159,7 @@ impl Calendar {
         debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
         let live = &self.events[self.first..];
         if live.len() > FEW {
+            cold_path();
             let place = live.partition_point(are_before);
             return self.put(place, event);
         }

@@ -1,5 +1,7 @@
 //! Over a channel: who is there, who goes first, and when it is over.
 
+use std::hint::cold_path;
+
 use super::op::Kind;
 use super::{Account, Lane, MultiPlane, Op, Stage, Timeline, Timing, UNKNOWN};
 use crate::flash::make::{Equipped, Make};
@@ -56,12 +58,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         op.ends = transfer::<M, T, A>(&mut channels[channel].lane, at, op, timing, accounts);
         let (die, mut end) = (op.die, op.ends);
         if !M::PLAIN && self.planes.is_some() {
+            cold_path();
             return self.has_channel(index, at, now);
         }
         if !M::PLAIN && timing.cache_program && op.is_host_program() {
             end = dies[die.0 as usize].program(end, op.cell_ns);
         }
         if !M::PLAIN && self.watched {
+            cold_path();
             let op = &self.ops[index as usize];
             let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
             self.write_down(op.die, op.what(), begin, end);
@@ -107,6 +111,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let ends = self.ops[index as usize].ends;
         if ends == UNKNOWN {
+            cold_path();
             return self.look_again(index);
         }
         if ends > at {
@@ -115,6 +120,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         // Not copied as a whole: what has just been written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
         if !M::PLAIN && kind == Kind::Program && self.planes.is_some() {
+            cold_path();
             return self.is_loaded(at, index);
         }
         let over_bus = !M::PLAIN && kind == Kind::Read && !self.buses.is_empty();
@@ -200,10 +206,14 @@ impl Timing {
         if M::PLAIN || self.transfer_parts == 0 {
             return page_ns * u64::from(transfers);
         }
+        let shift = self.transfer_parts.trailing_zeros();
         match page_ns.checked_mul(transfers.into()) {
+            // A page has a power of two sectors mostly, and a division takes as long as all the rest.
+            Some(all) if self.transfer_parts >> shift == 1 => all >> shift,
             Some(all) => all / self.transfer_parts,
             // Of a channel that no chip has.
             None => {
+                cold_path();
                 (u128::from(page_ns) * u128::from(transfers) / u128::from(self.transfer_parts))
                     as u64
             }

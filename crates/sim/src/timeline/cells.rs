@@ -15,8 +15,28 @@
 //! end a block with pages of one kind. Of four pages the two in the middle take the same time.
 //! **Ambiguous**: nothing.
 
+use crate::collections::bits;
+
 /// The most bits that a cell holds.
 pub(crate) const BITS_MAX: u32 = 4;
+
+/// After so many pages kinds come again, of however many bits.
+const PERIOD: usize = 12;
+
+/// The kinds of the first pages, of cells of one bit, of two, and so on.
+const KINDS: [[u8; PERIOD]; BITS_MAX as usize] = {
+    let mut kinds = [[0; PERIOD]; BITS_MAX as usize];
+    let mut page = 0;
+    while page < BITS_MAX as usize * PERIOD {
+        let bits = page / PERIOD;
+        kinds[bits][page % PERIOD] = (page % PERIOD % (bits + 1)) as u8;
+        page += 1;
+    }
+    kinds
+};
+
+/// Every second page of 64, from the first on.
+const EVEN: u64 = u64::MAX / 3;
 
 /// Which of the pages that share their cells one is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -62,7 +82,7 @@ impl Cells {
     #[inline]
     pub(crate) fn kind(&self, page: u32) -> Kind {
         // A division by what is only known now takes as long as all the rest.
-        Kind(if self.bits == 2 { page % 2 } else { page % self.bits } as u8)
+        Kind(KINDS[self.bits as usize - 1][page as usize % PERIOD])
     }
 
     /// How long a page of this kind is read.
@@ -81,6 +101,31 @@ impl Cells {
     #[inline]
     pub(crate) fn program_page(&self, page: u32) -> u64 {
         self.program_ns[usize::from(self.kind(page).0)]
+    }
+
+    /// How long it takes to read a page of a block and to program it again at its place in another one.
+    #[inline]
+    pub(crate) fn moved(&self, page: u32) -> u64 {
+        self.moved_of(self.kind(page))
+    }
+
+    #[inline]
+    fn moved_of(&self, kind: Kind) -> u64 {
+        self.read(kind) + self.program_ns[usize::from(kind.0)]
+    }
+
+    /// The same of all pages in a set, a bit each: those of one kind are counted together where kinds take turns
+    /// by pages of two.
+    pub(crate) fn all_moved(&self, set: &[u64]) -> u64 {
+        let of_kind = |kind, mask: u64| {
+            let pages: u32 = set.iter().map(|word| (word & mask).count_ones()).sum();
+            u64::from(pages) * self.moved_of(Kind(kind))
+        };
+        match self.bits {
+            1 => of_kind(0, u64::MAX),
+            2 => of_kind(0, EVEN) + of_kind(1, !EVEN),
+            _ => bits::members(set, 0, 64 * set.len()).map(|page| self.moved(page as u32)).sum(),
+        }
     }
 }
 
@@ -103,6 +148,25 @@ mod tests {
             for (page, expected) in (0..).zip(kinds) {
                 assert_eq!(cells.read_page(|| page), expected, "{bits} bits, page {page}");
                 assert_eq!(cells.program_page(page), 10 * expected, "{bits} bits, page {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_of_pages_takes_as_long_as_its_pages() {
+        for bits in 1..=BITS_MAX {
+            let cells = Cells::new(bits, READ, PROGRAM);
+            for set in [
+                vec![],
+                vec![0],
+                vec![0b1011],
+                vec![u64::MAX, 0, 0x8000_0000_0000_0001 | 0x1234_5678 << 20],
+            ] {
+                let pages = (0..64 * set.len()).filter(|page| bits::has(&set, *page));
+                let each: u64 = pages
+                    .map(|page| cells.read_page(|| page as u32) + cells.program_page(page as u32))
+                    .sum();
+                assert_eq!(cells.all_moved(&set), each, "{bits} bits, {set:x?}");
             }
         }
     }

@@ -54,8 +54,10 @@ mod suspend;
 mod way;
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 use std::num::NonZeroU32;
 
+use crate::collections::slab;
 use crate::flash::contents::Contents;
 use crate::flash::geometry::{Geometry, PlaneIdx};
 use crate::flash::make::{Equipped, Make};
@@ -260,7 +262,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 What::Tell(token) => return Some((at, token)),
                 What::Arrive(index) => self.arrive::<M>(at, index),
                 What::Release(die) => self.let_next_start::<M>(at, at, die),
-                What::Notice => self.notice(at),
+                What::Notice => {
+                    cold_path();
+                    self.notice(at);
+                }
             }
         }
     }
@@ -275,6 +280,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(always)]
     pub(crate) fn issue_of<M: Make>(&mut self, at: u64, op: Op<T>) {
         if !M::PLAIN && self.descriptors.is_some() {
+            cold_path();
             return self.issue_to_rings(at, op);
         }
         let no_bus = M::PLAIN || self.buses.is_empty();
@@ -332,12 +338,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Keep `op` for somebody who refers to it.
     #[inline(always)]
     fn put(&mut self, op: Op<T>) -> u32 {
-        if let Some(index) = self.unused.pop() {
-            self.ops[index as usize] = op;
-            return index;
-        }
-        self.ops.push(op);
-        self.ops.len() as u32 - 1
+        slab::put(&mut self.ops, &mut self.unused, op)
     }
 
     /// Nobody refers to it any more.

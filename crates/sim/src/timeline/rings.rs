@@ -1,6 +1,7 @@
 //! Who waits for a die, and who of them is next.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use super::op::{Op, Purpose, Stage};
 use super::suspend::Running;
@@ -101,6 +102,7 @@ impl<T> Die<T> {
         if self.before.last().is_none_or(|(until, _)| *until <= now) {
             self.before.clear();
         } else if self.before.len() >= MANY {
+            cold_path();
             self.before.retain(|(until, _)| *until > now);
         }
         self.before.push((self.free_at, self.purpose));
@@ -153,7 +155,12 @@ impl<T> Die<T> {
 
     /// Take it out.
     pub(super) fn take(&mut self, place: usize) -> Option<Op<T>> {
-        let next = if place == 0 { self.ring.pop_front()? } else { self.ring.remove(place)? };
+        let next = if place == 0 {
+            self.ring.pop_front()?
+        } else {
+            cold_path();
+            self.ring.remove(place)?
+        };
         self.accounted -= u32::from(next.account.is_some());
         Some(next)
     }

@@ -1,6 +1,7 @@
 //! What all dies share, and what carries one thing at a time: the processor, the link, and the like.
 
-use super::{Account, AccountIdx, Op, Timeline, Timing};
+use super::{Account, AccountIdx, Kind, Op, Timeline, Timing};
+use crate::flash::make::Equipped;
 use crate::timeline::breakdown::Cause;
 
 /// Something that carries one thing at a time, first come, first served.
@@ -41,6 +42,25 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.issue_when(at, now, Op { link_bytes: bytes as u32, ..op });
     }
 
+    /// A page over the internal bus of the operation's channel; returns the end.
+    pub(super) fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
+        let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
+        let setup = if op.kind == Kind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
+        let length = setup + self.timing.length::<Equipped>(bus_ns, op.transfers);
+        let end = self.buses[bus].take(at, length) + length;
+        self.charge(op, Cause::Bus, end - at);
+        end
+    }
+
+    /// A page in or out of the controller's memory; returns the end.
+    pub(super) fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
+        let length = self.timing.length::<Equipped>(self.timing.memory_ns, op.transfers);
+        let end = self.memory.take(at, length) + length;
+        self.charge(op, Cause::Bus, end - at);
+        end
+    }
+
     /// `op` ends at `end`, which others have worked out.
     #[inline]
     pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
@@ -56,6 +76,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 }
 
+#[inline(never)]
 pub(super) fn link_ns(timing: &Timing, bytes: u64) -> u64 {
     bytes * 1_000_000_000 / timing.link_bytes_per_s
 }

@@ -1,11 +1,12 @@
 //! The way of an operation: from resource to resource, and what each of them costs it.
 
+use std::hint::cold_path;
 use std::num::NonZeroU32;
 
 use super::carry::{charge, transfer};
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
-use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline, Timing};
+use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
 use crate::flash::make::{Equipped, Make};
 use crate::timeline::breakdown::Cause;
@@ -75,6 +76,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(always)]
     pub(super) fn enter_ring<M: Make>(&mut self, at: u64, op: Op<T>) {
         if !M::PLAIN && self.planes.is_some() {
+            cold_path();
             return self.enter_ring_of_planes(at, op);
         }
         let die = &mut self.dies[op.die.0 as usize];
@@ -85,11 +87,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             // Others wait, and the die is released at this very moment: what takes no time at all can end
             // on one die and go on here before it is this one's turn.
             debug_assert!(die.free_at == at, "who waits is released first");
+            cold_path();
             return self.wait::<M>(at, op);
         }
         let fifo = M::PLAIN || self.timing.die_queue == DieQueue::Fifo;
         let first = fifo || die.register_free_at <= at;
         if !M::PLAIN && die.takes_next() && first && op.is_host_program() {
+            cold_path();
             return self.start_in_register(at, op);
         }
         if fifo && die.free_at != UNKNOWN {
@@ -132,6 +136,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let die = op.die;
         if !M::PLAIN && self.watched {
+            cold_path();
             self.note_wait(at, die.0, op.token.into(), op.account);
         }
         let Die { free_at, ring, accounted, .. } = &mut self.dies[die.0 as usize];
@@ -199,9 +204,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return self.start::<M>(at, now, next);
         }
         if let Some(log) = &mut self.log {
+            cold_path();
             log.is_next(die.0 as usize, place);
         }
         if next.stage == Stage::Cells {
+            cold_path();
             return self.resume(at, next);
         }
         self.start::<M>(at, now, next);
@@ -211,9 +218,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(always)]
     fn start<M: Make>(&mut self, at: u64, now: u64, op: Op<T>) {
         if !M::PLAIN && self.planes.is_some() {
+            cold_path();
             return self.start_together(at, op);
         }
         if !M::PLAIN && self.watched {
+            cold_path();
             self.note_begin(now, op.die.0, op.token.into(), op.account);
         }
         let cached = !M::PLAIN && self.is_cached(&op);
@@ -237,6 +246,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                     && self.timing.in_turn
                     && (op.in_turn || self.channels[channel].is_taken(at))
                 {
+                    cold_path();
                     return self.take_turn(at, op);
                 }
                 let Timeline { channels, accounts, timing, .. } = self;
@@ -252,10 +262,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
         if !M::PLAIN && self.watched {
+            cold_path();
             self.write_down(op.die, op.what(), at, held);
         }
         self.hold::<M>(op.die, held, now);
         if !M::PLAIN && self.descriptors.is_some() {
+            cold_path();
             return self.post(end, op);
         }
         self.finish(end, now, &op);
@@ -277,6 +289,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline]
     fn leave(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
+            cold_path();
             self.post(end, op);
         } else if op.link_bytes == 0 {
             self.finish(end, now, &op);
@@ -308,7 +321,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             Report::WhenKnown | Report::AtEnd if self.told.is_none() => {
                 self.told = Some((end, token));
             }
-            Report::WhenKnown | Report::AtEnd => self.told_next.push_back((end, token)),
+            Report::WhenKnown | Report::AtEnd => {
+                cold_path();
+                self.told_next.push_back((end, token));
+            }
             Report::Never => {}
         }
     }
@@ -322,25 +338,6 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.calendar.count();
             self.arrive::<Equipped>(at, index);
         }
-    }
-
-    /// A page over the internal bus of the operation's channel; returns the end.
-    fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
-        let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
-        let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
-        let setup = if op.kind == Kind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
-        let length = setup + self.timing.length::<Equipped>(bus_ns, op.transfers);
-        let end = self.buses[bus].take(at, length) + length;
-        self.charge(op, Cause::Bus, end - at);
-        end
-    }
-
-    /// A page in or out of the controller's memory; returns the end.
-    fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
-        let length = self.timing.length::<Equipped>(self.timing.memory_ns, op.transfers);
-        let end = self.memory.take(at, length) + length;
-        self.charge(op, Cause::Bus, end - at);
-        end
     }
 
     #[inline]

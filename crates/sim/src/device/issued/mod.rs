@@ -5,6 +5,7 @@ mod gathered;
 mod noted;
 mod ops;
 
+use std::hint::cold_path;
 use std::marker::PhantomData;
 
 use crate::device::gather::Gather;
@@ -173,6 +174,7 @@ impl<M: Make> Media for Issued<'_, M> {
         if programmed {
             self.issue(Op { report, account, ..op });
         } else {
+            cold_path();
             self.before.push(Op { account, lump: Some(Cause::Retry), ..op });
         }
         programmed

@@ -1,5 +1,7 @@
 //! What is programmed is written down, where somebody wants to know it when power is cut.
 
+use std::hint::cold_path;
+
 use super::Issued;
 use crate::flash::contents::{Defect, Origin};
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
@@ -14,6 +16,7 @@ impl<M: Make> Issued<'_, M> {
         if M::PLAIN || self.events.contents.is_none() {
             0
         } else {
+            cold_path();
             self.note_down(to.page, to.block, to.plane, origin, programmed)
         }
     }

@@ -1,5 +1,7 @@
 //! Steps of plans go to their dies, and those of the host beside them.
 
+use std::hint::cold_path;
+
 use super::order::Order;
 use super::phase::{NONE, Phase, Step, What};
 use super::site::Site;
@@ -22,6 +24,7 @@ pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hard
 }
 
 /// The page of the host is read or programmed from `at` on, and `target` is told.
+#[inline(always)]
 pub(super) fn serve_step(
     step: &Step,
     target: Target,
@@ -36,7 +39,10 @@ pub(super) fn serve_step(
     op.transfers = read_bytes.map_or(op.transfers, |bytes| events.transfers_of(bytes));
     match step.read_before(account, token, &events.timing) {
         None => events.issue_when(at, now, op),
-        Some(before) => events.issue_chain(at, now, &[before], op),
+        Some(before) => {
+            cold_path();
+            events.issue_chain(at, now, &[before], op);
+        }
     }
 }
 
@@ -111,7 +117,10 @@ fn issue(
     let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
     match step.read_before(account, token, &events.timing) {
         None => events.issue(at, op),
-        Some(before) => events.issue_after(at, &[before], op),
+        Some(before) => {
+            cold_path();
+            events.issue_after(at, &[before], op);
+        }
     }
 }
 
@@ -129,6 +138,7 @@ impl Step {
     }
 
     /// The rest of a page of the host is read before that is programmed.
+    #[inline]
     fn read_before(
         &self,
         account: Option<AccountIdx>,

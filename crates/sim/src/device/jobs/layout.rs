@@ -227,17 +227,15 @@ impl Layout<'_, '_> {
 
     fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
         let timing = self.site.timing;
-        let mut pages = bits::members(set, 0, 64 * set.len()).map(|page| page as u32);
-        if !self.stays_inside(from, to) {
-            return pages.for_each(|page| self.copy(from.behind(page), to.behind(page)));
-        }
-        // Pages keep their place in the block.
         let cells = &timing.cells;
-        let inside = |page| cells.read_page(|| page) + cells.program_page(page);
-        if timing.die_queue != DieQueue::Fifo || !self.records.is_empty() {
-            pages.for_each(|page| self.move_inside(to, inside(page)));
-        } else if let Some(first) = pages.next() {
-            self.move_inside(to, inside(first) + pages.map(inside).sum::<u64>());
+        let pages = bits::members(set, 0, 64 * set.len()).map(|page| page as u32);
+        if !self.stays_inside(from, to) {
+            pages.for_each(|page| self.copy(from.behind(page), to.behind(page)));
+        } else if timing.die_queue != DieQueue::Fifo || !self.records.is_empty() {
+            // Pages keep their place in the block.
+            pages.for_each(|page| self.move_inside(to, cells.moved(page)));
+        } else if set.iter().any(|word| *word != 0) {
+            self.move_inside(to, cells.all_moved(set));
         }
     }
 

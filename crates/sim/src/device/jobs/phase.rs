@@ -52,7 +52,7 @@ const BEGUN: u8 = u8::MAX;
 
 impl Step {
     /// What `command`, which is the host's, wants.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of_host(command: Cmd, site: Site<'_>) -> Step {
         let (what, purpose, place, cell_ns, rest) = match command {
             Cmd::Read(from) => (What::Read, Purpose::HostRead, from, site.read_ns(from), None),

@@ -173,11 +173,10 @@ impl RandomLog {
     /// Give every one of `pages` that is here to `take`, with its place; they are here no more.
     pub(crate) fn take_all(&mut self, pages: Range<u32>, mut take: impl FnMut(Lpn, Place)) {
         let (first, end) = (pages.start as usize, pages.end as usize);
-        for page in bits::members(&self.is_logged, first, end) {
+        bits::drain(&mut self.is_logged, first, end, |page| {
             take(Lpn(page as u32), self.geometry.place_of(Ppn(self.logged[page])));
             self.logged[page] = NOWHERE;
-        }
-        bits::clear(&mut self.is_logged, first, end);
+        });
     }
 
     /// `block` was being filled or full, the last of its ring until now; so `found` tells.

@@ -1,6 +1,8 @@
 //! Blocks are collected: a victim is chosen, its valid pages move, it is erased. In steps, so that
 //! whoever holds the clock decides when each is taken; in one go in the untimed gear.
 
+use std::hint::cold_path;
+
 use super::{PageMap, RelocationLoad};
 use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
@@ -155,6 +157,7 @@ impl PageMap {
         let loaded = *stream == Stream::Relocated;
         let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
         if loaded && exactly && *moved >= number {
+            cold_path();
             return None;
         }
         let place = |page| Place { page, block: *victim, plane: *plane };
@@ -169,6 +172,7 @@ impl PageMap {
         if !loaded || *moved >= number {
             return None;
         }
+        cold_path();
         *moved += 1;
         let page = self.blocks.first_usable(*victim);
         Some(Item { from: place(page), page: None })
