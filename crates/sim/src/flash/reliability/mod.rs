@@ -97,22 +97,28 @@ const WEAR_POINTS: u32 = 4096;
 const WEAR_LIFETIMES: u32 = 16;
 /// So many qualities of pages are told apart.
 const QUALITY_BITS: u32 = 12;
-/// Ages, and reads that disturb, are told apart by quarters of an octave.
-pub(crate) const STEPS_AN_OCTAVE: u32 = 4;
+/// What ages and reads that disturb add is tabled at so many points an octave.
+const STEPS_AN_OCTAVE: u32 = 4;
 
-/// The quarter of an octave in which `number` is, counted from 1; `None` for 0.
-#[inline]
-pub(crate) fn quarter_of_an_octave(number: u64) -> Option<usize> {
-    let octave = number.checked_ilog2()?;
-    // The bits after the first: a quarter of an octave, linearly.
-    let quarter = if octave >= 2 { (number >> (octave - 2)) & 3 } else { 0 };
-    Some((octave * STEPS_AN_OCTAVE + quarter as u32) as usize)
+/// What grows with a number from 1 on, tabled: of numbers of so many bits, at four points an octave.
+pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
+    let number = |step: u32| {
+        let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
+        f64::from(step / STEPS_AN_OCTAVE).exp2() * (1.0 + within)
+    };
+    (0..=bits * STEPS_AN_OCTAVE).map(|step| Rber::of(rate(number(step)))).collect()
 }
 
-/// The least number of that quarter of an octave.
-pub(crate) fn first_of_quarter(step: u32) -> f64 {
-    let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
-    f64::from(step / STEPS_AN_OCTAVE).exp2() * (1.0 + within)
+/// What the table says of `number`, between two of its points in proportion; nothing of 0.
+#[inline]
+pub(crate) fn tabled(table: &[Rber], number: u64) -> Rber {
+    let Some(octave) = number.checked_ilog2() else { return Rber(0) };
+    // The bits after the first: a quarter of an octave, and how far into it.
+    let after = number << (63 - octave) << 1;
+    let step = octave * STEPS_AN_OCTAVE + (after >> 62) as u32;
+    let (from, within) = (table[step as usize].0, (after << 2 >> 48) as i64);
+    let to = table.get(step as usize + 1).map_or(from, |to| to.0);
+    Rber(from + (i64::from(to - from) * within >> 16) as i32)
 }
 
 /// The laws made ready to be asked for every operation.
@@ -146,9 +152,7 @@ impl Reliability {
             .map(|i| (f64::from(i) + 0.5) / f64::from(qualities))
             .map(|p| Rber::of((part.page_spread * normal::quantile(p)).exp()))
             .collect();
-        let ages = 64 * STEPS_AN_OCTAVE;
-        let age =
-            (0..ages).map(|step| Rber::of(part.ageing(first_of_quarter(step) / 1e9))).collect();
+        let age = table_of(64, |age_ns| part.ageing(age_ns / 1e9));
         let code = Code::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
         let codewords = f64::from(unit_bytes.div_ceil(part.ecc_codeword_bytes));
         let points = -LEAST_OCTAVES << POINT_BITS;
@@ -196,7 +200,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn age(&self, age_ns: u64) -> Rber {
-        quarter_of_an_octave(age_ns).map_or(Rber(0), |step| self.age[step])
+        tabled(&self.age, age_ns)
     }
 
     /// A random number of 64 bits below this is a read that the ECC cannot correct; 0: none is.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scrub::{Scrub, ScrubLimits};
 use crate::flash::geometry::BlockIdx;
-use crate::flash::reliability::{Rber, STEPS_AN_OCTAVE, first_of_quarter, quarter_of_an_octave};
+use crate::flash::reliability::{Rber, table_of, tabled};
 
 /// The time of the clock before the device was handed over.
 pub(crate) const BEFORE: u64 = u64::MAX - 1;
@@ -30,7 +30,7 @@ pub(crate) struct History {
     since: Vec<u64>,
     /// Pages read since its last erase; empty where reads disturb nothing.
     reads: Vec<u32>,
-    /// By reads, in quarters of an octave.
+    /// By reads, see [`tabled`].
     disturbed: Vec<Rber>,
     /// What is moved because of either, where anything is.
     scrub: Option<Scrub>,
@@ -39,11 +39,8 @@ pub(crate) struct History {
 impl History {
     /// Of so many blocks, where both are kept or one of them; so many reads double the errors.
     pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
-        let disturbed = doubling.map_or(Vec::new(), |doubling| {
-            let steps = 0..32 * STEPS_AN_OCTAVE;
-            let reads = steps.map(first_of_quarter);
-            reads.map(|reads| Rber::of(1.0 + reads / f64::from(doubling))).collect()
-        });
+        let disturbed = doubling
+            .map_or(Vec::new(), |doubling| table_of(32, |reads| 1.0 + reads / f64::from(doubling)));
         let of_all = |kept: bool| if kept { blocks as usize } else { 0 };
         History {
             since: vec![NEVER; of_all(ages)],
@@ -123,6 +120,6 @@ impl History {
     /// What the reads of `block` add to its errors.
     pub(super) fn disturbed(&self, block: BlockIdx) -> Rber {
         let reads = self.reads.get(block.0 as usize).copied().unwrap_or(0);
-        quarter_of_an_octave(reads.into()).map_or(Rber(0), |step| self.disturbed[step])
+        tabled(&self.disturbed, reads.into())
     }
 }
