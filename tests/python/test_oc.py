@@ -410,3 +410,18 @@ def test_each_job_is_one_step_of_a_reproduction() -> None:
         for share in (0.0, 0.5, 1.0, 1.0):
             session.on_step(job.id, share)
     assert told == [(1, first.id), (2, second.id)]
+
+
+def test_what_fits_no_field_of_an_address_is_outside_of_every_device() -> None:
+    wide = open_flash_device("sim:dfc?channels=256&luns_per_channel=1&blocks_per_plane=8")
+    for outside in [(256, 0, 5), (300, 0, 5), (-1, 0, 5), (2**70, 0, 5), (0, 999, 5), (0, 0, -9)]:
+        assert wide.command("erase", [(*outside, 0, 0, 0)])[1] == ["out_of_range"], outside
+        with pytest.raises(UsageError, match="of an address is outside") as refused:
+            wide.block_state(*outside)
+        assert refused.value.got.split()[0] in ("channel", "lun", "block")
+    assert [wide.block_state(channel, 0, 5)[0] for channel in (0, 44, 255)] == [0, 0, 0]
+    both = [(255, 0, 5, 0, 0, 0), (300, 0, 5, 0, 0, 0)]
+    assert wide.command("erase", both)[1] == ["done", "out_of_range"]
+    with pytest.raises(UsageError) as refused:
+        wide.block_state(300, 0, 0)
+    assert refused.value.got == "channel 300"

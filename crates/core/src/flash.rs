@@ -126,13 +126,18 @@ impl FlashGeometry {
         match fields.into_iter().find(|(_, got, count)| got >= count) {
             None => Ok(()),
             Some((field, got, count)) => {
-                Err(Error::usage(format!("The {field} of an address is outside the device"))
-                    .at(ppa.to_string())
-                    .got(format!("{field} {got}"))
-                    .allowed(format!("0 to {}", count - 1))
-                    .action("`uflip info DEVICE` shows the geometry"))
+                Err(FlashGeometry::outside(field, got.into(), count).at(ppa.to_string()))
             }
         }
+    }
+
+    /// The error for a field of an address of which there are only so many.
+    #[must_use]
+    pub fn outside(field: &str, got: i64, count: u32) -> Error {
+        Error::usage(format!("The {field} of an address is outside the device"))
+            .got(format!("{field} {got}"))
+            .allowed(format!("0 to {}", count - 1))
+            .action("`uflip info DEVICE` shows the geometry")
     }
 }
 

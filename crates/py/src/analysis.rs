@@ -44,7 +44,7 @@ pub fn run_length(
 ) -> PyResult<String> {
     let times = copied(py, &times_ns)?;
     let options = options(confidence, half_width);
-    options.check().map_err(|error| raise(&error))?;
+    options.check().and_then(|()| uflip_method::check(&times)).map_err(|error| raise(&error))?;
     let verdict = py.detach(|| {
         let mut rule = StopRule::new(options, 1, min_ios);
         let mut from = 0;

@@ -1,6 +1,7 @@
 //! Our errors as a Python exception with six arguments.
 
 use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
 use pyo3::{PyErr, create_exception};
 use uflip_core::Error;
 
@@ -16,4 +17,14 @@ pub(crate) fn raise(error: &Error) -> PyErr {
     let texts = [error.kind().name(), what, place, got, allowed, action];
     let [kind, what, place, got, allowed, action] = texts.map(str::to_owned);
     NativeError::new_err((kind, what, place, got, allowed, action))
+}
+
+/// The error as the class of its kind, for what people call themselves.
+pub(crate) fn raise_to_user(error: &Error) -> PyErr {
+    let native = raise(error);
+    Python::attach(|py| {
+        let errors = py.import("uflip.errors");
+        let ours = errors.and_then(|all| all.call_method1("from_native", (native.value(py),)));
+        ours.map_or_else(|_| native.clone_ref(py), PyErr::from_value)
+    })
 }

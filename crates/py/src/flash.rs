@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
-use uflip_core::{AddressStatus, Device as _, Error, FlashIo, FlashOp, Ppa, Result};
+use uflip_core::{AddressStatus, Device as _, Error, FlashGeometry, FlashIo, FlashOp, Ppa, Result};
 use uflip_engine::Control;
 use uflip_engine::flash::{FlashJob, FlashOutcome, FlashSpec, prepare_flash, run_flash};
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
@@ -45,27 +45,23 @@ impl FlashDevice {
 }
 
 /// Channel, LUN, block, plane, page, sector.
-type Address = (u32, u32, u32, u32, u32, u32);
+type Address = (i64, i64, i64, i64, i64, i64);
 
-/// An address as it was typed, checked before it is cut to the width of its fields.
-fn ppa(device: &OpenChannelDevice, address: Address) -> Result<Ppa> {
+/// An address as it was typed; `None` where a number does not fit its field, which no device has.
+fn ppa(address: Address) -> Option<Ppa> {
     let (channel, lun, block, plane, page, sector) = address;
-    let narrow = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
-    let ppa = Ppa {
-        channel: narrow(channel),
-        lun: narrow(lun),
-        block,
-        plane: narrow(plane),
-        page,
-        sector: narrow(sector),
-    };
-    let wide = [channel, lun, plane, sector].into_iter().find(|value| *value > 255);
-    match wide {
-        None => Ok(ppa),
-        // What does not even fit is outside of every device; the check says of which field.
-        Some(_) => device.geometry().check(ppa).map(|()| ppa),
-    }
+    Some(Ppa {
+        channel: channel.try_into().ok()?,
+        lun: lun.try_into().ok()?,
+        block: block.try_into().ok()?,
+        plane: plane.try_into().ok()?,
+        page: page.try_into().ok()?,
+        sector: sector.try_into().ok()?,
+    })
 }
+
+/// An address that is outside of every device.
+const OUTSIDE: Ppa = Ppa { channel: 0, lun: 0, block: u32::MAX, plane: 0, page: 0, sector: 0 };
 
 #[pymethods]
 impl FlashDevice {
@@ -119,9 +115,20 @@ impl FlashDevice {
     }
 
     /// Erases, pages written, whether it is retired.
-    fn block_state(&self, channel: u32, lun: u32, block: u32) -> PyResult<(u32, u32, bool)> {
+    fn block_state(&self, channel: i64, lun: i64, block: i64) -> PyResult<(u32, u32, bool)> {
         self.with(|device| {
-            let at = ppa(device, (channel, lun, block, 0, 0, 0))?;
+            let geometry = device.geometry();
+            let fields = [
+                ("channel", channel, geometry.channels),
+                ("lun", lun, geometry.luns_per_channel),
+                ("block", block, geometry.blocks_per_plane),
+            ];
+            let outside =
+                fields.into_iter().find(|(_, got, count)| !(0..i64::from(*count)).contains(got));
+            if let Some((field, got, count)) = outside {
+                return Err(FlashGeometry::outside(field, got, count));
+            }
+            let at = ppa((channel, lun, block, 0, 0, 0)).unwrap_or(OUTSIDE);
             let state = device.block_state(at)?;
             Ok((state.erases, state.pages_written, state.retired))
         })
@@ -136,8 +143,8 @@ impl FlashDevice {
                 "erase" => FlashOp::Erase,
                 _ => return Err(Error::unknown("operation", op, &["read", "write", "erase"])),
             };
-            let ppas = addresses.iter().map(|address| ppa(device, *address));
-            let ppas = ppas.collect::<Result<Vec<Ppa>>>()?;
+            let ppas = addresses.iter().map(|address| ppa(*address).unwrap_or(OUTSIDE));
+            let ppas: Vec<Ppa> = ppas.collect();
             let io = FlashIo::new(op, &ppas)?;
             device.submit(&io)?;
             let completion = device.complete()?;

@@ -9,7 +9,7 @@ use uflip_core::Counters;
 use uflip_store::{ColumnData, Inside, StoredTrace};
 
 use crate::column::Column;
-use crate::error::raise;
+use crate::error::{raise, raise_to_user};
 
 /// Every I/O of one run.
 #[pyclass(frozen, module = "uflip")]
@@ -82,11 +82,15 @@ impl Trace {
         &self,
         py: Python<'_>,
         name: &str,
-        start: usize,
-        stop: Option<usize>,
+        start: i64,
+        stop: Option<i64>,
     ) -> PyResult<Column> {
-        let stop = stop.unwrap_or(self.trace.len());
-        py.detach(|| Column::new(&self.trace, name, start, stop)).map_err(|error| raise(&error))
+        // What is no number of an I/O is beyond the last one, and refused as that is.
+        let number = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+        let stop = stop.map_or(self.trace.len(), number);
+        let start = number(start);
+        py.detach(|| Column::new(&self.trace, name, start, stop))
+            .map_err(|error| raise_to_user(&error))
     }
 
     /// What the host read in all, start-up included.
@@ -132,7 +136,7 @@ impl Trace {
 
     /// Return the time from the first submission to the last completion [ns].
     fn elapsed_ns(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.trace.elapsed_ns()).map_err(|error| raise(&error))
+        py.detach(|| self.trace.elapsed_ns()).map_err(|error| raise_to_user(&error))
     }
 
     /// Write submissions, response times and causes to a new file, and sync it.
@@ -145,7 +149,7 @@ impl Trace {
     ///     What is to be kept with it.
     fn write_parquet(&self, py: Python<'_>, path: &str, metadata_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_trace(&self.trace, Path::new(path), metadata_json))
-            .map_err(|error| raise(&error))
+            .map_err(|error| raise_to_user(&error))
     }
 
     /// Whether it was recorded what happened inside the device.
@@ -166,7 +170,7 @@ impl Trace {
         let nothing = Inside::new();
         let inside = self.inside.as_ref().unwrap_or(&nothing);
         py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
-            .map_err(|error| raise(&error))
+            .map_err(|error| raise_to_user(&error))
     }
 
     /// Append a line for each I/O to a table of text.
@@ -187,7 +191,7 @@ impl Trace {
         columns: Vec<String>,
     ) -> PyResult<()> {
         py.detach(|| uflip_store::append_csv(&self.trace, Path::new(path), prefix, &columns))
-            .map_err(|error| raise(&error))
+            .map_err(|error| raise_to_user(&error))
     }
 
     /// Write all columns to a new Parquet file for other programs, and sync it: modes are words.
@@ -200,7 +204,7 @@ impl Trace {
     ///     Columns that have one text throughout: [["run", "0001-baseline-SR"], ...].
     fn write_table(&self, py: Python<'_>, path: &str, constants_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_table(&self.trace, Path::new(path), constants_json))
-            .map_err(|error| raise(&error))
+            .map_err(|error| raise_to_user(&error))
     }
 }
 

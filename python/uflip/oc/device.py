@@ -128,7 +128,7 @@ class FlashDevice(Saved):
         ['unwritten']
         """
         with native_errors():
-            return self._native.command(op, list(addresses))
+            return self._native.command(op, [_fitting(address) for address in addresses])
 
     def block_state(self, channel: int, lun: int, block: int) -> tuple[int, int, bool]:
         """Return erases, pages written, and whether it is retired.
@@ -139,7 +139,14 @@ class FlashDevice(Saved):
             If the address lies outside the device.
         """
         with native_errors():
+            channel, lun, block, *_ = _fitting((channel, lun, block, 0, 0, 0))
             return self._native.block_state(channel, lun, block)
+
+
+def _fitting(address: Address) -> Address:
+    """Return an address whose numbers fit 64 bits; what does not is outside of every device."""
+    channel, lun, block, plane, page, sector = (min(max(n, -1), 1 << 62) for n in address)
+    return channel, lun, block, plane, page, sector
 
 
 def open_flash_device(url: str) -> FlashDevice:
