@@ -37,11 +37,23 @@ def page() -> str:
         command = cli.get_command(group, verb)
         if command is None:
             raise SystemExit(f"the command {verb} is listed and does not exist")
-        context = click.Context(
-            command, group, info_name=verb, terminal_width=WIDTH, max_content_width=WIDTH
-        )
-        parts.append(section(f"uflip {verb}", command.get_help(context)))
+        parts += sections(command, group, verb)
     return "\n".join(parts)
+
+
+def sections(command: click.Command, parent: click.Context, name: str) -> list[str]:
+    """Return the sections of a command, and of those that it has itself."""
+    context = click.Context(
+        command, parent, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH
+    )
+    found = [section(context.command_path, command.get_help(context))]
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            inner = command.get_command(context, each)
+            if inner is None:
+                raise SystemExit(f"the command {name} {each} is listed and does not exist")
+            found += sections(inner, context, each)
+    return found
 
 
 def section(name: str, text: str) -> str:

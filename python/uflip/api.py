@@ -6,115 +6,20 @@
 10
 """
 
-from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 from uflip._native import Trace
-from uflip.data.document import Table
 from uflip.device.opening import open_device
-from uflip.errors import unknown_name
+from uflip.errors import UsageError
 from uflip.methodology import Plan
+from uflip.options import Duration, Options, request
 from uflip.result import Comparison, Result
-from uflip.session import OnEvent, Request, begin, ignore
+from uflip.session import OnEvent, begin, ignore
 from uflip.session import resume as go_on
 from uflip.spec import Pattern, baseline
-from uflip.units import parse_duration, parse_size
-
-Size = str | int
-"""Bytes, or a text with a unit: "4k", "1GiB"."""
-Duration = str | int
-"""Nanoseconds, or a text with a unit."""
-
-SIZES = ("io_size", "target_size", "max_bytes_written", "size")
-DURATIONS = {"pause": "pause_ns", "max_time": "max_time_ns", "io_timeout": "io_timeout_ns"}
-PATHS = ("plan_file", "record")
-
-
-class Options(TypedDict, total=False):
-    """What `run` and `plan` take by name; each as the option of `uflip run` of that name.
-
-    Sizes are bytes, or texts such as "4k"; durations nanoseconds, or texts such as "100ms".
-
-    Attributes
-    ----------
-    suite : str
-        "uflip" (the micro-benchmarks of the papers) or "today" (extensions).
-    scale : str
-        "standard" (the ranges and counts of uFLIP §5.1) or "quick".
-    only : sequence of str
-        Names of micro-benchmarks; all that the device can do without it.
-    seed, repetitions : int
-        Of all random patterns; how often each run is made: three as in the paper, one in quick.
-    io_size : str or int
-        Size of the I/Os of the baselines [bytes]; 32 KiB as in the paper without it.
-    pause : str or int
-        Before each run [ns]; without it what the device needs, measured (uFLIP §4.3).
-    method : str
-        How long runs are: "auto" until their mean is known, "startup", or "paper".
-    state : str
-        That the device is brought into first (uFLIP §4.1): "random", "sequential" or "as-is".
-    target_size, max_bytes_written : str or int
-        Use only so much of the device, from its beginning; refuse a plan that writes more [bytes].
-    max_time : str or int
-        No run begins after so much time [ns].
-    plan_file, record : path
-        A plan that `uflip plan --out` wrote; the file in which the device's state is noted.
-    size : str or int
-        For a file: create it, or grow it, to this size; for the null device its size [bytes].
-    buffered : bool
-        Accept I/O through the page cache.
-    durability, data : str
-        What a write waits for: "cached", "fua" or "flush:N"; what it is: "random" or "zeros".
-    destroy : str
-        The token of a block device, or the path of a file of others, that may be overwritten.
-    io_timeout : str or int
-        How long an I/O on a real device may take [ns]; 0: for ever.
-    completion : str
-        How the end of an I/O in a queue is learned of: "auto", "interrupt" or "polled".
-    """
-
-    suite: str
-    scale: str
-    only: Sequence[str]
-    seed: int
-    io_size: Size
-    pause: Duration
-    repetitions: int
-    method: str
-    state: str
-    target_size: Size
-    max_bytes_written: Size
-    max_time: Duration
-    plan_file: str | PathLike[str]
-    record: str | PathLike[str]
-    size: Size
-    buffered: bool
-    durability: str
-    data: str
-    destroy: str
-    io_timeout: Duration
-    completion: str
-    inside: bool
-
-
-def request(device: str, **options: Unpack[Options]) -> Request:
-    """Read options as the command line does."""
-    given: Table = dict(options)
-    for name in given:
-        if name not in Options.__annotations__:
-            raise unknown_name("option", name, Options.__annotations__, where="uflip.run")
-    for name in SIZES:
-        if given.get(name) is not None:
-            given[name] = parse_size(given[name], where=name)
-    for name, field in DURATIONS.items():
-        if (value := given.pop(name, None)) is not None:
-            given[field] = parse_duration(value, where=name)
-    for name in PATHS:
-        if given.get(name) is not None:
-            given[name] = Path(given[name])
-    return Request(device=device, **given)
+from uflip.units import parse_duration
 
 
 def run(
@@ -147,8 +52,7 @@ def run(
     UsageError
         An option that is unknown, out of range, or does not fit the device.
     RefusedError
-        A block device or file that nobody gave up, or that is in use; or a plan that writes more,
-        or takes longer, than it may.
+        A block device or file that nobody gave up, or that is in use.
     DeviceError
         The device fails, or does not answer in time. Finished runs are kept.
     ResultsError
@@ -290,7 +194,7 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     Raises
     ------
     UsageError
-        A name or value that is unknown, or does not fit the device.
+        A name or value that is unknown, or does not fit the device; options beside a specification.
     DeviceError
         If the device cannot be opened, or an I/O fails.
     RefusedError
@@ -303,7 +207,17 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     >>> len(pattern("null", "RR", io_size="4k", io_count=100))
     100
     """
-    spec = baseline(pattern, **options) if isinstance(pattern, str) else pattern
+    if not isinstance(pattern, Pattern):
+        spec: Pattern = baseline(pattern, **options)
+    elif options:
+        raise UsageError(
+            "A specification says everything about its pattern",
+            where="uflip.pattern",
+            got=", ".join(options),
+            action="give the options where it is made, or to its `but`",
+        )
+    else:
+        spec = pattern
     with open_device(device) as opened:
         return opened.run(spec)
 

@@ -23,3 +23,10 @@ start-up that the baselines show (ยง4.2); `paper`: fixed IOCount and IOIgnore (ย
 
 STATES = ("random", "sequential", "as-is")
 """`as-is` enforces nothing: the device is measured as it was found."""
+
+MOST_AT_ONCE = 1024
+"""I/Os that may be under way when power is cut."""
+
+MOST_WARM_UP = 1000.0
+"""So many times its size a device is written to before a run of a sweep at most: steady states are
+reached after a few, and what is beyond takes days."""

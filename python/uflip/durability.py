@@ -8,7 +8,7 @@ measured (2010, §4): "the time it takes to perform the write *and* flush that w
 from contextlib import suppress
 
 from uflip import _native
-from uflip.errors import UsageError, native_errors
+from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.units import parse_count
 
 CACHED, FUA, FLUSH = "cached", "fua", "flush:"
@@ -39,6 +39,8 @@ def chosen(given: str | None, *, buffered: bool = False) -> str:
     """
     if given is None:
         return FUA if buffered else CACHED
+    if not isinstance(given, str):
+        raise unknown_name("durability", given, FORMS.split("|"))
     if given.startswith(FLUSH):
         # What is no count is no form at all, and is told below.
         with suppress(UsageError):

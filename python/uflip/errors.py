@@ -246,11 +246,12 @@ def unknown_name(
       do       did you mean RW?
     """
     names = list(known)
-    close = [meant] if meant else difflib.get_close_matches(got, names, n=1, cutoff=0.6)
+    close = [meant] if meant else difflib.get_close_matches(str(got), names, n=1, cutoff=0.6)
     return UsageError(
         f"Unknown {kind_of_thing}",
         where=where,
-        got=f"'{got}'",
+        # Python's users give whatever they have at hand.
+        got=f"'{got}'" if isinstance(got, str) else repr(got),
         allowed=", ".join(names) if names else "(none is known)",
         action=f"did you mean {close[0]}?" if close else "take one of the allowed names",
     )

@@ -8,7 +8,7 @@ Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in s
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,7 +30,7 @@ from uflip.data.spec import (
     read_spec,
 )  # fmt: skip
 from uflip.errors import UsageError, unknown_name
-from uflip.units import parse_count, parse_duration, parse_size
+from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 __all__ = [
     "BASELINES", "CHANGEABLE", "LOCATIONS", "MODES", "OPEN_TIMES", "PARAMETERS", "TIMES", "Basic",
@@ -171,11 +171,14 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
 
 def _part(place: str, basic: Basic) -> Part:
     """Make a part of a mix of a pattern that says nothing that belongs to the whole."""
+    where = f"{place} pattern of the mix"
+    if not isinstance(basic, Basic):
+        raise UsageError("A mix is of two basic patterns", where, repr(basic), "see uflip.basic")
     for name in MIX_PARAMETERS:
         if (value := getattr(basic, name, None)) is not None:
             raise UsageError(
                 f"{name} belongs to the mix, not to one of its components",
-                where=f"{place} pattern of the mix",
+                where=where,
                 got=f"{name}={value}",
                 action=f"give {name} to the mix",
             )
@@ -183,7 +186,7 @@ def _part(place: str, basic: Basic) -> Part:
         if getattr(basic, name) is not None:
             raise UsageError(
                 f"A component of a mix has no {name}",
-                where=f"{place} pattern of the mix",
+                where=where,
                 action="run mixes side by side (parallel); let the whole mix end by a rule",
             )
     return Part(**{name: getattr(basic, name) for name in Part.__struct_fields__})
@@ -251,21 +254,17 @@ def until_converged(spec: P, **rule: float | int | str | None) -> P:
     return spec.but(io_count=None, io_ignore=None, stop=stop)
 
 
-def _of_rule(name: str, value: float | int | str) -> Any:
+def _of_rule(name: str, value: Any) -> Any:
     _known("parameter of stop", name, STOP)
     if name == "max_time_ns":
-        return parse_duration(_text_or_whole(name, value), where=name)
+        return parse_duration(value, where=name)
     if name == "max_bytes_written":
-        return parse_size(_text_or_whole(name, value), where=name)
-    return _whole(name, value) if name in STOP_COUNTS else float(value)
+        return parse_size(value, where=name)
+    return _whole(name, value) if name in STOP_COUNTS else parse_number(value, name, -1e9)
 
 
 def _whole(name: str, value: float | int | str) -> int:
-    return value if isinstance(value, int) else parse_count(str(value), name, -(2**63))
-
-
-def _text_or_whole(name: str, value: float | str) -> str | int:
-    return value if isinstance(value, str) else _whole(name, value)
+    return parse_count(value if isinstance(value, SupportsIndex) else str(value), name, -(2**63))
 
 
 def changed(spec: Functions, name: str, value: str | int) -> Functions:

@@ -4,7 +4,9 @@ They are read by the native part (`crates/core/src/quantity.rs` says how), which
 profiles too: what an option takes, a device's name and its profile take as well.
 """
 
+import operator
 import re
+from typing import SupportsIndex
 
 from uflip import _native
 from uflip.errors import UflipError, UsageError, native_errors
@@ -18,13 +20,13 @@ UNSIGNED = 2**64 - 1
 """The largest number that anything counts."""
 
 
-def parse_size(value: str | int, where: str = "") -> int:
+def parse_size(value: str | SupportsIndex, where: str = "") -> int:
     """Read a size.
 
     Parameters
     ----------
     value : str or int
-        The size as fio users write it, or a number of bytes.
+        The size as fio users write it, or a number of bytes, of Python or numpy.
     where : str
         The option or key it came from, for the error.
 
@@ -46,7 +48,7 @@ def parse_size(value: str | int, where: str = "") -> int:
     return _read("size", value, where)
 
 
-def parse_duration(value: str | int, where: str = "") -> int:
+def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
     """Read a duration.
 
     Parameters
@@ -75,15 +77,29 @@ def parse_duration(value: str | int, where: str = "") -> int:
     return _read("duration", value, where)
 
 
-def _read(thing: str, value: str | int, where: str) -> int:
-    if isinstance(value, int):
-        return _in_range(thing, value, where)
+def _read(thing: str, value: str | SupportsIndex, where: str) -> int:
+    if not isinstance(value, str):
+        return _in_range(thing, _whole(thing, value, where), where)
     try:
         with native_errors():
             return _native.read_quantity(thing, value)
     except UflipError as error:
         error.where = where
         raise
+
+
+def _whole(thing: str, value: SupportsIndex, where: str) -> int:
+    """Return a whole number of Python or numpy; a truth is none, and neither is 4096.0."""
+    try:
+        return operator.index(() if isinstance(value, bool) else value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(
+            f"This is no {thing}",
+            where=where,
+            got=repr(value),
+            allowed="a whole number, or a text",
+            action=f"give another {thing}",
+        ) from None
 
 
 def _in_range(thing: str, value: int, where: str) -> int:
@@ -98,13 +114,15 @@ def _in_range(thing: str, value: int, where: str) -> int:
     )
 
 
-def parse_count(value: str, where: str = "", least: int = 0, most: int = UNSIGNED) -> int:
+def parse_count(
+    value: str | SupportsIndex, where: str = "", least: int = 0, most: int = UNSIGNED
+) -> int:
     """Read a whole number as people type it; k, M and G are thousands, millions and billions.
 
     Parameters
     ----------
-    value : str
-        ASCII digits with nothing between them, and perhaps a suffix.
+    value : str or int
+        ASCII digits with nothing between them, and perhaps a suffix; or a number.
     where : str
         The option or key it came from, for the error.
     least, most : int
@@ -120,20 +138,25 @@ def parse_count(value: str, where: str = "", least: int = 0, most: int = UNSIGNE
     >>> parse_count("1024"), parse_count("100k"), parse_count("1.5M"), parse_count("-3", least=-10)
     (1024, 100000, 1500000, -3)
     """
-    count = _read("count", value, where)
+    if isinstance(value, str):
+        count = _read("count", value, where)
+    else:
+        count = _whole("number", value, where)
     if least <= count <= most:
         return count
     raise UsageError(
         "This is not one of the numbers that are allowed",
         where=where,
-        got=value,
+        got=value if isinstance(value, str) else _written(count),
         allowed=f"{least} to {most}",
         action="give another number",
     )
 
 
-def parse_number(value: str, where: str = "", least: float = 0.0, most: float = 1e9) -> float:
-    """Read a number with a fraction; infinity and what is no number are none.
+def parse_number(
+    value: str | float, where: str = "", least: float = 0.0, most: float = 1e9
+) -> float:
+    """Read a number with a fraction, or a text of one; infinity and what is no number are none.
 
     Raises
     ------
@@ -145,17 +168,24 @@ def parse_number(value: str, where: str = "", least: float = 0.0, most: float = 
     >>> parse_number("0.95"), parse_number("1e-3")
     (0.95, 0.001)
     """
-    text = value.strip()
+    text = str(value if isinstance(value, bool | str) else _float(value)).strip()
     fits = len(text) <= _LONGEST and _REAL.fullmatch(text) is not None
     if not fits or not least <= float(text) <= most:
         raise UsageError(
             "This number is not allowed" if fits else "This is no number",
             where=where,
-            got=value,
+            got=str(value),
             allowed=f"{least:g} to {most:g}",
             action="give a number in digits, as in 0.95",
         )
     return float(text)
+
+
+def _float(value: object) -> object:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return value
 
 
 def _written(value: int) -> str:

@@ -19,6 +19,7 @@ from command_line import uflip as command
 
 import uflip
 from uflip import analysis, models, spec, stats
+from uflip.errors import UsageError
 from uflip.frame import frame
 
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -226,3 +227,100 @@ def test_what_is_named_is_there_and_nothing_hides_it() -> None:
     package = Path(uflip.__file__).parent
     modules = {path.stem for path in package.iterdir()}
     assert not modules & set(uflip.__all__)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("seed", "x"), ("seed", 1.5), ("seed", -1), ("seed", 2**64), ("seed", True),
+        ("repetitions", "2.5"), ("repetitions", 1e9), ("scale", 1), ("only", [1]), ("suite", 3),
+        ("durability", 3), ("inside", "no"), ("buffered", 1), ("io_size", 4096.0), ("pause", 1.5),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_a_usage_error_and_nothing_is_touched(
+    option: str, value: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "new.bin"
+    options: Any = {"scale": "quick", "only": ["order"], "size": "2MiB", option: value}
+    with pytest.raises(UsageError):
+        uflip.run(f"file:{file}", tmp_path / "out", **options)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError):
+        uflip.plan(DEVICE, **{name: each for name, each in options.items() if name != "size"})
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    options: Any = {"scale": "quick", "seed": np.int64(3), "repetitions": np.uint8(2)}
+    plan = uflip.plan(DEVICE, only="order", io_size=np.int64(4096), **options)
+    assert (plan.seed, plan.repetitions) == (3, 2)
+    assert len(uflip.pattern("null", "RR", io_size=np.int32(4096), io_count=np.int64(5))) == 5
+    rows = uflip.sweep(
+        DEVICE, uflip.baseline("RW", io_count=50), {"spare_factor": np.array([0.15, 0.3])},
+        data=str(tmp_path / "swept"),
+    )  # fmt: skip
+    assert [row.values["spare_factor"] for row in rows] == [0.15, 0.3]
+
+
+def test_a_specification_takes_no_options_beside_it() -> None:
+    with pytest.raises(UsageError, match="io_size, nope"):
+        uflip.pattern("null", uflip.baseline("RR", io_count=10), io_size="64k", nope=3)
+    with pytest.raises(UsageError, match="SR, RR, SW, RW"):
+        uflip.pattern("null", None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="two basic patterns"):
+        uflip.mix("RR", "RW", 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", [{"confidence": float("nan")}, {"half_width": float("inf")}])
+def test_a_rule_of_what_is_no_number_is_refused(rule: Any) -> None:
+    with pytest.raises(UsageError):
+        uflip.pattern(DEVICE, spec.until_converged(uflip.baseline("RW"), **rule))
+
+
+def test_a_trace_fails_with_errors_of_ours() -> None:
+    trace = uflip.pattern("null", "RR", io_size="4k", io_count=10)
+    with pytest.raises(UsageError, match="response_time_ns"):
+        trace.column("latency")
+    for start, stop in [(300, 400), (-1, 5), (0, -2)]:
+        with pytest.raises(UsageError):
+            trace.column("offset_bytes", start, stop)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"warm_up": float("nan")}, {"warm_up": -1}, {"warm_up": float("inf")}, {"timed": "no"},
+     {"vary": {}}],
+)  # fmt: skip
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_wrong_sweep_leaves_nothing(wrong: Any, kept: bool, tmp_path: Path) -> None:
+    spec, options = uflip.baseline("RW", io_count=50), {"vary": {"channels": [2]}} | wrong
+    with pytest.raises(UsageError):
+        uflip.sweep(DEVICE, spec, data=tmp_path / "swept" if kept else None, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_length_wants_response_times() -> None:
+    for times in ([float("nan")] * 50, [-5.0] * 50, [0] * 50, [], [1000.0] * 31):
+        with pytest.raises(UsageError):
+            analysis.run_length(times)
+    with pytest.raises(UsageError):
+        analysis.run_length([1000] * 50, min_ios=-1)
+
+
+def test_numbers_that_no_device_takes_are_usage_errors() -> None:
+    lossy = "sim:demo?blocks_per_die=64&power_loss_protection=false&spare_read_bytes=16"
+    with uflip.open_device(lossy) as device:
+        for call in (
+            lambda: device.trim(-512, 512),
+            lambda: device.trim(2**64, 512),
+            lambda: device.idle(-1),
+            lambda: device.idle(2**64),
+            lambda: device.cut_power(-1),
+            lambda: device.cut_power(1000, uflip.baseline("RW", io_count=3), 0),
+        ):
+            with pytest.raises(UsageError):
+                call()
+
+
+def test_a_seed_has_64_bits() -> None:
+    for seed in (2**63, 2**64 - 1):
+        assert len(uflip.pattern(f"{DEVICE}&seed={seed}", "RW", io_count=5)) == 5

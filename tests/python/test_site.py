@@ -698,3 +698,33 @@ def test_a_device_that_wears_out_does_not_stop_the_collection(tmp_path: Path) ->
     assert done.code == 4, done.err
     assert [each["device"] for each in told["failed"]] == [worn]
     assert [each["device"] for each in told["results"]] == [DEVICE]
+
+
+def test_what_comes_in_pieces_is_no_longer_than_what_says_its_length(server: SiteServer) -> None:
+    def most_kib() -> int:
+        assert server.process is not None
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0])
+
+    before = most_kib()
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        try:
+            pieces = (bytes(1 << 20) for _ in range(256))
+            status = client.post("/api/v1/submissions", content=pieces).status_code
+        except httpx.TransportError:
+            # The server hung up before everything was sent.
+            status = 413
+    assert status == 413
+    assert most_kib() - before < 100 << 10, "everything was kept"
+
+
+def test_the_head_of_an_answer_is_that_of_the_answer(server: SiteServer) -> None:
+    with httpx.Client(base_url=server.url) as client:
+        for path in ("/", "/devices", "/health", "/api/v1/results", "/site.css", "/explore/"):
+            head, whole = client.head(path), client.get(path)
+            assert (head.status_code, head.content) == (whole.status_code, b""), path
+            assert head.headers["content-type"] == whole.headers["content-type"]
+        refused = client.post("/api/v1/results")
+        assert refused.status_code == 405
+        assert "GET" in refused.headers["allow"]
+        assert len(refused.headers.get_list("content-security-policy")) == 1

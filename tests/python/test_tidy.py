@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "choices": set(),
     "errors": {"_native"},
     "stats": set(),
-    "analysis": {"_native", "data", "errors"},
+    "analysis": {"_native", "data", "errors", "units"},
     "proof": {"_native", "analysis", "data", "executors", "methodology", "results"},
     "units": {"_native", "errors"},
     "data": {"_native", "durability", "errors", "units"},
@@ -38,13 +38,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ends": set(),
     "waiting": {"_native", "ends", "errors"},
     "device": {
-        "_native", "data", "durability", "errors", "profiles", "spec", "units", "waiting",
+        "_native", "choices", "data", "durability", "errors", "profiles", "spec", "units",
+        "waiting",
     },
     "frame": set(),
     "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results", "site"},
+    "options": {"data", "errors", "session", "units"},
     "api": {
-        "_native", "data", "device", "errors", "methodology", "result", "results", "session",
-        "spec", "units",
+        "_native", "data", "device", "errors", "methodology", "options", "result", "results",
+        "session", "spec", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {"_native", "choices", "data", "errors", "experiment", "spec", "units"},
@@ -89,8 +91,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results", "session", "spec", "stats", "table", "units", "waiting",
     },
     "sweeping": {
-        "_native", "amplification", "data", "device", "durability", "errors", "executors",
-        "results", "spec", "stats",
+        "_native", "amplification", "choices", "data", "device", "durability", "errors",
+        "executors", "results", "spec", "stats", "units",
     },
     "selftest": {
         "analysis", "device", "errors", "executors", "models", "reproduce", "spec", "units",
@@ -135,7 +137,7 @@ CRATES: dict[str, set[str]] = {
 ROOMS: dict[str, set[str]] = {
     "collections": set(),
     "flash": {"collections"},
-    "timeline": {"flash"},
+    "timeline": {"collections", "flash"},
     "pool": {"collections", "flash"},
     "ftl": {"collections", "flash", "pool"},
     "config": {"flash", "ftl", "pool", "timeline"},

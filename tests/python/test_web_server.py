@@ -157,6 +157,24 @@ def test_a_page_of_somebody_else_is_refused(server: Serving) -> None:
     assert ask(server, path, Origin=f"http://127.0.0.1:{server.port}").status == 200
 
 
+def test_a_target_that_is_no_path_gets_nothing(server: Serving) -> None:
+    for target in ("*", "nothing", "//", "/%ff%fe/"):
+        assert ask(server, target).status in (403, 404), target
+
+
+def test_what_is_no_text_is_answered_in_ascii(server: Serving) -> None:
+    base = urllib.parse.urlsplit(server.url).path
+    body = b'{"device": "\\ud800"}'
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    origin = f"http://127.0.0.1:{server.port}"
+    headers = {"Origin": origin, "Content-Type": "application/json"}
+    connection.request("POST", f"{base}api/play/begin", body, headers)
+    found = connection.getresponse()
+    assert found.status == 400, found.status
+    assert "error" in json.loads(found.read())
+    connection.close()
+
+
 def test_nothing_can_be_changed(server: Serving) -> None:
     path = urllib.parse.urlsplit(server.url).path
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):

@@ -174,7 +174,11 @@ pub fn analyse(times: &[f64], options: Options) -> Result<Analysis> {
     })
 }
 
-fn check(times: &[f64]) -> Result<()> {
+/// Whether these response times can be analysed.
+///
+/// # Errors
+/// Fewer than [`FEWEST_IOS`]; one that is not a positive number.
+pub fn check(times: &[f64]) -> Result<()> {
     if times.len() < FEWEST_IOS {
         return Err(Error::usage("There are too few response times to analyse")
             .got(times.len().to_string())

@@ -21,7 +21,7 @@ mod startup;
 mod stationarity;
 mod stop;
 
-pub use analysis::{Analysis, FEWEST_IOS, Options, Phase, Reason, analyse};
+pub use analysis::{Analysis, FEWEST_IOS, Options, Phase, Reason, analyse, check};
 pub use autocorrelation::autocorrelation;
 pub use batches::half_width;
 pub use changes::pelt;

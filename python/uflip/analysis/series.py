@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from uflip import _native
 from uflip.data.phases import PhasesOfPattern
 from uflip.errors import native_errors
+from uflip.units import parse_count
 
 PHASES = {
     "flat": "one level from the first I/O on",
@@ -230,6 +231,11 @@ def run_length(
     -------
     RunLength
 
+    Raises
+    ------
+    UsageError
+        For fewer than 32 response times, one that is no positive number, an option out of range.
+
     Examples
     --------
     >>> run_length([1000] * 5000, min_ios=64).ios
@@ -240,7 +246,7 @@ def run_length(
             _series(response_time_ns),
             confidence=confidence,
             half_width=half_width,
-            min_ios=min_ios,
+            min_ios=parse_count(min_ios, "min_ios"),
         )
     found = json.loads(text)
     (series,) = found["series"]

@@ -2,6 +2,7 @@
 
 import click
 
+from uflip.choices import MOST_AT_ONCE
 from uflip.cli.common import (
     device_argument,
     durability_option,
@@ -58,7 +59,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
 @click.option(
     "--queue-depth",
     metavar="N",
-    callback=whole(1, 1024),
+    callback=whole(1, MOST_AT_ONCE),
     default="1",
     show_default=True,
     help="I/Os under way at a time.",

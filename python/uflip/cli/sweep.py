@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip.choices import MOST_WARM_UP
 from uflip.cli.common import (
     check_alone,
     durability_option,
@@ -39,8 +40,6 @@ GOES_ON_WITH = (
     "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
     "--csv, --quiet, --json"
 )
-# Steady states are reached after a few; what is beyond takes days.
-MOST_WARM_UP = 1000.0
 
 EPILOG = """\b
 Examples:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.document import Count, Name, Positive, Table, Text
+from uflip.data.document import Count, Name, Positive, Seed, Table, Text
 from uflip.data.zones import ZoneLimits
 
 OPEN_CHANNEL = "open_channel"
@@ -112,7 +112,7 @@ class ProfileState(Struct, frozen=True):
     """The state in which a simulated device is made."""
 
     state: Text = ""
-    seed: Count = 1
+    seed: Seed = 1
     random_overwrites: float = 0.0
 
 

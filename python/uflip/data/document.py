@@ -27,6 +27,8 @@ LONGEST_NAME_BYTES = 200
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+# Drawn with by the native part, which has 64 bits for it.
+Seed = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e10)]
 Instant = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]

@@ -19,6 +19,7 @@ from uflip.device.managing import Managed
 from uflip.device.resolving import resolve_state
 from uflip.device.saved import Saved
 from uflip.errors import InterruptedRun, UsageError, native_errors
+from uflip.units import parse_duration
 from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 
 T = TypeVar("T")
@@ -99,12 +100,15 @@ class Device(Managed, Saved):
 
         Raises
         ------
+        UsageError
+            If that is no duration.
         KeyboardInterrupt
             At most `SLICE_S` after Ctrl-C, however long the pause.
         """
+        duration = parse_duration(duration_ns, "duration_ns")
         self._state_name = None
-        if duration_ns > 0:
-            finished(lambda: self._opened().idle(duration_ns))
+        if duration > 0:
+            finished(lambda: self._opened().idle(duration))
 
     def give(self, ios: _native.Ios) -> None:
         """Let `run` find the I/Os of a list, which the specification of a replay only names.

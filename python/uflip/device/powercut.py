@@ -1,8 +1,10 @@
 """What a simulated device does whose power is cut."""
 
 from uflip import _native
+from uflip.choices import MOST_AT_ONCE
 from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
+from uflip.units import parse_count, parse_duration
 from uflip.waiting import finished
 
 
@@ -41,11 +43,12 @@ class LosesPower:
         Raises
         ------
         UsageError
-            If the device is not simulated, or keeps no account of what is on its flash.
+            If the device is not simulated, or keeps no account of what is on its flash; for a time
+            or a depth that is none.
         """
+        after = parse_duration(after_ns, "after_ns")
+        depth = parse_count(queue_depth, "queue_depth", 1, MOST_AT_ONCE)
         self._state_name = None
         text = None if spec is None else text_of(spec)
-        told = finished(
-            lambda: self._opened().cut_power(after_ns, text, self.durability, queue_depth)
-        )
+        told = finished(lambda: self._opened().cut_power(after, text, self.durability, depth))
         return read_power_loss(told)

@@ -28,6 +28,8 @@ from uflip.web.app import looking
 from uflip.web.opened import Opened
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.responses import JSONResponse
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -45,6 +47,7 @@ HEADERS = {
 _ADDED = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 MOST_BODY_BYTES = 16 << 20
+TOO_LONG = f"A request has at most {MOST_BODY_BYTES} bytes"
 PER_MINUTE = 1200
 """Requests of one address or token: an upload of a thousand files takes as many."""
 ADDRESSES = 10_000
@@ -97,10 +100,23 @@ class Doors:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            await _json(refusal[0], {"what": refusal[1]})(scope, receive, send)
+            answer = _json(refusal[0], {"what": refusal[1]}, HEADERS)
+            await answer(scope, receive, send)
             return
 
         begun = time.perf_counter()
+        received = 0
+
+        async def limited() -> "Message":
+            # Who sends in pieces says nothing of the length before.
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > MOST_BODY_BYTES:
+                from starlette.exceptions import HTTPException
+
+                raise HTTPException(413, TOO_LONG)
+            return message
 
         async def with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
@@ -109,7 +125,9 @@ class Doors:
                 self._counts.note(scope["method"], message["status"], took)
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        # Whoever asks for the head only is answered as others are; the server sends no more of it.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        await self._app(asked, limited, with_headers)
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
         said = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
@@ -119,7 +137,7 @@ class Doors:
             return 400, "No address here has a NUL in it"
         length = said.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY_BYTES:
-            return 413, f"A request has at most {MOST_BODY_BYTES} bytes"
+            return 413, TOO_LONG
         # By address: a token that nobody has looked at may be another one each time.
         if not self._rate.allows((scope.get("client") or ("",))[0]):
             return 429, "Too many requests: wait a minute"
@@ -216,7 +234,9 @@ def _explain(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def nothing(request: Request, error: HTTPException) -> Response:
         what = "There is nothing of this name" if error.status_code == 404 else str(error.detail)
-        return _answer(request, error.status_code, {"what": what})
+        answer = _answer(request, error.status_code, {"what": what})
+        answer.headers.update(error.headers or {})
+        return answer
 
 
 def _answer(request: Request, status: int, parts: dict[str, str]) -> Response:
@@ -225,7 +245,9 @@ def _answer(request: Request, status: int, parts: dict[str, str]) -> Response:
     return pages.error_page(status, parts)
 
 
-def _json(status: int, parts: dict[str, str]) -> "JSONResponse":
+def _json(
+    status: int, parts: dict[str, str], headers: "Mapping[str, str] | None" = None
+) -> "JSONResponse":
     from starlette.responses import JSONResponse
 
-    return JSONResponse({"error": parts}, status_code=status, headers=HEADERS)
+    return JSONResponse({"error": parts}, status_code=status, headers=headers)

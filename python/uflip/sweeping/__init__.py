@@ -15,8 +15,11 @@ with however many others it was measured (`uflip.executors`).
 """
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from uflip.data.sweep import Design, Range, Sample, Value, Varied
 from uflip.durability import CACHED
@@ -41,7 +44,7 @@ def sweep(
     durability: str = CACHED,
     warm_up: float = 0.0,
     timed: bool = True,
-    data: Path | None = None,
+    data: str | PathLike[str] | None = None,
     on_step: OnStep = ignore,
 ) -> list[Row]:
     """Run a pattern on every combination of the values that vary, or on a sample of them.
@@ -65,7 +68,7 @@ def sweep(
     timed : bool
         False: run in functional mode, at the speed of memory. There are no times then, only what
         was counted.
-    data : Path, optional
+    data : path, optional
         A new folder for the rows; `planned_again(data).carry_out()` goes on with it.
     on_step : callable, optional
         Called after each point.
@@ -91,6 +94,11 @@ def sweep(
     >>> rows[0].write_amplification > rows[1].write_amplification
     True
     """
-    given = {name: each if isinstance(each, Range) else [*each] for name, each in vary.items()}
+    given = {name: each if isinstance(each, Range) else _plain(each) for name, each in vary.items()}
     design = Design(url, spec, given, sample, durability, warm_up, timed)
-    return plan(design, data).carry_out(on_step)
+    return plan(design, None if data is None else Path(data)).carry_out(on_step)
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    """Return values as Python has them: numpy's are of types of their own."""
+    return [each.item() if isinstance(each, np.generic) else each for each in values]

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
+from uflip.choices import MOST_WARM_UP
 from uflip.data.sweep import Design, read
 from uflip.device import cache
 from uflip.errors import UsageError
@@ -16,6 +17,7 @@ from uflip.sweeping.data_set import DataSet
 from uflip.sweeping.measuring import measure
 from uflip.sweeping.points import Point, checked, combinations
 from uflip.sweeping.row import Row, Values
+from uflip.units import parse_number
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,23 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
     ResultsError
         If the folder is there.
     """
+    if not design.vary:
+        raise UsageError(
+            "Nothing varies",
+            where="vary",
+            got="{}",
+            allowed="names with their values, or ranges",
+            action="name a key of the profile or a parameter of the pattern",
+        )
+    if not isinstance(design.timed, bool):
+        raise UsageError(
+            "This option has another type",
+            where="timed",
+            got=repr(design.timed),
+            allowed="True or False",
+            action="False for the functional mode",
+        )
+    parse_number(design.warm_up, "warm_up", 0.0, MOST_WARM_UP)
     if design.warm_up > 0 and not design.spec.writes:
         raise UsageError(
             "A pattern that only reads warms nothing up",

@@ -104,8 +104,8 @@ class Guard:
             return 403, "Asked by a page of somebody else"
         if not self._only_reads(scope, said):
             return 405, "Nothing can be changed here"
-        given = scope["path"].split("/", 2)[1]
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
+        given = "".join(scope["path"].split("/", 2)[1:2])  # it need not begin with "/"
+        if not hmac.compare_digest(given.encode(errors="replace"), self._token.encode()):
             return 403, "Open the address that `uflip explore` printed when it was started"
         return None
 
@@ -231,13 +231,10 @@ def _static(_request: "Request", *, content: bytes, name: str) -> "Response":
 
 
 def _json(request: "Request", *, answer: Callable[[Query], object]) -> "Response":
-    from starlette.responses import Response
-
     try:
-        content = json.dumps(answer(request.query_params), allow_nan=False, ensure_ascii=True)
+        return _document(answer(request.query_params))
     except UflipError as error:
         return _failed(error)
-    return Response(content, media_type="application/json")
 
 
 def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Response":
@@ -253,11 +250,10 @@ def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Respon
 async def _done(request: "Request", *, act: playing.Act) -> "Response":
     """Do what a page asks for, on a thread."""
     from starlette.concurrency import run_in_threadpool
-    from starlette.responses import JSONResponse
 
     try:
         document = await playing.body(request)
-        return JSONResponse(await run_in_threadpool(act, document))
+        return _document(await run_in_threadpool(act, document))
     except UflipError as error:
         return _failed(error)
 
@@ -279,15 +275,19 @@ def _nothing(*_: object) -> "Response":
 
 
 def _error(status: int, what: str) -> "Response":
-    from starlette.responses import JSONResponse
-
-    return JSONResponse({"error": {"what": what}}, status_code=status, headers=HEADERS)
+    return _document({"error": {"what": what}}, status, **HEADERS)
 
 
 def _failed(error: UflipError) -> "Response":
-    from starlette.responses import JSONResponse
+    return _document({"error": error.parts()}, STATUS.get(error.kind, 500))
 
-    return JSONResponse({"error": error.parts()}, status_code=STATUS.get(error.kind, 500))
+
+def _document(document: object, status: int = 200, **headers: str) -> "Response":
+    """Answer with JSON in ASCII: a name may hold what UTF-8 does not know."""
+    from starlette.responses import Response
+
+    content = json.dumps(document, allow_nan=False)
+    return Response(content, status, headers, "application/json")
 
 
 def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> answers.Listed:
