@@ -10,6 +10,7 @@ import re
 import socket
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from hashlib import sha256
@@ -418,3 +419,29 @@ def test_files_are_opened_for_writing_in_few_places() -> None:
             if opens or node.func.attr in ("write_text", "write_bytes", "touch"):
                 found.add(str(path.relative_to(package)))
     assert found <= WRITERS, f"{found - WRITERS}: use results/outputs.py"
+
+
+def test_a_record_that_cannot_be_kept_is_told_before_the_file_is_made(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("no folder\n")
+    done = uflip(
+        "run", f"file:{tmp_path / 'new.bin'}", "--size", "2MiB", "--scale", "quick",
+        "--only", "order", "--record", tmp_path / "taken" / "state.json", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert done.code == 5, done.err
+    assert "--record" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
+
+
+def test_a_file_that_its_file_system_has_no_room_for_is_not_begun(tmp_path: Path) -> None:
+    done = uflip(
+        "run", f"file:{tmp_path / 'new.bin'}", "--size", "1000000TiB", "--out", tmp_path / "out"
+    )
+    assert done.code == 2, done.err
+    assert "no room" in done.err
+    assert "up to" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_standard_output_a_command_still_ends_well() -> None:
+    line = f"exec {sys.executable} -m uflip info sim:demo >&- 2>&-"
+    assert subprocess.run(["sh", "-c", line], check=False, timeout=60).returncode == 0

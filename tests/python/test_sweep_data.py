@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import start as begin
 from command_line import uflip
 from pyarrow import parquet
 from scipy.stats import kstest
@@ -284,3 +285,19 @@ def test_names_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         done = uflip("sweep", *options)
         assert done.code in (2, 5), done.err
         assert word in done.err
+
+
+def test_who_stops_a_sweep_is_told_how_to_go_on(tmp_path: Path) -> None:
+    kept = tmp_path / "kept rows"
+    shares = ",".join(f"{0.1 + step / 1000:.3f}" for step in range(100))
+    going = begin(
+        "sweep", "sim:demo", "--vary", f"spare_factor={shares}", "--pattern", "RW", "--io-count",
+        "20k", "--jobs", "1", "--data", kept, "--no-cache", "--quiet",
+    )  # fmt: skip
+    while not (kept / "sweep.json").exists() and going.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1)
+    going.send_signal(signal.SIGINT)
+    _, err = going.communicate(timeout=60)
+    assert going.returncode == 130, err
+    assert f"--resume '{kept}'" in err, err

@@ -78,7 +78,9 @@ pub fn read_fio_log_from(input: &mut dyn BufRead, place: &str) -> Result<Logged>
 fn open(path: &Path) -> Result<BufReader<File>> {
     let place = path.display().to_string();
     let failed = |error: &std::io::Error| {
-        Error::os("The trace cannot be read", &place, error)
+        Error::new(ErrorKind::Results, "The trace cannot be read")
+            .at(&place)
+            .got(error.to_string())
             .action("check the path and its permissions")
     };
     // A pipe without a writer must not be waited for.

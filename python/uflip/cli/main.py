@@ -153,6 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         Without the name of the program; those of the process by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # Whoever closed them wants to read nothing.
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     code = _run(given)
     if ends.in_a_hurry():
         # Nothing is waited for any more: neither threads at work nor those that hang in the kernel.

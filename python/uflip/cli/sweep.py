@@ -1,11 +1,14 @@
 """`uflip sweep`: one pattern on many simulated devices: grids and samples of what varies."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from uflip import ends
 from uflip.choices import MOST_WARM_UP
 from uflip.cli.common import (
     check_alone,
@@ -31,7 +34,7 @@ from uflip.cli.sweep_output import (
 from uflip.cli.terminal import echo, echo_json
 from uflip.cli.varied import FORMS, read_sample, read_varied
 from uflip.durability import chosen
-from uflip.errors import UsageError
+from uflip.errors import InterruptedRun, UsageError
 
 if TYPE_CHECKING:
     from uflip.sweeping import Planned, Row
@@ -204,7 +207,8 @@ def command(
         display(total, quiet=quiet) as sink,
     ):
         sink.draw(0, "")
-        rows = planned.carry_out(with_time_left(sink, total))
+        with _kept_when_interrupted(planned.folder):
+            rows = planned.carry_out(with_time_left(sink, total))
     if table is not None:
         write_table(rows, place_of(table, force))
     if out is not None:
@@ -217,6 +221,23 @@ def command(
     if planned.impossible:
         echo(impossible_line(planned))
     print_findings(found, rows, list(design.vary))
+
+
+@contextmanager
+def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
+    """Say how to go on with rows that are kept."""
+    try:
+        yield
+    except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt | InterruptedRun) or ends.is_behind(error)
+        if folder is None or not stopped:
+            raise
+        raise InterruptedRun(
+            "Interrupted",
+            where=str(folder),
+            got="the rows that were measured are kept",
+            action=f"`uflip sweep --resume {shlex.quote(str(folder))}` measures the others",
+        ) from error
 
 
 def _check_given(device: str | None, vary: tuple[str, ...]) -> None:

@@ -4,10 +4,18 @@ The guard itself is native (crate `host`) and stands before every opening for wr
 asked first, so that nothing else about a target is found fault with, planned or imported before.
 """
 
+import os
+from contextlib import suppress
+from pathlib import Path
+
 from uflip import _native
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
 from uflip.errors import UsageError, native_errors
+from uflip.units import format_size
+
+# What `stat` counts in, whatever the file system does.
+BLOCK_BYTES = 512
 
 
 def check_before_all(
@@ -31,8 +39,33 @@ def check_before_all(
     with native_errors():
         if target.kind == "file":
             _native.check_file(target.name, destroy)
+            check_room(target.name, size)
         elif target.kind == "block":
             _native.check_block(target.name, destroy)
+
+
+def check_room(path: str, size: int | None) -> None:
+    """Refuse a file that its file system has no room for: filling that up helps nobody.
+
+    Raises
+    ------
+    UsageError
+    """
+    if size is None:
+        return
+    with suppress(OSError):
+        real = Path(os.path.realpath(path))
+        taken = real.stat().st_blocks * BLOCK_BYTES if real.exists() else 0
+        there = os.statvfs(real.parent)
+        free = there.f_frsize * (there.f_bavail if os.geteuid() else there.f_bfree)
+        if size > taken + free:
+            raise UsageError(
+                "The file system has no room for the file",
+                where="--size",
+                got=f"{format_size(size)} for {path}",
+                allowed=f"up to {format_size(taken + free)}",
+                action="give a smaller --size, or name a file elsewhere",
+            )
 
 
 def check_simulated(device: str) -> None:

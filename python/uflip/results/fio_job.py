@@ -1,6 +1,6 @@
 """Runs as jobs of fio, so that anybody can repeat them with it.
 
-    OUT/<run>.fio       the job; `UFLIP_TARGET=FILE fio OUT/<run>.fio` runs it, on FILE
+    OUT/<run>.fio       the job; in OUT `UFLIP_TARGET=FILE fio <run>.fio` runs it, on FILE
     OUT/<run>.iolog     its I/Os one by one, where no option of fio makes them
 
 fio has options for sequential and random I/Os, also by Zipf's law and in zones, for pauses between
@@ -58,7 +58,7 @@ def _head(run: StoredRun, results: Results) -> Lines:
         f"; uflip: {_in_line(run.micro_benchmark)}, {_in_line(run.pattern)}, "
         f"{_in_line(run.parameter or '')}{value}",
         f"; measured on {_in_line(results.manifest.device.url)}",
-        f"; UFLIP_TARGET=FILE fio {run.id}.fio",
+        f"; in this folder: UFLIP_TARGET=FILE fio {run.id}.fio",
         "",
         "[global]",
         f"filename={TARGET}",

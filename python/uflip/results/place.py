@@ -43,6 +43,14 @@ def refuse_existing(path: Path) -> None:
         )
 
 
+def why_not(path: Path) -> str:
+    """Say why nothing can be made at `path`; "" where it can, as far as that is known before."""
+    ancestor = next(folder for folder in path.absolute().parents if folder.exists())
+    if not ancestor.is_dir():
+        return f"{ancestor} is not a folder"
+    return "" if os.access(ancestor, os.W_OK | os.X_OK) else f"{ancestor} is not writable"
+
+
 @contextmanager
 def made_beside(folder: Path) -> Iterator[Path]:
     """Give a new folder to be filled, which gets its name `folder` when the block is left well.

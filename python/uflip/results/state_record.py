@@ -19,6 +19,7 @@ from uflip.data.state_record import Request, State, Written
 from uflip.device.identity import MEDIUM, identity, medium, other_medium
 from uflip.errors import ResultsError
 from uflip.results import atomic
+from uflip.results.place import why_not
 
 FOLDER = Path("results") / "states"
 
@@ -101,6 +102,24 @@ def default_path(url: str) -> Path:
     """Where the record of a device is kept if nobody says where."""
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", url).strip("-.")
     return FOLDER / f"{slug[-80:]}.json"
+
+
+def check_place(path: Path) -> None:
+    """Fail now rather than after the device was written to, if no record can be kept there.
+
+    Raises
+    ------
+    ResultsError
+    """
+    if not (reason := why_not(path)):
+        return
+    raise ResultsError(
+        "The record of the device's state cannot be kept",
+        where=str(path),
+        got=reason,
+        allowed="a place that can be written",
+        action="name another place with --record",
+    )
 
 
 def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> StateRecord:

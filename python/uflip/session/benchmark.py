@@ -1,6 +1,5 @@
 """A benchmark from the name of a device to its results, and one that was cut short to its end."""
 
-import os
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +11,8 @@ from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter
-from uflip.results.place import refuse_existing
+from uflip.results.place import refuse_existing, why_not
+from uflip.results.state_record import check_place, default_path
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
 from uflip.session.open_channel import begin_jobs, go_on_with_jobs
@@ -65,6 +65,8 @@ def begin(
     plan = request.plan(info)
     check_worth_running(plan)
     estimate(plan)
+    if info.outlives_process:
+        check_place(request.record or default_path(request.device))
     # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
     with ends.shielded(), request.open(info, plan.durability, on_event) as device:
         plan = request.settled(plan, device.info)
@@ -146,13 +148,12 @@ def folder_name(device: str) -> str:
 def check_out(out: Path) -> None:
     """Fail now rather than after the device was opened, if no folder can be made there."""
     refuse_existing(out)
-    ancestor = next(folder for folder in out.absolute().parents if folder.exists())
-    if ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK):
+    if not (reason := why_not(out)):
         return
     raise ResultsError(
         "The result folder cannot be made",
         where=f"--out {out}",
-        got=f"{ancestor} is {'not writable' if ancestor.is_dir() else 'not a folder'}",
+        got=reason,
         allowed="a new name in a folder that can be written",
         action="choose another --out",
     )

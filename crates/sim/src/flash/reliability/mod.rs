@@ -19,7 +19,8 @@
 //! OFC (2011) Figure 1.
 //! **Faithful**: power or exponential law of erases, power law of age, exact binomial tail of the ECC.
 //! **Simplified**: no temperature; age, reads (`wear_out/history.rs`) and wear multiply; a page keeps its quality for
-//! life; whether a codeword fails is drawn once for what was programmed, so that a read that failed
+//! life; age and reads are tabled at four points an octave and taken in proportion between (0.6 % of RBER too low at
+//! most, for an exponent of 1); whether a codeword fails is drawn once for what was programmed, so that a read that failed
 //! fails again.
 //! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.
 
