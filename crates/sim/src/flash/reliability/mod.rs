@@ -115,11 +115,11 @@ pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
 pub(crate) fn tabled(table: &[Rber], number: u64) -> Rber {
     let Some(octave) = number.checked_ilog2() else { return Rber(0) };
     // The bits after the first: a quarter of an octave, and how far into it.
-    let after = number << (63 - octave) << 1;
+    let after = (number << (63 - octave)) << 1;
     let step = octave * STEPS_AN_OCTAVE + (after >> 62) as u32;
-    let (from, within) = (table[step as usize].0, (after << 2 >> 48) as i64);
+    let (from, within) = (table[step as usize].0, ((after << 2) >> 48) as i64);
     let to = table.get(step as usize + 1).map_or(from, |to| to.0);
-    Rber(from + (i64::from(to - from) * within >> 16) as i32)
+    Rber(from + ((i64::from(to - from) * within) >> 16) as i32)
 }
 
 /// The laws made ready to be asked for every operation.
