@@ -73,7 +73,10 @@ fn changes(name: &str) -> Vec<Value> {
             ];
         }
         "worn-mlc" => {
-            changes.push(json!({"power_loss_protection": false, "spare_read_bytes": 16}));
+            // What they are left in the middle of depends on which of their reads fail.
+            changes.extend([1, 2, 3, 4].map(|seed| {
+                json!({"power_loss_protection": false, "spare_read_bytes": 16, "seed": seed})
+            }));
         }
         _ => {}
     }
