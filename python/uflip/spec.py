@@ -173,7 +173,8 @@ def _part(place: str, basic: Basic) -> Part:
     """Make a part of a mix of a pattern that says nothing that belongs to the whole."""
     where = f"{place} pattern of the mix"
     if not isinstance(basic, Basic):
-        raise UsageError("A mix is of two basic patterns", where, repr(basic), "see uflip.basic")
+        what, known = "A mix is of two basic patterns", "what uflip.basic makes"
+        raise UsageError(what, where, repr(basic), known, action="make one of it first")
     for name in MIX_PARAMETERS:
         if (value := getattr(basic, name, None)) is not None:
             raise UsageError(

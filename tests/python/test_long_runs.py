@@ -15,6 +15,7 @@ import pytest
 
 from uflip import _native
 from uflip.device.opening import open_device
+from uflip.errors import UsageError
 from uflip.results import Results, ResultsWriter
 from uflip.results.columns import as_array
 from uflip.spec import Spec, baseline
@@ -90,7 +91,7 @@ def test_any_part_of_a_column_can_be_asked_for(traces: tuple[Any, Any, Any]) -> 
             for trace in traces:
                 assert (np.asarray(trace.column(name, start, stop)) == whole[start:stop]).all()
     for start, stop in ((5, 4), (0, LONG + 1)):
-        with pytest.raises(_native.NativeError, match="no such I/Os"):
+        with pytest.raises(UsageError, match="no such I/Os"):
             file.column("submit_ns", start, stop)
 
 

@@ -215,10 +215,10 @@ def test_nothing_that_makes_no_sense_is_stored(file: Path, tmp_path: Path) -> No
     trace.write_parquet(str(null), '{"device_kind": "null"}')
     rewritten(null, response_time_ns=put(50, 0))
     at_once = _native.read_trace(str(null))
-    with pytest.raises(_native.NativeError) as caught:
+    with pytest.raises(UflipError) as caught:
         at_once.write_parquet(str(tmp_path / "file.parquet"), '{"device_kind": "file"}')
-    assert caught.value.args[0] == "internal"
-    assert "took no time" in caught.value.args[3]
+    assert caught.value.kind == "internal"
+    assert "took no time" in caught.value.got
     assert not (tmp_path / "file.parquet").exists()
 
 

@@ -5,7 +5,7 @@ from uflip.data.spec import Spec, text_of
 from uflip.data.zones import Zone, ZoneReport, read_zones
 from uflip.device.powercut import LosesPower
 from uflip.errors import UsageError, native_errors
-from uflip.units import parse_size
+from uflip.units import parse_count
 from uflip.waiting import finished
 
 COMMANDS = ("reset", "finish", "open", "close")
@@ -32,8 +32,8 @@ class Managed(LosesPower):
         UflipError
             If the range is none of the device, or it cannot, or is not open for writing.
         """
-        offset = parse_size(offset_bytes, "offset_bytes")
-        size = parse_size(size_bytes, "size_bytes")
+        offset = parse_count(offset_bytes, "offset_bytes")
+        size = parse_count(size_bytes, "size_bytes")
         self._state_name = None
         with native_errors():
             self._opened().trim(offset, size)
@@ -103,7 +103,7 @@ class Managed(LosesPower):
         UflipError
             If the zone does not take it; Linux has no appends to block devices.
         """
-        zone, size = self.zone(number), parse_size(size_bytes, "size_bytes")
+        zone, size = self.zone(number), parse_count(size_bytes, "size_bytes")
         response_ns = self._command("append", zone.start_bytes, size)
         return zone.write_pointer_bytes, response_ns
 
