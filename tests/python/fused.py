@@ -81,6 +81,17 @@ def looped(image: Path, *options: str) -> Iterator[str]:
         subprocess.run(["losetup", "-d", name], check=True)
 
 
+def stop(pid: int) -> None:
+    """Stop a process, and wait until it has: a signal is on its way for a while, and for each thread."""
+    os.kill(pid, signal.SIGSTOP)
+    assert until(lambda: all(state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
+
+
+def state(task: Path) -> str:
+    """What a thread is at, in the letter of the kernel."""
+    return (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
 def until(holds: Callable[[], bool]) -> bool:
     """Wait ten seconds at most until something holds."""
     for _ in range(1000):

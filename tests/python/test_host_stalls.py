@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import stored
 from command_line import start, uflip
+from fused import stop
 
 from uflip.data.spec import Basic
 from uflip.device.opening import open_device
@@ -48,7 +49,7 @@ def test_a_process_that_is_stopped_is_told_of(here: Path) -> None:
         pass
     process = start("replay", trace, "file:f", "--buffered", "--speed", "1", "--out", "out")
     until_it_runs(Path("out"))
-    process.send_signal(signal.SIGSTOP)
+    stop(process.pid)
     began = time.monotonic()
     time.sleep(STOPPED_S)
     stopped_ns = (time.monotonic() - began) * 1e9

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fused import fused, needed, until
+from fused import fused, needed, stop
 
 from uflip.device.opening import open_device
 from uflip.errors import UnavailableError
@@ -29,9 +29,7 @@ INTERVAL_S, STALL_S, COUNT = 0.002, 0.3, 400
 def stop_for(pid: int, stopped: list[float]) -> None:
     """Stop a process for a while; note for how long it was stopped, at least."""
     time.sleep(0.2)
-    os.kill(pid, signal.SIGSTOP)
-    # A signal is on its way for a while: what counts is when the process has stopped.
-    until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+    stop(pid)
     began = time.monotonic()
     time.sleep(STALL_S)
     stopped.append(time.monotonic() - began)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fused import fused, looped, needed, until
+from fused import fused, looped, needed, stop, until
 
 from uflip import ends
 from uflip.device.catalogue import report_block
@@ -167,7 +167,7 @@ def test_a_block_device_that_hangs_is_given_up(tmp_path: Path) -> None:
         for operation in OPERATIONS:
             for depth in DEPTHS:
                 with opened(name, operation) as device:
-                    os.kill(pid, signal.SIGSTOP)
+                    stop(pid)
                     try:
                         error = ended(device, name, pattern(operation, depth))
                     finally:
