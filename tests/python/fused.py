@@ -82,7 +82,7 @@ def looped(image: Path, *options: str) -> Iterator[str]:
 
 
 def stop(pid: int) -> None:
-    """Stop a process, and wait until it has: a signal is on its way for a while, and for each thread."""
+    """Stop a process, and wait until all its threads have: a signal is on its way for a while."""
     os.kill(pid, signal.SIGSTOP)
     assert until(lambda: all(state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
 

@@ -11,6 +11,7 @@ from command_line import start, uflip, unchanged
 
 from uflip.data.device import with_details
 from uflip.device.opening import open_device
+from uflip.device.resolving import resolve_state
 from uflip.errors import ResultsError, UsageError
 from uflip.methodology import History, enforce_state, next_state_id, plan_state
 from uflip.results.state_record import open_record
@@ -58,6 +59,23 @@ def test_what_a_state_takes_is_counted_exactly() -> None:
     enforce_state(device, wanted, keeper)
     assert keeper.made[-1] == 48
     assert (device.counters() or {})["host_pages_written"] == 6 * MIB // 4096
+
+
+def test_counting_what_a_huge_state_takes_answers_signals() -> None:
+    """Minutes of counting, which nothing but a signal ends."""
+
+    def raise_it(*_: object) -> None:
+        raise TimeoutError
+
+    info = open_device("null", size="4000TiB").info
+    before = signal.signal(signal.SIGALRM, raise_it)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(TimeoutError):
+            resolve_state({"state": "random"}, info)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_writes_that_were_made_are_not_made_again() -> None:

@@ -58,6 +58,24 @@ impl StateOptions {
         }
     }
 
+    /// How many writes that is, and of how many bytes: counted, not estimated, which takes seconds
+    /// for tens of TiB. `None` where `stop`, which is asked every million of them, says so.
+    pub fn totals(self, stop: impl Fn() -> bool) -> Option<(u64, u64)> {
+        let whole = if self.fill { self.target_size.0 } else { 0 };
+        let (mut ios, mut bytes) = (whole.div_ceil(self.io_size_max.0), whole);
+        let mut random = StateOptions { fill: false, ..self }.writes();
+        while random.random_left > 0 {
+            for io in random.by_ref().take(1 << 20) {
+                ios += 1;
+                bytes += io.size.0;
+            }
+            if stop() {
+                return None;
+            }
+        }
+        Some((ios, bytes))
+    }
+
     fn write(&self, offset: u64, size: u64) -> Io {
         Io {
             offset: Bytes(self.target_offset.0 + offset),
@@ -141,6 +159,17 @@ mod tests {
         let written: u64 = random.writes().map(|io| io.size.0).sum();
         let asked = random.random_bytes.0;
         assert!((asked..asked + random.io_size_max.0).contains(&written), "{written} of {asked}");
+    }
+
+    #[test]
+    fn what_is_counted_is_what_is_written() {
+        for (fill, random_bytes) in [(true, 0), (true, 64 << 20), (false, 1 << 30), (false, 0)] {
+            let some = StateOptions { fill, random_bytes: Bytes(random_bytes), ..options() };
+            let written: u64 = some.writes().map(|io| io.size.0).sum();
+            let totals = some.totals(|| false);
+            assert_eq!(totals, Some((some.writes().count() as u64, written)));
+        }
+        assert_eq!(options().totals(|| true), None);
     }
 
     #[test]

@@ -132,7 +132,20 @@ impl StateSpec {
 impl ResolvedState {
     /// The writes that enforce it, from the first.
     pub fn writes(&self) -> impl Iterator<Item = Io> + use<> {
-        let options = StateOptions {
+        self.options().writes()
+    }
+
+    /// How many writes that is, and of how many bytes; counted, not estimated.
+    ///
+    /// # Errors
+    /// [`uflip_core::ErrorKind::Interrupted`] where `stop` says so: it takes seconds for tens of TiB.
+    pub fn totals(&self, stop: impl Fn() -> bool) -> Result<StateTotals> {
+        let totals = self.options().totals(stop).ok_or_else(cancelled)?;
+        Ok(StateTotals { total_ios: totals.0, bytes_written: totals.1 })
+    }
+
+    fn options(&self) -> StateOptions {
+        StateOptions {
             target_offset: Bytes(self.target_offset),
             target_size: Bytes(self.target_size),
             sector: Bytes(self.sector),
@@ -140,18 +153,7 @@ impl ResolvedState {
             fill: true,
             random_bytes: Bytes(self.random_bytes),
             seed: self.seed,
-        };
-        options.writes()
-    }
-
-    /// How many writes that is, and of how many bytes; counted, not estimated.
-    #[must_use]
-    pub fn totals(&self) -> StateTotals {
-        let none = StateTotals { total_ios: 0, bytes_written: 0 };
-        self.writes().fold(none, |sum, io| StateTotals {
-            total_ios: sum.total_ios + 1,
-            bytes_written: sum.bytes_written + io.size.0,
-        })
+        }
     }
 }
 

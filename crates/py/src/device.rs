@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Io, Mode, Nanos, Result};
-use uflip_engine::{PatternSpec, Resolved, StateSpec};
+use uflip_engine::{PatternSpec, Resolved, ResolvedState, StateSpec, StateTotals};
 use uflip_host::{BlockOptions, Brand, Completions, Data, FileOptions, NullDevice};
 use uflip_serve::NbdDevice;
 
@@ -305,11 +305,11 @@ impl Device {
         Ok(work::run_series(self.taken()?, self.slot.clone(), patterns, durability))
     }
 
-    fn enforce(&self, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
-        let state = StateSpec::parse(state_json)
-            .and_then(|spec| spec.resolve(self.info.capacity_bytes, self.info.sector_bytes))
-            .map_err(|error| raise(&error))?;
-        Ok(work::enforce(self.taken()?, self.slot.clone(), state, skip_ios))
+    fn enforce(&self, py: Python<'_>, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
+        let (capacity, sector) = (self.info.capacity_bytes, self.info.sector_bytes);
+        let (state, totals) = counted_state(py, state_json, capacity, sector)?;
+        let ios = skip_ios..totals.total_ios.max(skip_ios);
+        Ok(work::enforce(self.taken()?, self.slot.clone(), state, ios))
     }
 }
 
@@ -440,6 +440,19 @@ pub fn resolve_pattern(
     Ok(canonical.to_string())
 }
 
+/// A state of a device, and what it amounts to, which for a large device is seconds to count.
+fn counted_state(
+    py: Python<'_>,
+    json: &str,
+    capacity: Bytes,
+    sector: Bytes,
+) -> PyResult<(ResolvedState, StateTotals)> {
+    interruptible(py, |stop| {
+        let state = StateSpec::parse(json)?.resolve(capacity, sector)?;
+        Ok((state, state.totals(stop)?))
+    })
+}
+
 #[pyfunction]
 pub fn resolve_state(
     py: Python<'_>,
@@ -447,11 +460,9 @@ pub fn resolve_state(
     capacity_bytes: u64,
     sector_bytes: u64,
 ) -> PyResult<String> {
-    let resolved = StateSpec::parse(state_json)
-        .and_then(|spec| spec.resolve(Bytes(capacity_bytes), Bytes(sector_bytes)))
-        .map_err(|error| raise(&error))?;
+    let (capacity, sector) = (Bytes(capacity_bytes), Bytes(sector_bytes));
+    let (resolved, totals) = counted_state(py, state_json, capacity, sector)?;
     let mut canonical = serde_json::to_value(resolved).expect("plain data");
-    let totals = py.detach(|| resolved.totals());
     canonical["totals"] = serde_json::to_value(totals).expect("plain numbers");
     Ok(canonical.to_string())
 }

@@ -2,6 +2,7 @@
 //! enforced or a rest, which end in nothing, writes out of time, which end in what was counted. Or to
 //! come about: a file that grows, a simulated device that is made; these end in the device.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -130,9 +131,14 @@ pub(crate) fn survive(
     job.handle(|py, outage| serde_json::to_string(&outage).expect("plain numbers").into_py_any(py))
 }
 
-/// Make the writes of `state` after the first `skip`; as [`run`].
-pub(crate) fn enforce(device: AnyDevice, slot: AnySlot, state: ResolvedState, skip: u64) -> Handle {
-    let total = state.totals().total_ios.saturating_sub(skip);
+/// Make those writes of `state`, of which the last is the last of all; as [`run`].
+pub(crate) fn enforce(
+    device: AnyDevice,
+    slot: AnySlot,
+    state: ResolvedState,
+    ios: Range<u64>,
+) -> Handle {
+    let (skip, total) = (ios.start, ios.end - ios.start);
     let writes = state.writes().skip(usize::try_from(skip).unwrap_or(usize::MAX));
     let work = move |device: &mut AnyDevice, control: &Control| {
         let enforced = device.enforce(writes, control);
