@@ -440,9 +440,10 @@ class FlashDevice:
     ) -> tuple[int, list[str]]:
         """One command, here and now: "read", "write" or "erase", and addresses of channel, LUN,
         block, plane, page, sector. Its response time [ns], and the status of every address."""
-    def start(self, job_json: str, prepare: bool) -> Handle[FlashTrace]:
+    def start(self, job_json: str, prepare: bool, inside: bool = False) -> Handle[FlashTrace]:
         """Start a job; with `prepare`, blocks are erased, and what is only read is written,
-        before."""
+        before. The device is looked into meanwhile, if `inside`, unless the job wears a block
+        out (`FlashTrace.has_inside`)."""
 
 @final
 class FlashTrace:
@@ -469,6 +470,11 @@ class FlashTrace:
         """From the first submission to the last completion [ns]."""
     def write_parquet(self, path: str, run_json: str) -> None:
         """Write every column; fsync. Fails if `path` exists."""
+    @property
+    def has_inside(self) -> bool:
+        """Whether it was recorded what happened inside the device."""
+    def write_inside(self, path: str, about_json: str) -> None:
+        """As `Trace.write_inside`."""
     def write_csv(self, path: str, sector_bytes: int) -> None:
         """Write a line a command with the columns of FOX. Fails if `path` exists."""
 

@@ -6,11 +6,13 @@ use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use uflip_core::{AddressStatus, Device as _, Error, FlashGeometry, FlashIo, FlashOp, Ppa, Result};
 use uflip_engine::Control;
-use uflip_engine::flash::{FlashJob, FlashOutcome, FlashSpec, prepare_flash, run_flash};
+use uflip_engine::flash::{FlashJob, FlashOutcome, FlashSpec, JobKind, prepare_flash, run_flash};
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
+use uflip_store::Inside;
 
 use crate::column::Column;
 use crate::error::raise;
+use crate::inside::{Recorded, Recorder};
 use crate::job::{Handle, Job, Watchable};
 use crate::slot::Slot;
 
@@ -153,8 +155,10 @@ impl FlashDevice {
         })
     }
 
-    /// Start a job; with `prepare`, blocks are erased, and what is only read is written, before.
-    fn start(&self, job_json: &str, prepare: bool) -> PyResult<Handle> {
+    /// Start a job; with `prepare`, blocks are erased, and what is only read is written, before. The device
+    /// is looked into meanwhile, if `inside`, unless the job wears a block out.
+    #[pyo3(signature = (job_json, prepare, inside = false))]
+    fn start(&self, job_json: &str, prepare: bool, inside: bool) -> PyResult<Handle> {
         let job = self.job(job_json)?;
         let device = self.slot.take().map_err(|error| raise(&error))?;
         let control = Control::new(job.threads() as usize);
@@ -163,11 +167,17 @@ impl FlashDevice {
             if prepare {
                 prepare_flash(device, &job, control)?;
             }
-            run_flash(device, job, control)
+            if !inside || job.kind() == JobKind::Wear {
+                return Ok((run_flash(device, job, control)?, None));
+            }
+            let mut recorder = Recorder::new(device);
+            let mut recorded = Recorded { device: &mut *device, recorder: &mut recorder };
+            let outcome = run_flash(&mut recorded, job, control)?;
+            Ok((outcome, Some(recorder.finish(device))))
         };
         let job = Job::start(device, self.slot.clone(), control, total, work);
-        let made = |outcome| FlashTrace { outcome, metadata: String::new() };
-        Ok(job.handle(move |py, outcome| made(outcome).into_py_any(py)))
+        let made = |(outcome, inside)| FlashTrace { outcome, metadata: String::new(), inside };
+        Ok(job.handle(move |py, ended| made(ended).into_py_any(py)))
     }
 }
 
@@ -176,6 +186,8 @@ impl FlashDevice {
 pub struct FlashTrace {
     outcome: FlashOutcome,
     metadata: String,
+    /// What was recorded inside the device, if it was.
+    inside: Option<Inside>,
 }
 
 #[pymethods]
@@ -240,6 +252,20 @@ impl FlashTrace {
             .map_err(|error| raise(&error))
     }
 
+    /// Whether it was recorded what happened inside the device.
+    #[getter]
+    fn has_inside(&self) -> bool {
+        self.inside.is_some()
+    }
+
+    /// Write what was recorded inside the device to a new Parquet file, and sync it.
+    fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
+        let nothing = Inside::new();
+        let inside = self.inside.as_ref().unwrap_or(&nothing);
+        py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
+            .map_err(|error| raise(&error))
+    }
+
     fn write_csv(&self, py: Python<'_>, path: &str, sector_bytes: u64) -> PyResult<()> {
         py.detach(|| uflip_store::write_flash_csv(&self.outcome, Path::new(path), sector_bytes))
             .map_err(|error| raise(&error))
@@ -262,7 +288,7 @@ pub fn read_flash_trace(
 ) -> PyResult<FlashTrace> {
     let read = py.detach(|| uflip_store::read_flash_table(Path::new(path), expected.as_ref()));
     let (outcome, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(FlashTrace { outcome, metadata })
+    Ok(FlashTrace { outcome, metadata, inside: None })
 }
 
 /// What is known of an open-channel device without making it.

@@ -10,12 +10,115 @@
 //! The engine drives it as it drives the device itself, which does not notice: a look changes nothing
 //! and takes no time on its clock.
 
-use uflip_core::{Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket};
-use uflip_sim::{Operation, Operations, SimDevice};
+use uflip_core::{
+    Completion, Counters, Device, DeviceInfo, FlashIo, FlashOp, Io, Mode, Nanos, Result, Ticket,
+};
+use uflip_sim::{OpenChannelDevice, Operation, Operations, SimDevice};
 use uflip_store::Inside;
 
 /// Samples at most; at least half as many of a run that is long enough.
 const SAMPLES: usize = 512;
+
+/// A simulated device, of whatever interface; its blocks die after die.
+pub(crate) trait Looked: Device {
+    /// Write down what its dies do from now on.
+    fn begin(&mut self);
+    /// A request ended at the second of these, which was submitted at the first.
+    fn ended(&mut self, begin: u64, end: u64);
+    /// What was written down.
+    fn end(&mut self) -> Operations;
+    /// How many bytes the host asks to be written with `request`.
+    fn written_bytes(&self, request: &Self::Request) -> u64;
+    /// How often each block was erased.
+    fn erases(&self) -> Vec<u32>;
+    /// How many blocks of each die are erased.
+    fn erased_blocks(&self) -> Vec<u32>;
+    /// Of each block that is full.
+    fn valid_pages(&self) -> Option<Vec<Option<u16>>>;
+    /// Channels, dies, pages of a block, bytes of a page.
+    fn shape(&self) -> [u32; 4];
+    /// The channel of each die, and by whose time it goes.
+    fn ways(&self) -> [Vec<u32>; 2];
+}
+
+impl Looked for SimDevice {
+    fn begin(&mut self) {
+        self.record_operations();
+    }
+
+    fn ended(&mut self, begin: u64, end: u64) {
+        self.note_completion(begin, end);
+    }
+
+    fn end(&mut self) -> Operations {
+        self.recorded_operations()
+    }
+
+    fn written_bytes(&self, request: &Io) -> u64 {
+        if request.mode == Mode::Write { request.size.0 } else { 0 }
+    }
+
+    fn erases(&self) -> Vec<u32> {
+        SimDevice::erases(self)
+    }
+
+    fn erased_blocks(&self) -> Vec<u32> {
+        SimDevice::erased_blocks(self)
+    }
+
+    fn valid_pages(&self) -> Option<Vec<Option<u16>>> {
+        SimDevice::valid_pages(self)
+    }
+
+    fn shape(&self) -> [u32; 4] {
+        SimDevice::shape(self)
+    }
+
+    fn ways(&self) -> [Vec<u32>; 2] {
+        [self.channels().0, self.clocks()]
+    }
+}
+
+impl Looked for OpenChannelDevice {
+    fn begin(&mut self) {
+        self.record_operations();
+    }
+
+    fn ended(&mut self, begin: u64, end: u64) {
+        self.note_completion(begin, end);
+    }
+
+    fn end(&mut self) -> Operations {
+        self.recorded_operations()
+    }
+
+    fn written_bytes(&self, request: &FlashIo) -> u64 {
+        let sectors = if request.op() == FlashOp::Write { request.ppas().len() } else { 0 };
+        sectors as u64 * u64::from(self.geometry().sector_bytes)
+    }
+
+    fn erases(&self) -> Vec<u32> {
+        OpenChannelDevice::erases(self)
+    }
+
+    fn erased_blocks(&self) -> Vec<u32> {
+        OpenChannelDevice::erased_blocks(self)
+    }
+
+    fn valid_pages(&self) -> Option<Vec<Option<u16>>> {
+        None // what is valid is known to the host alone
+    }
+
+    fn shape(&self) -> [u32; 4] {
+        OpenChannelDevice::shape(self)
+    }
+
+    fn ways(&self) -> [Vec<u32>; 2] {
+        let channels = self.channels();
+        let clocks = (0..channels.len() as u32).collect();
+        [channels, clocks]
+    }
+}
 
 /// The device at one moment.
 #[derive(Clone, Copy)]
@@ -41,8 +144,8 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// For a run that begins now.
-    pub(crate) fn new(device: &mut SimDevice) -> Recorder {
-        device.record_operations();
+    pub(crate) fn new(device: &mut impl Looked) -> Recorder {
+        device.begin();
         let mut recorder = Recorder {
             every: 1,
             ios: 0,
@@ -56,7 +159,7 @@ impl Recorder {
         recorder
     }
 
-    fn completed(&mut self, device: &SimDevice) {
+    fn completed(&mut self, device: &impl Looked) {
         self.ios += 1;
         if !self.ios.is_multiple_of(self.every) {
             return;
@@ -72,7 +175,7 @@ impl Recorder {
         self.sample(device);
     }
 
-    fn sample(&mut self, device: &SimDevice) {
+    fn sample(&mut self, device: &impl Looked) {
         let erased = device.erased_blocks();
         self.samples.push(Sample {
             ios: self.ios,
@@ -85,8 +188,8 @@ impl Recorder {
     }
 
     /// What was seen, when the run is over.
-    pub(crate) fn finish(mut self, device: &mut SimDevice) -> Inside {
-        let operations = device.recorded_operations();
+    pub(crate) fn finish(mut self, device: &mut impl Looked) -> Inside {
+        let operations = device.end();
         if self.samples.last().is_none_or(|sample| sample.ios != self.ios) {
             self.sample(device);
         }
@@ -111,8 +214,9 @@ impl Recorder {
             let more = |pages: &Option<u16>| pages.map_or(0, |pages| u64::from(pages) + 1);
             found.push(("block_valid_and_one".to_owned(), valid.iter().map(more).collect()));
         }
-        found.push(("die_channel".to_owned(), wide(&device.channels().0)));
-        found.push(("die_clock".to_owned(), wide(&device.clocks())));
+        let [channels, clocks] = device.ways();
+        found.push(("die_channel".to_owned(), wide(&channels)));
+        found.push(("die_clock".to_owned(), wide(&clocks)));
         found.extend(columns_of(&operations, self.began));
         found
     }
@@ -135,6 +239,10 @@ fn columns_of(operations: &Operations, began: u64) -> Inside {
         column("held_ns", &|op| since(op.end) - since(op.begin)),
         column("cells_ns", &|op| op.cells),
         column("to_channel_ns", &|op| since(op.sent).saturating_sub(since(op.begin))),
+        column("channel_first_ns", &|op| match op.sent_until {
+            0 => 0,
+            _ => since(op.begin).saturating_sub(since(op.sent)),
+        }),
         column("sent_ns", &|op| op.sent_until - op.sent),
         column("die", &|op| op.plane.into()),
         column("io_and_one", &|op| op.io.into()),
@@ -150,15 +258,15 @@ fn wide(values: &[u32]) -> Vec<u64> {
 }
 
 /// A device that is looked into.
-pub(crate) struct Recorded<'a> {
-    pub(crate) device: &'a mut SimDevice,
+pub(crate) struct Recorded<'a, D> {
+    pub(crate) device: &'a mut D,
     pub(crate) recorder: &'a mut Recorder,
 }
 
-impl Device for Recorded<'_> {
-    type Request = Io;
-    type Status = ();
-    type Breakdown = <SimDevice as Device>::Breakdown;
+impl<D: Looked> Device for Recorded<'_, D> {
+    type Request = D::Request;
+    type Status = D::Status;
+    type Breakdown = D::Breakdown;
 
     fn info(&self) -> &DeviceInfo {
         self.device.info()
@@ -172,14 +280,12 @@ impl Device for Recorded<'_> {
         self.device.wait_until(t);
     }
 
-    fn prefetch(&mut self, request: &Io) {
+    fn prefetch(&mut self, request: &D::Request) {
         self.device.prefetch(request);
     }
 
-    fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        if request.mode == Mode::Write {
-            self.recorder.written_bytes += request.size.0;
-        }
+    fn submit(&mut self, request: &D::Request) -> Result<Ticket> {
+        self.recorder.written_bytes += self.device.written_bytes(request);
         self.device.submit(request)
     }
 
@@ -187,9 +293,9 @@ impl Device for Recorded<'_> {
         self.device.next_completion(before)
     }
 
-    fn complete(&mut self) -> Result<Completion<Self::Breakdown, ()>> {
+    fn complete(&mut self) -> Result<Completion<D::Breakdown, D::Status>> {
         let completion = self.device.complete()?;
-        self.device.note_completion(completion.submitted.0, completion.completed.0);
+        self.device.ended(completion.submitted.0, completion.completed.0);
         self.recorder.completed(self.device);
         Ok(completion)
     }
@@ -199,7 +305,7 @@ impl Device for Recorded<'_> {
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<Self>>> {
-        // As the device itself: one serves all submitters.
+        // As the devices themselves: one serves all submitters.
         Ok(None)
     }
 }

@@ -100,6 +100,11 @@ def command() -> None:
     type=click.Path(path_type=Path),
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
+@click.option(
+    "--inside",
+    is_flag=True,
+    help="Record what LUNs and channels do, for the explorer.",
+)
 @quiet_option
 @json_option
 def run(
@@ -109,6 +114,7 @@ def run(
     only: tuple[str, ...],
     sacrifice: str | None,
     out: Path | None,
+    inside: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -119,7 +125,8 @@ def run(
     from uflip.results import Results
     from uflip.session import Request, begin
 
-    request = Request(device=device, scale=scale, only=split_names(only), sacrifice=sacrifice)
+    names = split_names(only)
+    request = Request(device=device, scale=scale, only=names, sacrifice=sacrifice, inside=inside)
     if not request.is_of_jobs:
         open_flash_device(device)  # says what a device of another kind is
     with Watching(quiet=quiet or as_json) as watch:

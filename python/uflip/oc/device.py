@@ -36,6 +36,7 @@ class FlashDevice(Saved):
         self.url = info.url
         self.info = info
         """What is known about the device."""
+        self.looks_inside = False  # whether what happens inside of it is recorded with each job
 
     def _opened(self) -> _native.FlashDevice:
         return self._native
@@ -96,7 +97,8 @@ class FlashDevice(Saved):
             After Ctrl-C.
         """
         try:
-            return finished(lambda: self._native.start(text_of(job), prepare), on_progress)
+            text, inside = text_of(job), self.looks_inside
+            return finished(lambda: self._native.start(text, prepare, inside), on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The job was interrupted", where=self.url, action="start it again when it suits you"

@@ -129,7 +129,7 @@ class Files:
         ResultsError
             If it cannot be written.
         """
-        if not isinstance(trace, _native.Trace) or not trace.has_inside:
+        if not trace.has_inside:
             return None
         self.check_there()
         try:

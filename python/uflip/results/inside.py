@@ -31,6 +31,7 @@ from uflip.results.verdict import PROVEN, Verdict
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
+    from uflip.results.summaries import Log
 
 FOLDER = "inside"
 SAMPLE = "sample_"
@@ -69,7 +70,7 @@ class Inside:
     operations: Operations | None
 
 
-def write_inside(folder: Path, run: str, trace: _native.Trace) -> InsideFile:
+def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
     """Write what was recorded during a run that is about to be stored.
 
     Raises
@@ -103,7 +104,7 @@ def read_inside(run: "StoredRun") -> Inside | None:
     ResultsError
         If the file is not what was written, or gone.
     """
-    about = None if run.is_job else run.meta.inside
+    about = run.meta.inside
     if about is None:
         return None
     with native_errors():

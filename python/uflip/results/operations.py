@@ -67,7 +67,8 @@ class Operations:
     cells : numpy.ndarray
         How long the cells took [ns]: of a read from `begin` on, of others up to `end`.
     sent, sent_until : numpy.ndarray
-        Its data on the channel; equal where none went there.
+        Its data on the channel; equal where none went there. Of a program that holds its channel
+        before it has its die, from when on it does.
     die, io, job, block : numpy.ndarray
         Which die; for which I/O in the order of submission, of which collection or merge, and which
         block that empties: −1 where there is none.
@@ -152,6 +153,8 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     begin = asked + of("waited_ns")
     end = begin + of("held_ns")
     sent = begin + of("to_channel_ns")
+    if "op_channel_first_ns" in columns:
+        sent -= of("channel_first_ns")
     what = np.full(len(asked), len(WORDS), dtype=np.int64)
     purpose, kind = of("purpose"), of("kind")
     for place, (for_what, does) in enumerate(WORDS):

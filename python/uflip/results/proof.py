@@ -123,8 +123,7 @@ def verify(folder: Path) -> list[Verdict]:
     if not (folder / OPEN_CHANNEL).exists():
         found = examine(folder)
         usable = [run for run, verdict in found.runs.items() if verdict.usable]
-        is_of_jobs = found.manifest is not None and found.manifest.is_of_jobs
-        return found.verdicts + ([] if is_of_jobs else inside_verdicts(folder, usable))
+        return found.verdicts + inside_verdicts(folder, usable)
     return examine_open_channel(folder)
 
 

@@ -41,7 +41,8 @@ def begin_jobs(
     Parameters
     ----------
     request : Request
-        What is wanted: `device`, `scale`, `only` and `sacrifice`; nothing else applies.
+        What is wanted: `device`, `scale`, `only`, `sacrifice` and `inside`; nothing else
+        applies.
     out : Path
         New folder for the results.
     on_event : callable
@@ -68,6 +69,7 @@ def begin_jobs(
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES, where="--scale")
     device = open_flash_device(request.device)
+    device.looks_inside = request.inside
     names = check_names(request.only, device.info.addresses)
     wears = "oc1" in names
     block = choose_sacrifice(device.info, request.sacrifice) if wears else None

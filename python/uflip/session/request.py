@@ -127,7 +127,7 @@ class Request:
         UsageError
             For the first option that does not.
         """
-        applies = {"device", "scale", "only", "sacrifice"}
+        applies = {"device", "scale", "only", "sacrifice", "inside"}
         for field in fields(self):
             if field.name not in applies and getattr(self, field.name) != field.default:
                 name = field.name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
@@ -135,7 +135,7 @@ class Request:
                     "This option does not apply to an open-channel device",
                     where=f"--{name}",
                     got=str(getattr(self, field.name)),
-                    allowed="--scale, --only, --sacrifice, --out",
+                    allowed="--scale, --only, --sacrifice, --inside, --out",
                     action="leave it out: jobs follow from the geometry and the scale",
                 )
 

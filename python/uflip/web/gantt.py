@@ -44,14 +44,14 @@ def _lanes(run: OpenRun) -> Lanes | None:
     assert grid is not None, "it was waited for"
     begin = int(grid.first_ns.min()) if len(grid) else 0
     numbers = None
-    if len(grid.streams) > 2:
+    if run.run.is_job or len(grid.streams) > 2:
         # The loop submits what is due earliest, of several the first stream.
         numbers = np.argsort(run.column("submit_ns", 0, run.io_count), kind="stable")
-    return Lanes(found.operations, numbers, begin)
+    return Lanes(found.operations, numbers, begin, holds=run.run.is_job)
 
 
 def _of(run: OpenRun) -> Lanes | None:
-    if run.run.is_job or run.run.meta.inside is None:
+    if run.run.meta.inside is None:
         return None
     try:
         return _lanes(run)
@@ -219,7 +219,7 @@ def operation(lanes: Lanes, row: int) -> Operation:
         "end": int(of.end[row]),
         "cells": int(of.cells[row]),
         "sent_ns": int(of.sent_until[row] - of.sent[row]),
-        "waited_ns": int(of.begin[row] - of.asked[row]),
+        "waited_ns": int(of.begin[row]) - lanes.came_to_die(row),
         "waited_for": waited_for(lanes, [row]),
         "channel_waited_ns": _channel_wait(lanes, row),
         "channel_waited_for": waited_for(lanes, [row], channel=True),
@@ -251,12 +251,15 @@ def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[
     begin, end = (of.sent, of.sent_until) if channel else (lanes.held, of.end)
     found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
     for row in rows:
-        low = lanes.came_to_channel(row) if channel else int(of.asked[row])
+        low = lanes.came_to_channel(row) if channel else lanes.came_to_die(row)
+        # What is read from the die for which a program holds a channel passes on that meanwhile.
+        known = low
         high = int(of.sent[row] if channel else of.begin[row])
         for other in (lanes.had_channel(row) if channel else lanes.had_die(row)).tolist():
-            ns = min(int(end[other]), high) - max(int(begin[other]), low)
+            ns = min(int(end[other]), high) - max(int(begin[other]), known)
             if other == row or ns <= 0:
                 continue
+            known = max(known, min(int(end[other]), high))
             of_job = int(of.job[other])
             whom = (int(of.what[other]), of_job, -1 if of_job >= 0 else int(lanes.io[other]))
             each = found.setdefault(whom, {**_whom(lanes, other), "count": 0, "ns": 0})

@@ -21,10 +21,15 @@ class Lanes:
         The number of each I/O in the run, by the order of submission; None where these are one.
     begin_ns : int
         The first submission, which pictures count from [ns since the run began].
+    holds : bool
+        Whether a program holds its channel until it has its die, as on an open-channel device.
     """
 
-    def __init__(self, of: Operations, numbers: Whole | None, begin_ns: int) -> None:
+    def __init__(
+        self, of: Operations, numbers: Whole | None, begin_ns: int, *, holds: bool = False
+    ) -> None:
         self.of = of
+        self.holds = holds
         self.begin_ns = begin_ns
         io = of.io
         if numbers is not None and len(numbers):
@@ -47,7 +52,7 @@ class Lanes:
     def had_die(self, row: int) -> Whole:
         """Who had the die of an operation while that waited."""
         of, rows = self.of, self.clocks[self.of.clocks[self.of.die[row]]]
-        return _overlapping(rows, self.held, of.end, of.asked[row], of.begin[row])
+        return _overlapping(rows, self.held, of.end, self.came_to_die(row), of.begin[row])
 
     def name(self, die: int) -> str:
         """Call a die or, where those work together, one of its planes by its name."""
@@ -68,7 +73,17 @@ class Lanes:
     def came_to_channel(self, row: int) -> int:
         """When an operation came to its channel."""
         of = self.of
+        if self._holds(row):
+            return int(of.asked[row])
         return int(of.begin[row] + (of.cells[row] if of.is_read[row] else 0))
+
+    def came_to_die(self, row: int) -> int:
+        """When an operation came to its die."""
+        return int(self.of.sent[row] if self._holds(row) else self.of.asked[row])
+
+    def _holds(self, row: int) -> bool:
+        """Whether it has its channel before it has its die."""
+        return self.holds and not self.of.is_read[row] and self.of.sent_until[row] > 0
 
 
 def _one_by_one(lanes: list[Whole], of: Operations) -> Whole:
@@ -86,6 +101,6 @@ def _split(rows: Whole, lane: Whole, lanes: int) -> list[Whole]:
 
 def _overlapping(rows: Whole, begin: Whole, end: Whole, low: int, high: int) -> Whole:
     """Those of the rows of a lane, in order, that lie in a stretch, at least in part."""
-    first = int(np.searchsorted(end[rows], low, "right"))
+    first = int(np.searchsorted(np.maximum.accumulate(end[rows]), low, "right"))
     last = int(np.searchsorted(begin[rows], high))
     return rows[first:last]

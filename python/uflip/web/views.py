@@ -189,7 +189,7 @@ def run(opened: Opened, key: str, name: str) -> answers.Run:
         "counters": {counter_name(each): n for each, n in (said.get("counters") or {}).items()},
         "write_amplification": said.get("write_amplification"),
         "spec": said["spec"],
-        "has_inside": not one.run.is_job and one.run.meta.inside is not None,
+        "has_inside": one.run.meta.inside is not None,
         "previous": order[at - 1] if at else None,
         "next": order[at + 1] if at + 1 < len(order) else None,
         "edges_ns": edges_ns().tolist(),

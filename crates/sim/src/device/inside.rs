@@ -15,7 +15,7 @@ impl SimDevice {
     pub fn record_operations(&mut self) {
         assert!(self.host.is_idle(), "I/Os are numbered from where none is under way");
         self.host.number_from_here();
-        self.events.begin_log(work_of);
+        self.events.begin_log(self.events.now(), work_of);
     }
 
     /// An I/O ended at `end` which was submitted at `begin`: of a long log, what happened beside the

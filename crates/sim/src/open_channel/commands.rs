@@ -32,6 +32,7 @@ impl OpenChannelDevice {
         while from < ppas.len() {
             let to = from + group_length(io.op(), &ppas[from..]);
             let page = self.under_way.page(command, number, &mut self.timeline.accounts);
+            self.timeline.works_for(page.account(), || self.under_way.number_of(command));
             let ended = match io.op() {
                 FlashOp::Write => self.write(ppas, from..to, &mut status, page),
                 FlashOp::Read => self.read(ppas, from..to, &mut status, page),

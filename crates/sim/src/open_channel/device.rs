@@ -37,7 +37,7 @@ pub struct OpenChannelDevice {
     pub(super) geometry: FlashGeometry,
     pub(super) flash: Flash,
     /// Erases of every block before the device was handed over.
-    erases_before: u32,
+    pub(super) erases_before: u32,
     pub(super) part: MediaPart,
     /// Writes are answered when their data has arrived, not when it is programmed.
     pub(super) write_back: bool,

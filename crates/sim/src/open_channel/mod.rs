@@ -19,6 +19,7 @@
 mod commands;
 mod device;
 mod failures;
+mod inside;
 mod profile;
 mod threads;
 mod under_way;

@@ -53,6 +53,9 @@ pub(super) struct UnderWay {
     /// Of which it is: by time of completion, then by ticket.
     ended: BinaryHeap<Reverse<(u64, Ticket, u32)>>,
     tickets: u64,
+    /// From which on commands are numbered where it is recorded what is done for them.
+    #[serde(skip)]
+    first_numbered: u64,
 }
 
 impl UnderWay {
@@ -78,6 +81,16 @@ impl UnderWay {
                 self.commands.len() as u32 - 1
             }
         }
+    }
+
+    /// Commands that are submitted from now on are numbered from 0.
+    pub(super) fn number_from_here(&mut self) {
+        self.first_numbered = self.tickets;
+    }
+
+    /// The number of the command at `place`, of those that are numbered.
+    pub(super) fn number_of(&self, place: u32) -> u32 {
+        (self.commands[place as usize].completion.ticket.0 - self.first_numbered) as u32
     }
 
     /// One more page of the command at `place`, the one with this number in it, whose account begins.
@@ -146,6 +159,11 @@ impl UnderWay {
         completion.completed = Nanos(end + answer_ns);
         self.ended.push(Reverse((end + answer_ns, completion.ticket, place)));
         self.open -= 1;
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open == 0 && self.ended.is_empty()
     }
 
     /// Whether the end of some command is not known.

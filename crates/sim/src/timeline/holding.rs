@@ -64,6 +64,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         state.passes_on(at);
         (state.held_since, state.purpose, state.cached) = (begin, op.purpose, false);
         state.free_at = sent + op.cell_ns;
+        if self.watched {
+            self.note_holding(&op, [at, held, begin, sent]);
+        }
         sent
     }
 

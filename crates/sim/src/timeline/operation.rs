@@ -9,7 +9,8 @@ pub struct Operation {
     pub begin: u64,
     /// See `begin`.
     pub end: u64,
-    /// Its data on the channel; both 0 where none went there.
+    /// Its data on the channel; both 0 where none went there. Of a program that holds its channel before it
+    /// has its die, from when on it does.
     pub sent: u64,
     /// See `sent`.
     pub sent_until: u64,

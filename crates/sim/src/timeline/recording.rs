@@ -1,7 +1,7 @@
 //! Recording what happens: the log of a timeline, and what it is told.
 
 use super::log::{Log, Operations, Times, Work};
-use super::op::{Kind, Noted};
+use super::op::{Kind, Noted, Op};
 use super::rings::UNKNOWN;
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
@@ -9,12 +9,12 @@ use crate::flash::geometry::{DieIdx, PlaneIdx, Ppn};
 use crate::flash::make::Equipped;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// Write down every operation from now on. `work_of` tells of a token for whom it is.
-    pub(crate) fn begin_log(&mut self, work_of: fn(u64) -> Work) {
+    /// Write down every operation from `now` on, which is not before the last that happened. `work_of` tells of
+    /// a token for whom it is.
+    pub(crate) fn begin_log(&mut self, now: u64, work_of: fn(u64) -> Work) {
         let waiting =
             self.dies.iter().map(|die| die.ring.iter().map(|op| op.arrived).collect()).collect();
         let mut log = Log::new(work_of, waiting);
-        let now = self.calendar.now;
         for (die, state) in (0..).zip(&self.dies) {
             if state.free_at > now && state.free_at != UNKNOWN {
                 log.was_busy(
@@ -157,6 +157,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if let Some(log) = &mut self.log {
             log.begins(at, die, token, of);
         }
+    }
+
+    /// The program `op` came to its channel, had that, had its die as well, and the die had its page.
+    #[cold]
+    pub(super) fn note_holding(&mut self, op: &Op<T>, [at, held, begin, sent]: [u64; 4]) {
+        let Some(log) = &mut self.log else { return };
+        log.begins(at, op.die.0, op.token.into(), op.account);
+        let times = Times { begin, sent: held, sent_until: sent, end: sent + op.cell_ns };
+        log.ends(op.die, PlaneIdx(op.die.0), op.what(), &times);
     }
 
     /// What has `die` has it from `begin` to `end`, and its channel was the last to be taken.
