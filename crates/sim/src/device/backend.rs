@@ -5,6 +5,8 @@
 //! the host leaves the device alone (`merging.rs`); and zones are no FTL at all: the host decides
 //! (`zoned.rs`). The device is written once, for all of them.
 
+use std::ops::Range;
+
 use uflip_core::{Counters, Error, Io, Mode, Result};
 
 use crate::device::token::{Target, Token, Told};
@@ -27,6 +29,13 @@ pub(crate) struct Write {
     pub(crate) target: Target,
     /// Nothing of it may stay in memory that the host takes for written.
     pub(crate) through: bool,
+}
+
+impl Write {
+    /// Whether it is of one of `pages`, and its data was in the write cache: the host takes it for written.
+    pub(crate) fn has_left_cache(&self, pages: &Range<u32>) -> bool {
+        pages.contains(&self.page.0) && matches!(self.target.token.told(), Told::Flushed(..))
+    }
 }
 
 /// A page that an I/O in the untimed gear touches.
@@ -130,6 +139,10 @@ pub(crate) trait Backend {
             }
         }
     }
+
+    /// What has left the write cache of `pages` and waits for its turn is not written: it is trimmed.
+    #[inline]
+    fn forget(&mut self, _pages: Range<u32>, _at: u64, _hardware: &mut Hardware<'_>) {}
 
     /// `page` holds nothing any more (TRIM).
     fn trim(&mut self, page: Lpn);

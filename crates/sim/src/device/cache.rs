@@ -14,7 +14,8 @@
 //!
 //! **Source**: uFLIP (2009) §5.2, figure 6: small random writes coalesced four to one, "apparently due
 //! to caching"; OFC (2011) leaves the cache to the host.
-//! **Faithful**: absorption, early completion, waiting when full.
+//! **Faithful**: absorption, early completion, waiting when full; a page can be read from the cache until it is on
+//! flash.
 //! **Simplified**: pages leave in the order in which they came, whatever was absorbed since; a read
 //! that the cache holds only in part is served as if from flash.
 //! **Ambiguous**: when a cache flushes; two policies are offered.
@@ -22,7 +23,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::config::Flush;
-use crate::device::token::{Epoch, PageIdx};
+use crate::device::token::{EPOCHS, Epoch, PageIdx};
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
 
@@ -47,6 +48,19 @@ impl Flushed {
 /// Which sectors of a page are in the cache, one bit each.
 pub(crate) type Sectors = u64;
 
+/// A page in the cache.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
+struct Cached {
+    /// Which of its sectors wait to be flushed; none where it does not wait.
+    waiting: Sectors,
+    /// The stream of the first write of these.
+    stream: u8,
+    /// Which are being flushed, and stay until they are on flash.
+    leaving: Sectors,
+    /// So many times they are.
+    flushes: u32,
+}
+
 /// The cache. It keeps no time: who uses it says when something has happened.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteCache {
@@ -56,9 +70,10 @@ pub(crate) struct WriteCache {
     together: usize,
     /// All sectors of a page.
     whole: Sectors,
-    /// What waits to be flushed, which of its sectors are there, and the stream of its first write.
-    dirty: BTreeMap<Lpn, (Sectors, u8)>,
-    /// The order in which they came; a page that was trimmed meanwhile is not in `dirty` any more.
+    pages: BTreeMap<Lpn, Cached>,
+    /// So many of them wait to be flushed.
+    dirty: usize,
+    /// The order in which these came; a page that was trimmed meanwhile waits no more.
     order: VecDeque<Lpn>,
     /// Pages that are being flushed and still have their place: by epoch, the present one last.
     epochs: VecDeque<usize>,
@@ -80,7 +95,8 @@ impl WriteCache {
             flush,
             together,
             whole: u64::MAX >> (64 - sectors),
-            dirty: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            dirty: 0,
             order: VecDeque::new(),
             epochs: VecDeque::from([0]),
             oldest: 0,
@@ -109,15 +125,18 @@ impl WriteCache {
     }
 
     fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
-        let there = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
+        let cached = self.pages.get_mut(&page).filter(|cached| cached.waiting != 0);
+        let there = cached.map(|cached| cached.waiting |= sectors).is_some();
         self.absorbed += u64::from(there);
         there
     }
 
     fn put(&mut self, page: Lpn, sectors: Sectors, stream: u8) -> bool {
-        let fits = self.dirty.len() + self.flushing() < self.places;
+        let fits = self.dirty + self.flushing() < self.places;
         if fits {
-            self.dirty.insert(page, (sectors, stream));
+            let cached = self.pages.entry(page).or_default();
+            (cached.waiting, cached.stream) = (sectors, stream);
+            self.dirty += 1;
             self.order.push_back(page);
         }
         fits
@@ -148,16 +167,30 @@ impl WriteCache {
 
     /// `page`, if it is in the cache, to be written to flash now.
     pub(crate) fn expel(&mut self, page: Lpn) -> Option<Flushed> {
-        let (sectors, stream) = self.dirty.remove(&page)?;
+        let cached = self.pages.get_mut(&page).filter(|cached| cached.waiting != 0)?;
+        let (sectors, stream) = (std::mem::take(&mut cached.waiting), cached.stream);
+        cached.leaving |= sectors;
+        cached.flushes += 1;
+        self.dirty -= 1;
         let present = self.epochs.back_mut().expect("there always is one");
         *present += 1;
         let epoch = self.oldest.wrapping_add(self.epochs.len() as Epoch - 1);
         Some(Flushed { page, whole: sectors == self.whole, stream, epoch })
     }
 
-    /// A page has been written to flash whose flush began in `epoch`.
-    pub(crate) fn flushed(&mut self, epoch: Epoch) {
-        self.epochs[epoch.wrapping_sub(self.oldest) as usize] -= 1;
+    /// `page` has been written to flash; its flush began in `epoch`.
+    pub(crate) fn flushed(&mut self, page: Lpn, epoch: Epoch) {
+        let cached = self.pages.get_mut(&page).expect("it stays until it is on flash");
+        cached.flushes -= 1;
+        if cached.flushes == 0 {
+            cached.leaving = 0;
+            if cached.waiting == 0 {
+                self.pages.remove(&page);
+            }
+        }
+        // A token has room for no more of it, and fewer are under way.
+        let place = epoch.wrapping_sub(self.oldest) % EPOCHS;
+        self.epochs[place as usize] -= 1;
         while self.epochs.len() > 1 && self.epochs[0] == 0 {
             self.epochs.pop_front();
             self.oldest = self.oldest.wrapping_add(1);
@@ -184,22 +217,29 @@ impl WriteCache {
         let was_idle = std::mem::replace(&mut self.idle, true);
         let pages = std::iter::from_fn(|| self.next_flush()).collect();
         (self.idle, self.epochs) = (was_idle, VecDeque::from([0]));
+        self.pages.clear();
         pages
     }
 
     /// Pages that flash has not.
     pub(crate) fn volatile(&self) -> usize {
-        self.dirty.len() + self.flushing()
+        self.dirty + self.flushing()
     }
 
     /// Whether a read of `sectors` of `page` needs no flash.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
-        self.dirty.get(&page).is_some_and(|(there, _)| there & sectors == sectors)
+        let there = |cached: &Cached| (cached.waiting | cached.leaving) & sectors == sectors;
+        self.pages.get(&page).is_some_and(there)
     }
 
     /// `page` holds nothing any more.
     pub(crate) fn trim(&mut self, page: Lpn) {
-        self.dirty.remove(&page);
+        let Some(cached) = self.pages.get_mut(&page) else { return };
+        self.dirty -= usize::from(cached.waiting != 0);
+        (cached.waiting, cached.leaving) = (0, 0);
+        if cached.flushes == 0 {
+            self.pages.remove(&page);
+        }
     }
 }
 
@@ -227,6 +267,8 @@ mod tests {
         assert_eq!((cache.absorbed, flushes(&mut cache)), (7, vec![]));
         cache.idle = true;
         assert_eq!(flushes(&mut cache), [(7, true)]);
+        assert!(cache.holds(Lpn(7), ALL), "it is not on flash yet");
+        cache.flushed(Lpn(7), 0);
         assert!(!cache.holds(Lpn(7), 1));
     }
 
@@ -237,9 +279,9 @@ mod tests {
         assert!(!offer(&mut cache, 3, ALL) && !offer(&mut cache, 4, ALL));
         assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one for each that waits");
         assert_eq!(cache.admit(), None, "a page keeps its place until it is on flash");
-        cache.flushed(0);
+        cache.flushed(Lpn(1), 0);
         assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx(3)), None));
-        cache.flushed(0);
+        cache.flushed(Lpn(2), 0);
         assert_eq!(cache.admit(), Some(PageIdx(4)));
         assert_eq!(flushes(&mut cache), [], "nobody waits any more");
     }
@@ -250,7 +292,7 @@ mod tests {
         assert!(offer(&mut cache, 1, ALL));
         assert_eq!(flushes(&mut cache), [(1, true)]);
         assert!(!offer(&mut cache, 2, ALL));
-        cache.flushed(0);
+        cache.flushed(Lpn(1), 0);
         assert!(!offer(&mut cache, 3, ALL), "page 2 came first");
         assert_eq!((cache.admit(), cache.admit()), (Some(PageIdx(2)), None));
     }
@@ -267,12 +309,29 @@ mod tests {
         let first = cache.end_epoch().expect("two pages are under way");
         let three = flushed(&mut cache, 3);
         let second = cache.end_epoch().expect("three are");
-        cache.flushed(three);
-        cache.flushed(one);
+        cache.flushed(Lpn(3), three);
+        cache.flushed(Lpn(1), one);
         assert!(!cache.is_over(first) && !cache.is_over(second), "an older page is under way");
-        cache.flushed(two);
+        cache.flushed(Lpn(2), two);
         assert!(cache.is_over(first) && cache.is_over(second));
         assert_eq!(cache.end_epoch(), None, "everything is on flash");
+    }
+
+    #[test]
+    fn a_page_is_read_from_the_cache_until_all_of_it_is_on_flash() {
+        let mut cache = WriteCache::new(4, 8, Flush::Eager, 1);
+        assert!(offer(&mut cache, 1, 0x0f));
+        assert_eq!(flushes(&mut cache), [(1, false)]);
+        assert!(offer(&mut cache, 1, 0xf0));
+        assert!(cache.holds(Lpn(1), ALL), "half of it leaves, half waits");
+        assert_eq!((cache.volatile(), flushes(&mut cache)), (2, vec![(1, false)]));
+        cache.flushed(Lpn(1), 0);
+        assert!(cache.holds(Lpn(1), ALL), "which half is on flash is not known");
+        cache.trim(Lpn(1));
+        assert!(!cache.holds(Lpn(1), 1));
+        assert_eq!(cache.volatile(), 1, "its place is free when it is on flash");
+        cache.flushed(Lpn(1), 0);
+        assert_eq!(cache.volatile(), 0);
     }
 
     #[test]

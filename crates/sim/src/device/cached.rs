@@ -30,7 +30,7 @@ impl SimDevice {
         self.events.contents.iter_mut().for_each(|contents| contents.leaves_cache(page.0));
         let extent = flushed.extent();
         let through = false; // who waits for it waits for its epoch
-        let write = Write { page, extent, target: Target::flush(epoch), through };
+        let write = Write { page, extent, target: Target::flush(page, epoch), through };
         self.write::<Equipped>(write, at);
     }
 
@@ -47,9 +47,9 @@ impl SimDevice {
     }
 
     /// A page of the cache is on flash: there is a place for another.
-    pub(super) fn flushed(&mut self, epoch: Epoch, at: u64) {
+    pub(super) fn flushed(&mut self, page: Lpn, epoch: Epoch, at: u64) {
         let cache = self.cache.as_mut().expect("it had the page");
-        cache.flushed(epoch);
+        cache.flushed(page, epoch);
         while let Some(cache) = &self.cache
             && let Some(held) = self.durable.release(|until| cache.is_over(until))
         {

@@ -139,9 +139,7 @@ impl Collector {
     pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut Parts<'_>) {
         self.idle = true;
         parts.ftl.set_idle(true);
-        for plane in (0..self.jobs.len() as u32).map(PlaneIdx) {
-            self.begin_ahead(plane, at, parts);
-        }
+        self.begin_ahead(at, parts);
     }
 
     /// The host is back; what has begun goes on.
@@ -150,13 +148,14 @@ impl Collector {
         ftl.set_idle(false);
     }
 
-    fn begin_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
-        let ftl = &parts.ftl;
-        let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
-            || ftl.has_to_fold(plane)
-            || ftl.has_to_scrub(plane);
-        if due && self.begin(plane, at, parts) {
-            self.begun_idle += 1;
+    /// Also planes that had reached their goal: what others moved may have taken their free blocks.
+    fn begin_ahead(&mut self, at: u64, parts: &mut Parts<'_>) {
+        for plane in (0..self.jobs.len() as u32).map(PlaneIdx) {
+            let ftl = &parts.ftl;
+            let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
+                || ftl.has_to_fold(plane)
+                || ftl.has_to_scrub(plane);
+            self.begun_idle += u64::from(due && self.begin(plane, at, parts));
         }
     }
 
@@ -180,9 +179,7 @@ impl Collector {
         };
         self.jobs[plane.0 as usize] = Some(Job { collection, step: Step::Beginning });
         self.under_way += 1;
-        if self.pace.blocks.is_some() {
-            self.busy[parts.channel_of(plane)] += 1;
-        }
+        self.busy.get_mut(parts.channel_of(plane)).into_iter().for_each(|busy| *busy += 1);
         true
     }
 
@@ -268,8 +265,11 @@ impl Collector {
         }
         // Relocated pages may have taken what was just gained.
         let due = parts.ftl.wants_collection::<Equipped>(plane) || parts.ftl.has_to_scrub(plane);
-        if !(due && self.begin(plane, at, parts)) && self.idle {
-            self.begin_ahead(plane, at, parts);
+        if due {
+            self.begin(plane, at, parts);
+        }
+        if self.idle {
+            self.begin_ahead(at, parts);
         }
     }
 

@@ -18,6 +18,7 @@
 //! and never because of time.
 
 use std::hint::cold_path;
+use std::ops::Range;
 
 use crate::device::backend::Write;
 use crate::device::token::Target;
@@ -39,6 +40,8 @@ pub(crate) struct Gather {
     drains: Vec<Drain>,
     /// Writes whose unit is read first, of which the host brings only a part.
     modifying: Vec<Option<Write>>,
+    /// Which of them are not to be made any more.
+    forgotten: Vec<u32>,
     /// All of these, and what waits for room, is to be on flash as soon as it can.
     pub(crate) hurry: bool,
 }
@@ -85,6 +88,7 @@ impl Gather {
             sent: 0,
             drains: Vec::new(),
             modifying: Vec::new(),
+            forgotten: Vec::new(),
             hurry: false,
         }
     }
@@ -198,9 +202,29 @@ impl Gather {
         index as u32
     }
 
-    /// The unit of a write was read.
-    pub(crate) fn modified(&mut self, index: u32) -> Write {
-        self.modifying[index as usize].take().expect("its unit was read")
+    /// The unit of a write was read; `None` where that is not to be made any more.
+    pub(crate) fn modified(&mut self, index: u32) -> Option<Write> {
+        let write = self.modifying[index as usize].take();
+        let gone = self.forgotten.iter().position(|forgotten| *forgotten == index);
+        if let Some(place) = gone {
+            self.forgotten.swap_remove(place);
+            return None;
+        }
+        write
+    }
+
+    /// Writes that have left the write cache for one of `pages`, and whose unit is being read, are not to be
+    /// made: those.
+    pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<Write> {
+        let mut gone = Vec::new();
+        for (index, slot) in (0..).zip(&self.modifying) {
+            let write = slot.filter(|write| write.has_left_cache(pages));
+            if let Some(write) = write.filter(|_| !self.forgotten.contains(&index)) {
+                gone.push(write);
+                self.forgotten.push(index);
+            }
+        }
+        gone
     }
 
     /// Whether units are read to be modified.
@@ -220,6 +244,11 @@ impl Gather {
         self.unused = (0..self.under_way.len() as u32).collect();
         self.drains.clear();
         self.hurry = false;
-        self.modifying.drain(..).flatten().collect()
+        let forgotten = std::mem::take(&mut self.forgotten);
+        let writes = (0..).zip(self.modifying.drain(..));
+        writes
+            .filter(|(index, _)| !forgotten.contains(index))
+            .filter_map(|(_, write)| write)
+            .collect()
     }
 }

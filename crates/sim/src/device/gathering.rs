@@ -185,7 +185,7 @@ impl Paged {
         let gather = self.gather.as_mut().expect("units are gathered");
         match told {
             Told::Modified(index) => {
-                let write = gather.modified(index);
+                let Some(write) = gather.modified(index) else { return };
                 self.seek_and_write::<Equipped>(&write, at, hardware);
                 self.gathered_late(write.through, at, hardware);
             }

@@ -50,7 +50,7 @@ use uflip_core::{Bytes, Counters, DeviceInfo, Durability, Error, ErrorKind, Io, 
 
 use crate::config::{CLOCK_END_NS, Profile};
 use crate::device::any::{AnyBackend, either};
-use crate::device::backend::Backend as _;
+use crate::device::backend::{Backend as _, Hardware};
 use crate::device::cache::WriteCache;
 use crate::device::describe::{describe, history};
 use crate::device::durable::Durable;
@@ -231,7 +231,13 @@ impl SimDevice {
     pub fn trim(&mut self, offset: Bytes, size: Bytes) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let io = Io { offset, size, mode: Mode::Write, stream: 0 };
-        for page in Extent::of(&io, page_bytes).covered() {
+        let covered = Extent::of(&io, page_bytes).covered();
+        if self.cache.is_some() {
+            let SimDevice { backend, flash, events, .. } = self;
+            let (at, hardware) = (events.now(), &mut Hardware { flash, events });
+            either!(backend, backend => backend.forget(covered.clone(), at, hardware));
+        }
+        for page in covered.map(crate::Lpn) {
             either!(&mut self.backend, backend => backend.trim(page));
             if let Some(cache) = &mut self.cache {
                 cache.trim(page);

@@ -1,6 +1,8 @@
 //! A page map and its collector as a backend: a write goes to a plane that has room, and a plane that has
 //! none left begins to collect.
 
+use std::ops::Range;
+
 use uflip_core::{Counters, Error, Mode};
 
 use crate::device::backend::{Backend, Hardware, Piece, Write};
@@ -252,6 +254,16 @@ impl Backend for Paged {
                 Mode::Read => run.iter().for_each(|piece| self.read_untimed(piece.page, flash)),
                 _ => run.iter().for_each(|piece| self.trim(piece.page)),
             }
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self, pages: Range<u32>, at: u64, hardware: &mut Hardware<'_>) {
+        let read = self.gather.iter_mut().flat_map(|gather| gather.forget(&pages));
+        let waiting = self.waiting.forget(&pages).into_iter().map(|waiter| waiter.write);
+        for Write { page, target, .. } in read.chain(waiting) {
+            hardware.events.contents.iter_mut().for_each(|contents| contents.forgets(page.0));
+            hardware.events.end(at, at, target.op());
         }
     }
 

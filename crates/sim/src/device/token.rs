@@ -1,6 +1,6 @@
 //! What a device is told by its timeline when its time has come, and for whom flash works.
 
-use crate::flash::geometry::PlaneIdx;
+use crate::flash::geometry::{Lpn, PlaneIdx};
 use crate::timeline::{AccountIdx, Op, Report};
 
 /// One I/O of the host.
@@ -30,6 +30,9 @@ pub(crate) struct StepIdx(pub(crate) u32);
 /// Between two wishes that everything be flushed.
 pub(crate) type Epoch = u32;
 
+/// So many of them at most are told apart.
+pub(crate) const EPOCHS: Epoch = 1 << (KIND - JOB);
+
 /// What a device is told when its time has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
@@ -41,8 +44,8 @@ pub(crate) enum Told {
     Ended(PageIdx),
     /// A page of the host ends unwritten or unread: its I/O fails.
     Failed(PageIdx),
-    /// A page of the write cache whose flush began in this epoch is on flash.
-    Flushed(Epoch),
+    /// This page of the write cache, whose flush began in this epoch, as far as they are told apart, is on flash.
+    Flushed(Epoch, Lpn),
     /// The next step of the collection of a plane.
     Collect(PlaneIdx),
     /// A plan may begin.
@@ -97,7 +100,7 @@ impl Token {
             ARRIVED => Told::Arrived(PageIdx(index)),
             ENDED => Told::Ended(PageIdx(index)),
             3 => Told::Failed(PageIdx(index)),
-            4 => Told::Flushed(index),
+            4 => Told::Flushed(job.0, Lpn(index)),
             COLLECT => Told::Collect(PlaneIdx(index)),
             6 => Told::Freed,
             7 => Told::Begin(job),
@@ -146,7 +149,7 @@ impl From<Told> for Token {
             Told::Arrived(page) => Token::new(ARRIVED, page.0),
             Told::Ended(page) => Token::new(ENDED, page.0),
             Told::Failed(page) => Token::new(3, page.0),
-            Told::Flushed(epoch) => Token::new(4, epoch),
+            Told::Flushed(epoch, page) => Token::of_job(4, JobIdx(epoch % EPOCHS), page.0),
             Told::Collect(plane) => Token::new(COLLECT, plane.0),
             Told::Freed => Token::new(6, 0),
             Told::Begin(job) => Token::of_job(7, job, 0),
@@ -214,8 +217,8 @@ impl Target {
     }
 
     /// A page that leaves the write cache.
-    pub(crate) fn flush(epoch: Epoch) -> Target {
-        Target { token: Told::Flushed(epoch).into(), report: Report::AtEnd, account: None }
+    pub(crate) fn flush(page: Lpn, epoch: Epoch) -> Target {
+        Target { token: Told::Flushed(epoch, page).into(), report: Report::AtEnd, account: None }
     }
 
     /// A page of the host that waits for memory to be written to flash.

@@ -62,7 +62,8 @@ pub(crate) fn apply<B: Backend>(
         if let Some(io) = alone {
             let io = backend.admit_untimed(&io, page_bytes)?;
             if io.mode == Mode::Trim {
-                Extent::of(&io, page_bytes).covered().for_each(|page| backend.trim(page));
+                let covered = Extent::of(&io, page_bytes).covered();
+                covered.for_each(|page| backend.trim(Lpn(page)));
             } else {
                 backend.manage_untimed(&io, flash);
             }

@@ -12,6 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use crate::device::backend::Write;
 use crate::flash::geometry::{Lpn, PlaneIdx};
@@ -82,6 +83,22 @@ impl Waiting {
         let waits = |queue: &VecDeque<Waiter>| queue.iter().any(|one| one.write.page == page);
         let plane = self.queues.iter().position(waits)?;
         Some(PlaneIdx(plane as u32))
+    }
+
+    /// Pages that have left the write cache, and wait, are not to be written where they are among `pages`: those,
+    /// in the order in which they came.
+    pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<Waiter> {
+        let mut gone = Vec::new();
+        for queue in &mut self.queues {
+            queue.retain(|one| {
+                let stays = !one.write.has_left_cache(pages);
+                gone.extend((!stays).then_some(*one));
+                stays
+            });
+        }
+        self.length -= gone.len();
+        gone.sort_unstable_by_key(|waiter| waiter.number);
+        gone
     }
 
     /// Begin a pass.

@@ -164,7 +164,7 @@ impl SimDevice {
                 self.host.fail(page);
                 self.ended::<Equipped>(page, at);
             }
-            Told::Flushed(epoch) => self.flushed(epoch, at),
+            Told::Flushed(epoch, page) => self.flushed(page, epoch, at),
             Told::Freed => {
                 if let Some(next) = self.interface.next() {
                     let (io, extent) = self.host.io(next);

@@ -38,8 +38,6 @@ struct Content {
     coming: u32,
     /// Pages on flash: the others that are there wait in the buffer.
     programmed: u32,
-    /// What a finish that was taken has still to pad: from this page to that.
-    padding: (u32, u32),
     resets: u64,
 }
 
@@ -152,15 +150,11 @@ impl Zoned {
         match mode {
             Mode::Reset => {
                 let was_used = content.taken > 0 || content.programmed > 0;
-                let (padding, resets) = (content.padding, content.resets + u64::from(was_used));
-                *content = Content { padding, resets, ..Content::default() };
+                let resets = content.resets + u64::from(was_used);
+                *content = Content { resets, ..Content::default() };
             }
             Mode::Finish => {
-                let begun = content.taken.next_multiple_of(self.layout.units());
-                let all = self.layout.part().finish_pads;
-                let end = if all { self.layout.capacity() } else { begun };
-                content.padding = (content.taken.max(content.programmed), end);
-                content.programmed = end;
+                content.programmed = self.layout.finished(content.taken);
             }
             _ => {}
         }
@@ -197,9 +191,11 @@ impl Zoned {
         work
     }
 
-    /// Fill up what was begun: a flash page, or all of the zone.
+    /// Fill up what was begun: a flash page, or all of the zone. The flash says what that is: others may have
+    /// been admitted since.
     fn pad(&mut self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
-        let (from, end) = std::mem::take(&mut self.contents[zone as usize].padding);
+        let from = self.layout.blocks(zone).map(|block| flash.nand.next_page(block)).sum();
+        let end = self.layout.finished(from);
         let mut work = Work::new();
         for page in from..end {
             let place = self.layout.place(zone, page);

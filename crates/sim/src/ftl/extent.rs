@@ -1,6 +1,7 @@
 //! Which logical pages a host write covers, as a whole or in part.
 
 use std::hint::cold_path;
+use std::ops::Range;
 
 use uflip_core::Io;
 
@@ -82,8 +83,8 @@ impl Extent {
     }
 
     /// The pages that the host brings as a whole.
-    pub(crate) fn covered(&self) -> impl Iterator<Item = Lpn> + use<> {
-        (self.first..self.end).map(Lpn)
+    pub(crate) fn covered(&self) -> Range<u32> {
+        self.first..self.end
     }
 
     /// Whether `page` is the last that is covered, as a whole or not.

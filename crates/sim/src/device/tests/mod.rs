@@ -281,9 +281,10 @@ fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
 
 #[test]
 fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
+    // One cut in a thousand finds a block that is not listed: `defects.rs` makes it.
     devices_are_cut(
         |rng, _| draw::profile(rng, Flash::WearsOut),
-        &["merged", "dropped", "kept", "saved", "left", "levelled"],
+        &["merged", "dropped", "unlisted", "kept", "saved", "left", "levelled"],
     );
 }
 

@@ -57,9 +57,23 @@ impl Contents {
             }
             // Who counts on counts from what there is.
             let newest = std::mem::replace(&mut self.written[page], found);
-            cut.lost += u32::from(newest > found && page < of_host);
+            let needed = newest > self.deallocated_version(page as u32, newest, found);
+            cut.lost += u32::from(newest > found && needed && page < of_host);
         }
         cut
+    }
+
+    /// The version of `page` that the host needs no more, 0 for none. Of one that it has not written since, of
+    /// which the `newest` is that, what was `found` after a loss of power is no more needed.
+    fn deallocated_version(&mut self, page: u32, newest: u64, found: u64) -> u64 {
+        let Some(version) = self.deallocated.get_mut(&page) else { return 0 };
+        let was = *version;
+        if newest > was {
+            self.deallocated.remove(&page);
+        } else {
+            *version = found;
+        }
+        was
     }
 
     /// What has not ended by `at` stops, or if `protected` ends: what is on flash is all there is.
@@ -288,10 +302,13 @@ impl Contents {
             self.opened = self.opened.max(self.labels[block.0 as usize].opened);
             found.iter().for_each(|page| self.decided[(first + page) as usize] = Cell::Nothing);
         }
+        self.deallocated =
+            (0..).zip(self.written.iter().copied()).filter(|(_, n)| *n > 0).collect();
         for (page, at) in pages {
             let version = &mut self.written[page as usize];
             *version += u64::from(anew);
             self.decided[at.page.0 as usize] = Cell::Holds { page, version: *version };
+            self.deallocated.remove(&page);
         }
         self.on_flash.clone_from(&self.decided);
         self.labels_on_flash.clone_from(&self.labels);

@@ -93,6 +93,8 @@ pub(crate) struct Contents {
     kept: BTreeMap<u32, u64>,
     /// Pages of which capacitors have saved a version that is nowhere else.
     saved: BTreeMap<u32, u64>,
+    /// Pages that the host has deallocated, with the version that it needs no more.
+    deallocated: BTreeMap<u32, u64>,
     /// What is not to be used, where flash wears out.
     defects: Option<Box<Defects>>,
     /// The blocks of the flash, where others stand in for those that are known here.
@@ -136,6 +138,7 @@ impl Contents {
             leaving: BTreeMap::new(),
             kept: BTreeMap::new(),
             saved: BTreeMap::new(),
+            deallocated: BTreeMap::new(),
             defects: None,
             beneath: None,
         }
@@ -180,6 +183,16 @@ impl Contents {
     /// `page` is in the write cache no more: it holds nothing.
     pub(crate) fn trimmed(&mut self, page: u32) {
         self.cached.remove(&page);
+        self.deallocated.insert(page, self.written[page as usize]);
+    }
+
+    /// What has left the write cache of `page` first is not written: it was trimmed meanwhile.
+    pub(crate) fn forgets(&mut self, page: u32) {
+        let Some(leaving) = self.leaving.get_mut(&page) else { return };
+        leaving.pop_front();
+        if leaving.is_empty() {
+            self.leaving.remove(&page);
+        }
     }
 
     fn version(&mut self, page: u32, from: Origin, programmed: bool) -> u64 {

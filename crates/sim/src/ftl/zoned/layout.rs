@@ -147,6 +147,11 @@ impl Layout {
         })
     }
 
+    /// Up to where a finish pads a zone of which so many pages are written.
+    pub(crate) fn finished(&self, written: u32) -> u32 {
+        if self.part.finish_pads { self.capacity() } else { written.next_multiple_of(self.units()) }
+    }
+
     /// Where the page `page` of a zone is.
     #[inline]
     pub(crate) fn place(&self, zone: u32, page: u32) -> Place {
