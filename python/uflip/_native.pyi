@@ -300,6 +300,9 @@ class Ios:
     def widened(self) -> int:
         """How many were widened to whole sectors."""
     @property
+    def split(self) -> int:
+        """How many trims became several, as no I/O is that long."""
+    @property
     def moved(self) -> int:
         """How many are at another place than they were."""
 

@@ -28,7 +28,7 @@ pub mod zones;
 pub use arrivals::Rule;
 pub use drive::{AHEAD, Control, Record, Requests};
 pub use host_gap::HostGaps;
-pub use list::{Extent, IoList, LIST_IOS_MAX};
+pub use list::{Extent, IO_SIZE_MAX, IoList, LIST_IOS_MAX};
 pub use pattern::{Next, Pattern, When};
 pub use recorder::Sink;
 pub use run::{HOST_CAUSES, Outcome, causes_of, run, run_into};

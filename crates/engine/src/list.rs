@@ -10,7 +10,7 @@ use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 use crate::pattern::{Next, When};
 
 /// One I/O is at most this long [bytes].
-pub(crate) const IO_SIZE_MAX: u64 = 128 << 20;
+pub const IO_SIZE_MAX: u64 = 128 << 20;
 /// More I/Os than this are no list to be held in memory.
 pub const LIST_IOS_MAX: usize = 1 << 26;
 /// No device is larger [bytes], and no trace lasts longer [ns].

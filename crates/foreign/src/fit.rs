@@ -7,11 +7,12 @@
 //!  scale      0 ────●────────▶ capacity                          offset × capacity / end
 //! ```
 //!
-//! An I/O that is no whole sectors of the device is widened to those that hold it. Nothing else changes:
-//! what had to be changed is counted.
+//! An I/O that is no whole sectors of the device is widened to those that hold it. A trim that is longer than any
+//! I/O may be, as that of a new file system is, becomes several at once. Nothing else changes: what had to be
+//! changed is counted.
 
-use uflip_core::{Bytes, Error, Io, Result, format_bytes};
-use uflip_engine::IoList;
+use uflip_core::{Bytes, Error, Io, Mode, Result, format_bytes};
+use uflip_engine::{IO_SIZE_MAX, IoList};
 
 use crate::recorded::{Recorded, RecordedIo};
 
@@ -53,6 +54,8 @@ pub struct Fitted {
     pub widened: u64,
     /// How many were moved.
     pub moved: u64,
+    /// How many trims became several.
+    pub split: u64,
 }
 
 /// Make a list of what was recorded, for a device of `capacity` and `sector` bytes; at the times that were
@@ -77,8 +80,10 @@ pub fn fit(
                 "add --fit wrap (neighbours stay neighbours) or --fit scale (all offsets shrink)",
             ));
     }
-    let (mut widened, mut moved) = (0, 0);
+    let times = speed_ppm.map_or(Ok(Vec::new()), |speed| instants(recorded, speed))?;
+    let (mut widened, mut moved, mut split) = (0, 0, 0);
     let mut ios = Vec::with_capacity(recorded.ios.len());
+    let mut instants = Vec::with_capacity(times.len());
     for (number, io) in recorded.ios.iter().enumerate() {
         let (offset, size) = placed(io, how, capacity, sector, end);
         if size > capacity {
@@ -90,16 +95,21 @@ pub fn fit(
         }
         widened += u64::from(size != io.size);
         moved += u64::from(offset != io.offset / sector * sector);
-        ios.push(Io { offset: Bytes(offset), size: Bytes(size), mode: io.mode, stream: 0 });
+        let most = if io.mode == Mode::Trim { IO_SIZE_MAX } else { size.max(1) };
+        split += u64::from(size > most);
+        for from in (0..size.max(1)).step_by(most as usize) {
+            let (offset, size) = (Bytes(offset + from), Bytes(most.min(size - from)));
+            ios.push(Io { offset, size, mode: io.mode, stream: 0 });
+            instants.extend(times.get(number));
+        }
     }
-    let instants = speed_ppm.map_or(Ok(Vec::new()), |speed| instants(recorded, speed))?;
     let list = IoList::new(ios.into_iter(), instants).map_err(|message| {
         Error::usage("The trace cannot be replayed")
             .at("the trace")
             .got(message)
             .action("replay a part of it")
     })?;
-    Ok(Fitted { list, widened, moved })
+    Ok(Fitted { list, widened, moved, split })
 }
 
 /// Offset and size of an I/O on the device, in whole sectors.

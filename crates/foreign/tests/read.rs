@@ -158,6 +158,20 @@ fn a_larger_trace_is_refused_wrapped_or_scaled() {
     assert!(rows(Fit::Wrap, 2048, None).unwrap_err().contains("longer than the device"));
 }
 
+/// That of a new file system, say: no I/O may be so long.
+#[test]
+fn a_long_trim_becomes_several_at_its_instant() {
+    let text = "8,0 0 1 0.000000000 697 Q DS 8 + 786433 [mkfs]\n\
+                8,0 0 2 0.000001000 697 Q W 0 + 8 [mkfs]\n";
+    let fitted = fit(&of(text).unwrap(), (1 << 30, 512), Fit::Refuse, Some(1_000_000)).unwrap();
+    let ios: Vec<(u64, u64)> = fitted.list.ios().map(|io| (io.offset.0, io.size.0)).collect();
+    let part = 128 << 20;
+    let parts = (0..3).map(|number| (4096 + number * part, part));
+    assert_eq!(ios, parts.chain([(4096 + 3 * part, 512), (0, 4096)]).collect::<Vec<_>>());
+    assert_eq!(fitted.list.instants(), [0, 0, 0, 0, 1000]);
+    assert_eq!((fitted.split, fitted.widened, fitted.moved), (1, 0, 0));
+}
+
 #[test]
 fn a_log_of_response_times_is_what_fio_measured() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");

@@ -29,6 +29,7 @@ pub struct Recording {
 pub struct Ios {
     pub(crate) list: Arc<IoList>,
     widened: u64,
+    split: u64,
     moved: u64,
 }
 
@@ -75,8 +76,8 @@ impl Recording {
             let how = Fit::by_name(how)?;
             uflip_foreign::fit(&self.recorded, (capacity_bytes, sector_bytes), how, speed_ppm)
         });
-        let Fitted { list, widened, moved } = fitted.map_err(|error| raise(&error))?;
-        Ok(Ios { list: Arc::new(list), widened, moved })
+        let Fitted { list, widened, moved, split } = fitted.map_err(|error| raise(&error))?;
+        Ok(Ios { list: Arc::new(list), widened, moved, split })
     }
 }
 
@@ -97,6 +98,11 @@ impl Ios {
     #[getter]
     fn widened(&self) -> u64 {
         self.widened
+    }
+
+    #[getter]
+    fn split(&self) -> u64 {
+        self.split
     }
 
     #[getter]

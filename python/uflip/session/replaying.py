@@ -306,6 +306,15 @@ def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[Warned, ...]:
                 "advice": "replay it on a device with smaller sectors",
             }
         )
+    if ios.split:
+        found.append(
+            {
+                "code": "trace_split",
+                "message": f"{ios.split} trims were longer than any I/O may be, and became several",
+                "numbers": {"ios": ios.split, "of": total},
+                "advice": "their time is that of all parts together, which are at the same instant",
+            }
+        )
     if summary["left_out"]:
         left_out = summary["left_out"]
         listed = ", ".join(f"{name} {count}" for name, count in sorted(left_out.items()))
