@@ -124,7 +124,7 @@ def command(
     from uflip.cli.watching import Watching
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, disturbed
-    from uflip.device.resolving import resolve
+    from uflip.device.resolving import repeats_state, resolve
     from uflip.results.one_run import describe
     from uflip.session.opening import open_watched
 
@@ -134,6 +134,12 @@ def command(
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
     complete = resolve(spec, info).spec
+    if repeats_state(complete, info):
+        echo(
+            f"warning: {complete.seed} is also the seed of the device's state, whose writes these "
+            "I/Os follow from place to place: take another --seed",
+            err=True,
+        )
     with ends.shielded():
         with Watching(quiet=quiet or as_json) as watch:
             opened = open_watched(

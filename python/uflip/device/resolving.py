@@ -56,6 +56,25 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     return Resolved(msgspec.convert(content, Pattern), totals)
 
 
+def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
+    """Say whether random I/Os go where the random writes of the device's state went, in their order.
+
+    So they do, two writes of the state to one I/O, where both have one seed: what lies in a block is
+    then written again in the order in which it came there. Known of simulated devices only.
+
+    Examples
+    --------
+    >>> from uflip.device.opening import inspect_device
+    >>> from uflip.spec import baseline
+    >>> info = inspect_device("sim:demo")
+    >>> [repeats_state(baseline("RW", seed=seed), info) for seed in (1, 2)]
+    [True, False]
+    """
+    state = info.profile.state
+    is_random = any(part.location == "random" for part in spec.parts)
+    return is_random and state.state == "random" and spec.seed == state.seed
+
+
 class ResolvedState(NamedTuple):
     """A state with every default filled in, and what enforcing it amounts to."""
 

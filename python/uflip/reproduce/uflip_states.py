@@ -187,13 +187,13 @@ def _probed(device: Device) -> Means:
     found = {}
     for pattern, count in PROBES.items():
         with device.clone() as copy:
-            found[pattern] = _rested_mean(copy, baseline(pattern, io_count=count, seed=SEED))
+            found[pattern] = _rested_mean(copy, baseline(pattern, io_count=count))
     return found
 
 
 def _small_writes(device: Device) -> float:
     with device.clone() as copy:
-        spec = baseline("RW", io_size=FRESH_SIZE, io_count=FRESH_IOS, seed=SEED)
+        spec = baseline("RW", io_size=FRESH_SIZE, io_count=FRESH_IOS)
         return _rested_mean(copy, spec)
 
 

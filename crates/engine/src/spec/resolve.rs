@@ -19,7 +19,9 @@ use crate::turns::Turns;
 const IO_SIZE: u64 = 32 << 10;
 /// uFLIP §5.1: 1,024 for SR, RR and SW.
 const IO_COUNT: u64 = 1024;
-pub(super) const SEED: u64 = 1;
+/// The year of uFLIP, and not the seed of the states that devices are brought into: random I/Os would go where the
+/// random writes of the state went, in their order.
+pub(super) const SEED: u64 = 2009;
 /// uFLIP §3.2: "e.g. 100 ms" for Bursts; 0.1 ms is the smallest pause of Table 1.
 const BURST_PAUSE_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 100_000;
