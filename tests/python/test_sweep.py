@@ -121,7 +121,7 @@ def test_a_row_is_what_the_point_gives_alone() -> None:
     with open_device(f"{URL}&spare_factor=0.3&gc=d_choices:5") as device:
         capacity = device.info.capacity_bytes
         pages = round(capacity / 2 / 4096)
-        device.apply(basic("write", "random", io_size=4096, io_count=pages, seed=2))
+        device.apply(basic("write", "random", io_size=4096, io_count=pages, seed=2010))
         trace = device.run(WRITES)
     counters = json.loads(trace.counters_json() or "")
     assert row.counters == counters

@@ -64,7 +64,7 @@ def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
 
     Examples
     --------
-    >>> from uflip.device.opening import inspect_device
+    >>> from uflip.device.catalogue import inspect_device
     >>> from uflip.spec import baseline
     >>> info = inspect_device("sim:demo")
     >>> [repeats_state(baseline("RW", seed=seed), info) for seed in (1, 2)]

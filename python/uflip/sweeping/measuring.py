@@ -33,7 +33,7 @@ def _warm_up(device: Device, spec: Functions, times: float) -> None:
     info = device.info
     written = resolve(spec, info).totals.bytes_written
     rounds = times * info.capacity_bytes / max(written, 1)
-    device.apply(_longer(spec, rounds).but(seed=((spec.seed or 1) + 1) % 2**64))
+    device.apply(_longer(spec, rounds).but(seed=((spec.seed or 0) + 1) % 2**64))
 
 
 def _longer(spec: Functions, rounds: float) -> Functions:
