@@ -106,6 +106,46 @@ def test_scripts_are_told_by_the_exit_code(pair: tuple[Path, Path]) -> None:
     assert done.code == 7
 
 
+@pytest.fixture(scope="module")
+def a_little_slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first of the pair with 3 µs more for each read: some 3 % of a read of one page."""
+    folder = tmp_path_factory.mktemp("little") / "little"
+    api.run(
+        f"{FIRST}&command_read_ns=23000", folder, scale="quick",
+        only=["granularity", "baseline"], repetitions=3,
+    )  # fmt: skip
+    return folder
+
+
+def test_what_is_slower_by_less_than_repetitions_agree_to_is_slower_by_more_than_less(
+    pair: tuple[Path, Path], a_little_slower: Path
+) -> None:
+    found = api.compare(pair[0], a_little_slower)
+    small = [row for row in found.rows if row.value == 512 and row.pattern in ("SR", "RR")]
+    assert [row.verdict for row in small] == ["same", "same"]
+    assert all(row.low is not None and row.low > 1.03 for row in small)
+    slower = found.slower_than(0.01)
+    assert set(small) <= set(slower)
+    assert [row.ratio for row in slower] == sorted((row.ratio for row in slower), reverse=True)
+    assert not found.slower_than(0.05)
+    done = uflip("compare", pair[0], a_little_slower, "--fail-if-slower", "1%")
+    assert done.code == 7
+    assert "granularity RR io_size 512: x1.03" in done.err
+    assert uflip("compare", pair[0], a_little_slower, "--fail-if-slower", "5%").code == 0
+
+
+def test_what_a_pattern_repeats_to_bounds_what_is_slower(
+    pair: tuple[Path, Path], a_little_slower: Path
+) -> None:
+    """Whether by a verdict or by a share: what a result differs by from itself is no difference."""
+    for other in (pair[1], a_little_slower):
+        found = api.compare(pair[0], other)
+        of_writes = {row.repeats_to for row in found.rows if row.pattern in ("SW", "RW")}
+        assert min(of_writes) > 1.01
+        assert all(row.ratio > row.repeats_to for row in found.slower_than(0.0))
+        assert all(row.ratio > row.repeats_to for row in found.rows if row.verdict == "slower")
+
+
 def test_every_form_says_the_same(pair: tuple[Path, Path], tmp_path: Path) -> None:
     found = api.compare(*pair)
     told = json.loads(uflip("compare", *pair, "--json").out)["comparisons"]
@@ -151,8 +191,8 @@ def test_bad_input_is_an_error_in_parts(
 
 def row(ratio: float, verdict: str = "slower", **changes: Any) -> Row:
     given = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
-    return Row("order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio,
-               verdict=verdict, p50_ratio=None, p99_ratio=None, **given)  # fmt: skip
+    given |= {"verdict": verdict, "p50_ratio": None, "p99_ratio": None, "repeats_to": 1.0}
+    return Row("order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **given)
 
 
 def test_the_figure_has_the_largest_differences_first() -> None:

@@ -29,6 +29,7 @@ class Row(TypedDict):
     verdict: Name
     p50_ratio: float | None
     p99_ratio: float | None
+    repeats_to: float
 
 
 class Compared(TypedDict):

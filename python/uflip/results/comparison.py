@@ -64,6 +64,9 @@ class Row:
         One of `VERDICTS`.
     p50_ratio, p99_ratio : float or None
         Of the medians and of the 99th percentiles, where both samples support them.
+    repeats_to : float
+        By which factor the same pattern differs where either result asks for it again; 1 where
+        neither does.
     """
 
     micro_benchmark: str
@@ -79,6 +82,7 @@ class Row:
     verdict: str
     p50_ratio: float | None
     p99_ratio: float | None
+    repeats_to: float
 
     def as_dict(self) -> compared.Row:
         """Plain data, in the order of the fields."""
@@ -96,6 +100,7 @@ class Row:
             "verdict": self.verdict,
             "p50_ratio": self.p50_ratio,
             "p99_ratio": self.p99_ratio,
+            "repeats_to": self.repeats_to,
         }
 
 
@@ -130,9 +135,13 @@ class Comparison:
         return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
 
     def slower_than(self, share: float) -> list[Row]:
-        """Rows that are slower by more than a share, by their whole interval; the worst first."""
-        rows = [row for row in self.rows if row.verdict == "slower"]
-        worse = [row for row in rows if row.low is not None and row.low > 1 + share]
+        """Rows that are slower by more than a share, by their whole interval; the worst first.
+
+        And by more than their pattern repeats to. The verdict is not asked: what is slower by less
+        than `AGREEMENT` is "same", and slower by more than a smaller share all the same.
+        """
+        rows = [row for row in self.rows if row.low is not None and row.low > 1 + share]
+        worse = [row for row in rows if row.ratio > row.repeats_to]
         return sorted(worse, key=lambda row: -row.ratio)
 
     def __repr__(self) -> str:
@@ -254,6 +263,7 @@ def _row(
         one["mean_ns"], one["half_width_ns"], other["mean_ns"], other["half_width_ns"]
     )
     ratio = other["mean_ns"] / one["mean_ns"]
+    repeats_to = _repeats_to(key[1], repeated)
     low, high = bounds or (None, None)
     of_median, of_tail = (
         _ratio_of(first["statistics"], second["statistics"], name) for name in PERCENTILES
@@ -266,9 +276,10 @@ def _row(
         ratio=ratio,
         low=low,
         high=high,
-        verdict=_verdict(ratio, bounds, _repeats_to(key[1], repeated)),
+        verdict=_verdict(ratio, bounds, repeats_to),
         p50_ratio=of_median,
         p99_ratio=of_tail,
+        repeats_to=repeats_to,
     )
 
 
