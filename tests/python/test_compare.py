@@ -94,6 +94,45 @@ def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path
     assert {"different_seed", "one_repetition"} <= codes
     assert {name.split()[0] for name in found.only_in_first} == {"baseline"}
     assert not found.only_in_second
+    (alone,) = (each for each in found.conditions if each.code == "only_in_one")
+    assert alone.numbers == {"first": len(found.only_in_first), "second": 0}
+    assert alone.message in " ".join(uflip("compare", pair[0], other.path).out.split())
+
+
+def test_a_gate_does_not_open_where_nothing_was_compared(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    api.run(FIRST, other, scale="quick", only=["order"])
+    assert uflip("compare", pair[0], other).code == 0, "whoever looks sees that there is nothing"
+    done = uflip("compare", pair[0], other, "--fail-if-slower", "5%")
+    assert done.code == 2
+    assert "0 experiments in both" in done.err
+    assert "do       measure both with the same options" in done.err
+    # A pair that has nothing in common is not hidden by one that has; what is slower comes first.
+    assert uflip("compare", pair[0], pair[0], other, "--fail-if-slower", "5%").code == 2
+    assert uflip("compare", *pair, other, "--fail-if-slower", "5%").code == 7
+
+
+def test_an_error_is_in_the_document(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """With --json standard output is one document, whatever is found."""
+    for second, share, code, kind in (
+        (pair[1], "5%", 7, "slower"),
+        (tmp_path / "other", "5%", 2, "usage"),
+        (pair[0], "5%", 0, None),
+    ):
+        if not second.exists():
+            api.run(FIRST, second, scale="quick", only=["order"])
+        asked = ("compare", pair[0], second, "--fail-if-slower", share)
+        done = uflip(*asked, "--json")
+        document = json.loads(done.out)
+        assert done.code == code
+        assert not done.err
+        assert len(document["comparisons"]) == 1
+        assert set(document) == {"comparisons", "error"} if kind else {"comparisons"}
+        if kind:
+            assert (document["error"]["kind"], document["error"]["exit_code"]) == (kind, code)
+            assert document["error"]["what"] in uflip(*asked).err
 
 
 def test_scripts_are_told_by_the_exit_code(pair: tuple[Path, Path]) -> None:

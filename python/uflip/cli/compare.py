@@ -10,8 +10,8 @@ import click
 
 from uflip._native import __version__
 from uflip.cli.common import force_option, json_option, option_name
-from uflip.cli.terminal import echo, echo_json, in_line
-from uflip.errors import SlowerError, UsageError
+from uflip.cli.terminal import echo, echo_json, failure_of, in_line
+from uflip.errors import SlowerError, UflipError, UsageError
 
 if TYPE_CHECKING:
     from uflip.data.compared import Comparisons, Named
@@ -29,7 +29,8 @@ Examples:
 
 \b
 Slower and faster are said where the 95 % interval of the ratio does not hold 1, and the ratio is
-larger than what the same pattern differs by within either result.
+larger than what the same pattern differs by within either result. --fail-if-slower also fails where
+there is nothing to compare (exit code 2).
 """
 
 
@@ -95,17 +96,20 @@ def command(
     names = [str(path) for path in results]
     if out is not None:
         _write(comparisons, names, _place_of(out, force))
+    failed = None if fail_if_slower is None else _failure(comparisons, names, fail_if_slower)
     if as_json:
         pairs = zip(names[1:], comparisons, strict=True)
         each: list[Named] = [
             {"results": [names[0], name], **found.as_dict()} for name, found in pairs
         ]
         document: Comparisons = {"comparisons": each}
+        if failed is not None:
+            document["error"] = failure_of(failed)
         echo_json(document)
-    else:
-        _tell(comparisons, names, every=every)
-    if fail_if_slower is not None:
-        _fail(comparisons, names, fail_if_slower)
+        raise click.exceptions.Exit(0 if failed is None else failed.exit_code)
+    _tell(comparisons, names, every=every)
+    if failed is not None:
+        raise failed
 
 
 def _tell(comparisons: "Sequence[Comparison]", names: Sequence[str], *, every: bool) -> None:
@@ -116,8 +120,11 @@ def _tell(comparisons: "Sequence[Comparison]", names: Sequence[str], *, every: b
         echo(("\n" if number else "") + "\n".join(map(in_line, lines)))
 
 
-def _fail(comparisons: "Sequence[Comparison]", names: Sequence[str], share: float) -> None:
-    """Raise if anything is slower by more than it may be."""
+def _failure(
+    comparisons: "Sequence[Comparison]", names: Sequence[str], share: float
+) -> UflipError | None:
+    """Return what is wrong where anything is slower than it may be, or nothing was compared."""
+    from uflip.report.comparison import counted
     from uflip.results.comparison import name_of
 
     found = [
@@ -128,13 +135,23 @@ def _fail(comparisons: "Sequence[Comparison]", names: Sequence[str], share: floa
     ]
     if found:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise SlowerError(
+        return SlowerError(
             f"Slower by more than {100 * share:g} %",
             where=", ".join(names[1:]),
             got="; ".join(found[:SHOWN]) + more,
             allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
             action="look at these first, in the table above or with `uflip explore`",
         )
+    for name, each in zip(names[1:], comparisons, strict=True):
+        if not any(row.low is not None for row in each.rows):
+            return UsageError(
+                "Nothing was compared: whether anything is slower is not known",
+                where=f"{names[0]} and {name}",
+                got=counted(each),
+                allowed="results with one experiment or more in both, whose means have intervals",
+                action="measure both with the same options; --all and --json say what there is",
+            )
+    return None
 
 
 def _place_of(path: Path, force: bool) -> "Place":

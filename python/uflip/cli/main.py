@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from uflip import __version__, ends
-from uflip.cli.terminal import echo, echo_json, never_fail, shortened
+from uflip.cli.terminal import echo, echo_json, failure_of, never_fail, shortened
 from uflip.errors import (
     EXIT_CODES,
     InterruptedRun,
@@ -287,7 +287,7 @@ def _fail(error: UflipError, *, as_json: bool) -> int:
 
 def _print_error(error: UflipError, *, as_json: bool) -> None:
     if as_json:
-        echo_json({"error": {**error.parts(), "exit_code": error.exit_code}})
+        echo_json({"error": failure_of(error)})
     else:
         echo("error:", err=True, newline=False, fg="red", bold=True)
         texts = (error.what, error.where, error.got, error.allowed, error.action)

@@ -9,9 +9,14 @@ are (`\x1b`), wherever they come from; colours are added behind that.
 import json
 import re
 import sys
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from uflip.errors import UflipError
+
+if TYPE_CHECKING:
+    from uflip.data.compared import Failure
 
 # C0 and C1 but for the end of a line, DEL, soft hyphens and other invisible signs, everything that
 # changes the direction of writing, separators of lines, halves of surrogate pairs, noncharacters.
@@ -80,6 +85,19 @@ def echo_json(document: Any) -> None:
     text = json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False, allow_nan=False)
     # Only strings hold such characters, and in a string an escape means the same.
     click.echo(_UNSAFE.sub(_in_json, text))
+
+
+def failure_of(error: UflipError) -> "Failure":
+    """Return an error as `--json` prints it, by itself or in the document of a command."""
+    return {
+        "kind": error.kind,
+        "what": error.what,
+        "where": error.where,
+        "got": error.got,
+        "allowed": error.allowed,
+        "action": error.action,
+        "exit_code": error.exit_code,
+    }
 
 
 def never_fail() -> None:

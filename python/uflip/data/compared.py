@@ -3,7 +3,7 @@
 Plain data, as `uflip.data.summary` is; `uflip.results.comparison` makes it.
 """
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from uflip.data.document import Count, Name, Text
 from uflip.data.summary import Warned
@@ -51,7 +51,20 @@ class Named(Compared):
     results: list[Text]
 
 
+class Failure(TypedDict):
+    """Why a comparison failed that was told what to fail for: an error as `--json` prints it."""
+
+    kind: Name
+    what: Text
+    where: Text
+    got: Text
+    allowed: Text
+    action: Text
+    exit_code: Count
+
+
 class Comparisons(TypedDict):
-    """Results, each compared with the first."""
+    """Results, each compared with the first; `error` where `--fail-if-slower` found one."""
 
     comparisons: list[Named]
+    error: NotRequired[Failure]

@@ -7,7 +7,7 @@ warnings: a result with any is to be doubted whatever it is compared with.
 **Ambiguous** Which differences matter. A difference is told, never forbidden.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,3 +131,34 @@ def _difference(condition: Condition, first: Document, second: Document) -> Stor
         {"first": one, "second": other},
         condition.advice,
     )
+
+
+def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]:
+    """Doubt experiments that only one has: nobody knows whether they differ."""
+    first, second = len(only_in_first), len(only_in_second)
+    if not first + second:
+        return []
+    return [
+        StoredWarning(
+            "only_in_one",
+            f"Experiments that only one result has are not compared: {first} of the first, "
+            f"{second} of the second",
+            {"first": first, "second": second},
+            "measure both with the same options; --json says which they are",
+        )
+    ]
+
+
+def made_once(first: Document, second: Document) -> list[StoredWarning]:
+    """Doubt single runs: they know how far they scatter, not how far another would lie off."""
+    repetitions = first["repetitions"], second["repetitions"]
+    if min(repetitions) > 1:
+        return []
+    return [
+        StoredWarning(
+            "one_repetition",
+            "Experiments were run once: how far repetitions lie apart is not known",
+            {"first": repetitions[0], "second": repetitions[1]},
+            "measure both with --repetitions 3 or more before a difference is believed",
+        )
+    ]

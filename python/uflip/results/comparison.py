@@ -23,7 +23,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import frame
 from uflip.results.agreement import AGREEMENT
-from uflip.results.comparable import differences
+from uflip.results.comparable import differences, left_out, made_once
 from uflip.results.consistency import worst_of
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
@@ -177,30 +177,21 @@ def compare(first: Summary, second: Summary) -> Comparison:
     ours, theirs = _experiments(first), _experiments(second)
     repeated = (first["repeatability"], second["repeatability"])
     rows = (_row(key, ours[key], theirs[key], repeated) for key in ours if key in theirs)
+    only_in_first = tuple(name_of(*key) for key in ours if key not in theirs)
+    only_in_second = tuple(name_of(*key) for key in theirs if key not in ours)
     return Comparison(
         first=describe_device(first["device"]),
         second=describe_device(second["device"]),
         devices=_devices(first["device"], second["device"]),
-        conditions=(*differences(first, second), *_doubts(first, second)),
+        conditions=(
+            *differences(first, second),
+            *left_out(only_in_first, only_in_second),
+            *made_once(first, second),
+        ),
         rows=tuple(row for row in rows if row is not None),
-        only_in_first=tuple(name_of(*key) for key in ours if key not in theirs),
-        only_in_second=tuple(name_of(*key) for key in theirs if key not in ours),
+        only_in_first=only_in_first,
+        only_in_second=only_in_second,
     )
-
-
-def _doubts(first: Summary, second: Summary) -> list[StoredWarning]:
-    """A run knows how far it scatters, not how far another one would lie from it."""
-    repetitions = first["repetitions"], second["repetitions"]
-    if min(repetitions) > 1:
-        return []
-    return [
-        StoredWarning(
-            "one_repetition",
-            "Experiments were run once: how far repetitions lie apart is not known",
-            {"first": repetitions[0], "second": repetitions[1]},
-            "measure both with --repetitions 3 or more before a difference is believed",
-        )
-    ]
 
 
 def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
