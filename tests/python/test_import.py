@@ -9,6 +9,10 @@ import pytest
 from command_line import uflip
 
 from uflip.results import Results
+from uflip.results.checks import STALL_NS
+from uflip.results.ticks import ticking
+from uflip.web import slow
+from uflip.web.open_run import OpenRun
 
 DATA = Path(__file__).resolve().parents[2] / "crates" / "foreign" / "tests" / "data"
 LOG, QUEUE = DATA / "fio-3.33_lat.1.log", DATA / "fio-3.33-queue_lat.1.log"
@@ -48,6 +52,86 @@ def test_nobody_knows_what_its_writes_waited_for(tmp_path: Path) -> None:
     assert uflip("report", str(folder), "-o", str(tmp_path / "r.html")).code == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "nobody has said when a write was over" in page
+
+
+def written(
+    path: Path, mean_ns: float, ios: int = 3000, mode: int = 0, seed: int = 1, *, depth: int = 1
+) -> Path:
+    """A log as fio writes it of so many I/Os at a time, 10 µs apart, at whole milliseconds."""
+    took = np.random.default_rng(seed).normal(mean_ns, mean_ns / 20, ios).astype(int)
+    ends = np.cumsum(took + 10_000) // depth // 1_000_000
+    rows = zip(ends.tolist(), took.tolist(), range(ios), strict=True)
+    path.write_text(
+        "".join(f"{end}, {ns}, {mode}, 4096, {4096 * place}, 0\n" for end, ns, place in rows)
+    )
+    return path
+
+
+def named(folder: Path) -> list[tuple[str, str | None, float | None]]:
+    results = Results.load(folder)
+    return [(each.pattern, each.parameter, each.value) for each in results.manifest.plan]
+
+
+def test_an_experiment_is_named_after_the_job_and_not_after_its_log(here: Path) -> None:
+    """The prefix is what one says with it of fio: before, after."""
+    before = [written(Path(f"before_clat.{job}.log"), 1e5 * job, seed=job) for job in (1, 2)]
+    after = [written(Path(f"after_clat.{job}.log"), 1.2e5 * job, seed=job + 2) for job in (1, 2)]
+    for logs, out in ((before, "before"), (after, "after"), (reversed(before), "turned")):
+        assert uflip("import", "fio-log", *logs, "--out", out, "-q").code == 0
+    assert named(Path("before")) == [("read-clat", "job", 1), ("read-clat", "job", 2)]
+    assert named(Path("turned")) == [("read-clat", "job", 2), ("read-clat", "job", 1)]
+    # Which file it was is still said.
+    results = Results.load(Path("before"))
+    assert results.manifest.host["imported_from"] == ["before_clat.1.log", "before_clat.2.log"]
+    assert [run.id for run in results.runs] == [
+        "0001-imported-before-clat.1", "0002-imported-before-clat.2",
+    ]  # fmt: skip
+    done = uflip("compare", "before", "after", "--fail-if-slower", "5%")
+    assert "2 experiments in both: 2 slower" in done.out
+    assert done.code == 7
+    assert "imported read-clat job 1: x1.2" in done.err
+    assert uflip("compare", "before", "turned", "--fail-if-slower", "5%").code == 0
+
+
+def test_names_say_what_a_job_did_and_which_time_was_logged(here: Path) -> None:
+    logs = [
+        written(Path("a_lat.1.log"), 1e5, 100),
+        written(Path("a_slat.1.log"), 1e5, 100),
+        written(Path("a_lat.2.log"), 1e5, 100, mode=1),
+        LOG,
+        written(Path("b_lat.1.log"), 1e5, 100),
+        written(Path("whatever.txt"), 1e5, 100),
+    ]
+    assert uflip("import", "fio-log", *logs, "--out", "out", "-q").code == 0
+    assert named(Path("out")) == [
+        ("read-lat", "job", 1), ("read-slat", "job", 1), ("write-lat", "job", 2),
+        ("rw-lat", "job", 1),
+        # Another job 1 that does the same.
+        ("read-lat", "job", 2), ("read-log", "job", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("took_ns", "depth"), [(4_000_000, 4), (70_000, 1)])
+def test_what_whole_milliseconds_cannot_tell_is_not_said(
+    here: Path, took_ns: int, depth: int
+) -> None:
+    """Ends at whole milliseconds are no timer, and what is left between I/Os is no host."""
+    log = written(Path("a_lat.1.log"), took_ns, depth=depth)
+    assert uflip("import", "fio-log", log, "--out", "out", "-q").code == 0
+    results = Results.load(Path("out"))
+    assert not {"at_ticks", "host_stalls"} & {each.code for each in results.manifest.warnings}
+    (run,) = results.runs
+    trace = run.trace()
+    gaps, begins, took = (
+        np.asarray(trace.column(name)) for name in ("host_gap_ns", "submit_ns", "response_time_ns")
+    )
+    mistaken = ticking(begins, took) is not None if depth > 1 else np.mean(gaps > STALL_NS) > 0.001
+    assert mistaken, "there is something to be mistaken about"
+    opened = OpenRun(results, run)
+    names = {name for (name, _), _ in slow._marks(opened, 0, 3000, 0, 3000)}
+    assert "place" in names
+    assert not {"the host", "rest before"} & names
+    assert not {"host_gap_ns", "idle_before_ns"} & set(slow.one(opened, 1))
 
 
 def test_every_verb_opens_it(tmp_path: Path) -> None:

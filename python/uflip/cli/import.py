@@ -15,10 +15,13 @@ Examples:
   fio --name=job --rw=randread --filename=x --size=1g --write_lat_log=job --log_offset=1
   uflip import fio-log job_lat.1.log --out results/job
   uflip import fio-log before_clat.*.log --out results/before
+  uflip import fio-log after_clat.*.log --out results/after
+  uflip compare results/before results/after
 
 \b
-One run for each file. With log_offset=1 fio says where its I/Os were; with log_avg_msec it keeps
-averages only, which are not what is wanted here.
+One run for each file, named after what its job did (read, write, rw), which time was logged (lat,
+clat, slat) and the number of the job. With log_offset=1 fio says where its I/Os were; with
+log_avg_msec it keeps averages only, which are not what is wanted here.
 """
 
 

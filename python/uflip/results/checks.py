@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.data.device import DeviceInfo
+from uflip.data.manifest import IMPORTED
 from uflip.data.one_run import Ended
 from uflip.data.spec import Basic, Spec
 from uflip.results.ticks import ticking
@@ -58,6 +59,14 @@ class Examined:
     disturbed: Mapping[str, int] = field(default_factory=dict)
     # How long the host let I/Os wait that were due; empty in virtual time.
     host_gap_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def is_timed_by_host(self) -> bool:
+        """Whether submissions were timed by a clock of ours: not in virtual time, nor in logs.
+
+        Those of fio say when an I/O had ended, in whole milliseconds.
+        """
+        return self.device.real and self.micro_benchmark != IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +169,7 @@ def not_converged(run: Examined) -> tuple[float, Numbers] | None:
 
 def at_ticks(run: Examined) -> tuple[float, Numbers] | None:
     """Slow I/Os that end with a timer of the host; a simulated device knows none."""
-    if not run.device.real:
+    if not run.is_timed_by_host:
         return None
     found = ticking(run.submit_ns, run.response_time_ns)
     if found is None:
@@ -173,7 +182,7 @@ def host_stalls(run: Examined) -> tuple[float, Numbers] | None:
     """A host that did something else while I/Os were due."""
     gaps = run.host_gap_ns
     stalls = gaps[gaps > STALL_NS]
-    if not run.device.real or len(stalls) == 0:
+    if not run.is_timed_by_host or len(stalls) == 0:
         return None
     lasted = int((run.submit_ns + run.response_time_ns).max() - run.submit_ns.min())
     of_ios, of_time = len(stalls) / len(gaps), int(stalls.sum()) / max(lasted, 1)

@@ -1,5 +1,11 @@
 """Logs that fio wrote become a result folder: a run for each, shown and compared like any other.
 
+    before_clat.1.log   ─▶  imported  read-clat  job 1
+    after_clat.1.log    ─▶  imported  read-clat  job 1
+
+An experiment is what a job did, whatever the name is that its log was given: so two runs of fio are
+compared job by job. Which file each was, its run says, and the manifest.
+
 What a log does not say stays unsaid: on which device it was made, in which state that was, what the
 host was. Where it says no offsets (fio's `log_offset=1` was not given), they are 0, and a warning.
 """
@@ -10,11 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+import numpy as np
+
 from uflip import _native
 from uflip.choices import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
-from uflip.data.spec import read_spec
+from uflip.data.spec import MODES, read_spec
 from uflip.data.summary import Warned
 from uflip.durability import UNKNOWN
 from uflip.errors import native_errors
@@ -25,6 +33,8 @@ from uflip.session.benchmark import check_out
 
 NAME = IMPORTED
 """Its micro-benchmark, and its scale."""
+# What fio calls its logs, behind a prefix of the user's: of which time, and of which job.
+_NAMED = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
 
 
 class _Log(TypedDict):
@@ -59,9 +69,10 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     with native_errors():
         read = [_native.read_fio_log(str(path)) for path in paths]
     about: list[_Log] = [json.loads(text) for _, text in read]
+    jobs = _jobs(paths, [trace for trace, _ in read])
     runs = [
-        _run(number, path, trace)
-        for number, (path, (trace, _)) in enumerate(zip(paths, read, strict=True), start=1)
+        _run(number, path, trace, job)
+        for number, (path, (trace, _), job) in enumerate(zip(paths, read, jobs, strict=True), 1)
     ]
     warnings = _doubts(paths, about)
     end = max(each["end"] for each in about)
@@ -89,15 +100,44 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     return out
 
 
-def _run(number: int, path: Path, trace: _native.Trace) -> PlannedRun:
+Job = tuple[str, int]
+"""What it did and which time was logged, and its number."""
+
+
+def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:
+    """Name jobs by what they did, and number them as fio did.
+
+    Where two would have one name, those that do the same are numbered in the order of their files.
+    """
+    said = [_NAMED.search(path.name) for path in paths]
+    patterns = [
+        f"{_direction(trace)}-{found[1] if found else 'log'}"
+        for trace, found in zip(traces, said, strict=True)
+    ]
+    numbers = [int(found[2]) if found and found[2] else 1 for found in said]
+    jobs = list(zip(patterns, numbers, strict=True))
+    twice = {pattern for pattern, number in jobs if jobs.count((pattern, number)) > 1}
+    return [
+        (pattern, patterns[: place + 1].count(pattern) if pattern in twice else number)
+        for place, (pattern, number) in enumerate(jobs)
+    ]
+
+
+def _direction(trace: _native.Trace) -> str:
+    """Say what a job did, in fio's words."""
+    modes = np.unique(np.asarray(trace.column("mode")))
+    return "rw" if len(modes) > 1 else MODES[int(modes[0])]
+
+
+def _run(number: int, path: Path, trace: _native.Trace, job: Job) -> PlannedRun:
     spec = read_spec(trace.spec_json)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", path.name.removesuffix(".log")).strip("-.")[:40] or "log"
     return PlannedRun(
         id=f"{number:04}-{NAME}-{name}",
         micro_benchmark=NAME,
-        pattern=name,
-        parameter="log",
-        value=number,
+        pattern=job[0],
+        parameter="job",
+        value=job[1],
         unit="",
         spec=spec,
     )

@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES
 from uflip.report.words import cause_name
 from uflip.results.checks import STALL_NS
@@ -125,7 +126,8 @@ def slowest(
 
 def one(run: OpenRun, number: int) -> Io:
     """Say everything about one I/O: its row, what its time was spent on, and what came before."""
-    names = [name for name in run.log.columns if name not in run.causes]
+    hidden = {*run.causes, *({HOST_GAP} if _is_imported(run) else ())}
+    names = [name for name in run.log.columns if name not in hidden]
     columns = {name: int(run.column(name, number, number + 1)[0]) for name in names}
     found = cast("Io", {"number": number, **columns})
     causes = {name: int(run.column(name, number, number + 1)[0]) for name in run.causes}
@@ -136,7 +138,7 @@ def one(run: OpenRun, number: int) -> Io:
         if ns
     ]
     found["begin_ns"] = _begin_of(run)
-    if number and run.has("submit_ns") and run.has("stream"):
+    if number and run.has("submit_ns") and run.has("stream") and not _is_imported(run):
         before = (run.column(name, number - 1, number)[0] for name in ("submit_ns", "stream"))
         submitted, stream = map(int, before)
         took = int(run.column("response_time_ns", number - 1, number)[0])
@@ -154,6 +156,11 @@ def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
         return np.arange(start, start + count)
     steady = np.arange(start, stop, -(-count // (most // 2)))
     return np.union1d(_slowest(run, start, stop, most // 4), steady)
+
+
+def _is_imported(run: OpenRun) -> bool:
+    """Whether submissions follow from a log of whole milliseconds: rests between I/Os do not."""
+    return run.results.manifest.scale == IMPORTED
 
 
 def _begin_of(run: OpenRun) -> int:
@@ -222,9 +229,9 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
         yield from ((("size", format_size(int(each))), sizes == each) for each in some)
     if run.has("offset_bytes"):
         yield from _addresses(run, low, high)
-    if run.has("submit_ns"):
+    if run.has("submit_ns") and not _is_imported(run):
         yield from _rests(run, low, high)
-    if run.has(HOST_GAP):
+    if run.has(HOST_GAP) and not _is_imported(run):
         stalled = run.column(HOST_GAP, low, high) > STALL_NS
         yield ("the host", f"let it wait more than {format_duration_ns(STALL_NS)}"), stalled
     part = (np.arange(low, high) - start) * EIGHTS // max(stop - start, 1)
