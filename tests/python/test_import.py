@@ -134,6 +134,43 @@ def test_what_whole_milliseconds_cannot_tell_is_not_said(
     assert not {"host_gap_ns", "idle_before_ns"} & set(slow.one(opened, 1))
 
 
+AVERAGES = "5, 4258006, 0, 0, 0, 0\n10, 307794, 0, 0, 0, 0\n15, 310547, 0, 0, 0, 0\n"
+"""What fio 3.33 writes with log_avg_msec=5."""
+
+
+def test_a_log_of_averages_is_told_apart(here: Path) -> None:
+    Path("a_lat.1.log").write_text(AVERAGES)
+    done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
+    assert done.code == 5
+    assert "The log holds averages" in done.err
+    assert "log_avg_msec" in done.err
+    # What is wrong in another way is told as it was.
+    Path("b_lat.1.log").write_text("5, 4258006, 7, 4096, 0, 0\n")
+    assert "averages" not in uflip("import", "fio-log", "b_lat.1.log", "--out", "out", "-q").err
+    assert "No such file" in uflip("import", "fio-log", "nowhere", "--out", "out", "-q").err
+    assert not Path("out").exists()
+
+
+def test_the_advice_is_what_can_be_done(here: Path) -> None:
+    """Neither `import` nor `replay` has --state, which could be left away."""
+    written(Path("a_lat.1.log"), 1e5, 100)
+    assert uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q").code == 0
+    trace = next(Path("out/runs").glob("*.parquet"))
+    asked = ("replay", trace, "file:f", "--size", "1MiB", "--buffered", "--out", "again", "-q")
+    assert uflip(*asked).code == 0
+    imported, replayed = (
+        next(
+            each
+            for each in Results.load(Path(folder)).manifest.warnings
+            if each.code == "state_not_enforced"
+        )
+        for folder in ("out", "again")
+    )
+    assert "Nobody has said in which state the device was" in imported.message
+    assert imported.advice.startswith("compare only with runs on a device")
+    assert replayed.advice.startswith("use `uflip prepare` before")
+
+
 def test_every_verb_opens_it(tmp_path: Path) -> None:
     out = tmp_path / "out"
     uflip("import", "fio-log", LOG, "--out", out, "-q")

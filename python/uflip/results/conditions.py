@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import DeviceState, Doubt, Host
+from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Doubt, Host
 from uflip.data.phases import Interference
 from uflip.results.checks import CHECKS
 from uflip.results.circumstances import CIRCUMSTANCES
@@ -69,16 +69,7 @@ def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list
     if not device.real:
         return found
     if state.state_id is None:
-        found.append(
-            StoredWarning(
-                "state_not_enforced",
-                "The device was measured in the state in which it was found: what had been written "
-                "to it before changes what it does now",
-                {},
-                "leave --state as-is away, or use `uflip prepare`; until then compare only with "
-                "runs on a device that was filled in the same way",
-            )
-        )
+        found.append(StoredWarning("state_not_enforced", *_about_state(state)))
     if device.buffered:
         found.append(
             StoredWarning(
@@ -130,6 +121,21 @@ def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list
             )
         )
     return found
+
+
+def _about_state(state: DeviceState) -> tuple[str, dict[str, object], str]:
+    """Say of a state that was not enforced what it was, without numbers, and what to do."""
+    comparable = "compare only with runs on a device that was filled in the same way"
+    if state == UNKNOWN_STATE:
+        known = "Nobody has said in which state the device was: what had been written to it before"
+        return f"{known} changes what it does", {}, comparable
+    return (
+        "The device was measured in the state in which it was found: what had been written "
+        "to it before changes what it does now",
+        {},
+        "use `uflip prepare` before (`uflip run` does it itself unless told --state as-is); until "
+        f"then {comparable}",
+    )
 
 
 def about_the_files(proof: FolderProof) -> list[StoredWarning]:

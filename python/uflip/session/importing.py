@@ -25,7 +25,7 @@ from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES, read_spec
 from uflip.data.summary import Warned
 from uflip.durability import UNKNOWN
-from uflip.errors import native_errors
+from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter
 from uflip.results.beginning import manifest_of
@@ -33,6 +33,7 @@ from uflip.session.benchmark import check_out
 
 NAME = IMPORTED
 """Its micro-benchmark, and its scale."""
+_LONGEST_LINE = 1000
 # What fio calls its logs, behind a prefix of the user's: of which time, and of which job.
 _NAMED = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
 
@@ -66,8 +67,7 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
         If a file is no such log, or the folder exists.
     """
     check_out(out)
-    with native_errors():
-        read = [_native.read_fio_log(str(path)) for path in paths]
+    read = [_read(path) for path in paths]
     about: list[_Log] = [json.loads(text) for _, text in read]
     jobs = _jobs(paths, [trace for trace, _ in read])
     runs = [
@@ -98,6 +98,34 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     finally:
         writer.finish(status)
     return out
+
+
+def _read(path: Path) -> tuple[_native.Trace, str]:
+    try:
+        with native_errors():
+            return _native.read_fio_log(str(path))
+    except UflipError:
+        if _holds_averages(path):
+            raise ResultsError(
+                "The log holds averages, not the time of each I/O",
+                where=str(path),
+                got="sizes of 0 bytes, as fio logs them with log_avg_msec",
+                allowed="a log of every I/O",
+                action="run fio without log_avg_msec, or with log_avg_msec=0",
+            ) from None
+        raise
+
+
+def _holds_averages(path: Path) -> bool:
+    """Whether the first line of a log stands for several I/Os: its size is none."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            fields = file.readline(_LONGEST_LINE).split(b",")
+    except OSError:
+        return False
+    return len(fields) >= 4 and fields[3].strip() == b"0"
 
 
 Job = tuple[str, int]
