@@ -99,6 +99,85 @@ def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path
     assert alone.message in " ".join(uflip("compare", pair[0], other.path).out.split())
 
 
+@pytest.mark.parametrize(
+    ("changed", "code", "said"),
+    [
+        ({"io_size": 4096}, "different_io_size", "io_size 32 KiB and 4 KiB"),
+        (
+            {"target_size": 64 << 20},
+            "different_target_size",
+            "target_size the whole device and 64 MiB",
+        ),
+    ],
+)
+@pytest.mark.parametrize("only", ["order", "order,baseline"])
+def test_sizes_that_differ_are_told(
+    tmp_path: Path, changed: dict[str, Any], code: str, said: str, only: str
+) -> None:
+    """What varies is matched by its value; what does not, is told where it differs."""
+    for name, options in (("one", {}), ("other", changed)):
+        api.run(FIRST, tmp_path / name, scale="quick", only=only.split(","), **options)
+    found = api.compare(tmp_path / "one", tmp_path / "other")
+    assert found.rows
+    assert [each.message.rpartition("conditions. ")[2] for each in found.conditions
+            if each.code == code] == [said]  # fmt: skip
+    itself = api.compare(tmp_path / "other", tmp_path / "other")
+    assert not [each for each in itself.conditions if each.code.startswith("different")]
+
+
+def an_iolog(path: Path, places: list[int], *, interval_us: int = 500) -> Path:
+    """Reads of 4 KiB at these places, one every so many microseconds, as fio 3 notes them."""
+    path.parent.mkdir(parents=True)
+    lines = [f"{n * interval_us} x read {at * 4096} 4096" for n, at in enumerate(places)]
+    head = ["fio version 3 iolog", "0 x add", "0 x open"]
+    path.write_text("\n".join([*head, *lines, f"{len(places) * interval_us} x close"]) + "\n")
+    return path
+
+
+def replayed(name: str, trace: Path, *options: str, device: str = FIRST) -> str:
+    done = uflip("replay", trace, device, "--out", name, "-q", *options)
+    assert done.code == 0, done.err
+    return name
+
+
+def test_replays_of_other_ios_are_other_experiments(here: Path) -> None:
+    """However much the names of their traces are alike."""
+    one = an_iolog(Path("one/t.iolog"), list(range(400)))
+    other = an_iolog(Path("other/t.iolog"), list(reversed(range(400))))
+    found = api.compare(replayed("a", one), replayed("b", other))
+    assert not found.rows
+    assert found.only_in_first == found.only_in_second == ("replay t.iolog queue_depth 1",)
+    assert {"different_replayed", "only_in_one"} <= {each.code for each in found.conditions}
+    assert uflip("compare", "a", "b", "--fail-if-slower", "5%").code == 2
+    # The same trace on another device is the same experiment.
+    same = api.compare("a", replayed("c", one, device=SECOND))
+    assert [row.verdict for row in same.rows] == ["slower"]
+    assert not [each for each in same.conditions if each.code.startswith("different")]
+
+
+def test_replays_at_another_speed_are_told(here: Path) -> None:
+    trace = an_iolog(Path("t/t.iolog"), list(range(400)))
+    for name, speed in (("a", "1"), ("b", "2"), ("c", "1")):
+        replayed(name, trace, "--speed", speed)
+    found = api.compare("a", "b")
+    told = {each.code: each.message for each in found.conditions}
+    assert not found.rows
+    assert told["different_speed"].endswith("speed 200 ms and 99.8 ms")
+    assert [row.ratio for row in api.compare("a", "c").rows] == [1.0]
+
+
+def test_a_trace_that_was_fitted_to_a_device_is_still_that_trace(here: Path) -> None:
+    """Its I/Os lie elsewhere, which is told."""
+    trace = an_iolog(Path("t/t.iolog"), list(range(0, 600_000, 1500)))
+    small = "sim:demo?blocks_per_die=32"
+    found = api.compare(
+        replayed("a", trace, "--fit", "wrap", device="sim:demo"),
+        replayed("b", trace, "--fit", "wrap", device=small),
+    )
+    assert len(found.rows) == 1
+    assert "different_replayed" in {each.code for each in found.conditions}
+
+
 def test_a_gate_does_not_open_where_nothing_was_compared(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -4,18 +4,25 @@
 **Faithful** Each of these conditions is looked at that a result states.
 **Simplified** Devices are not compared: how they differ is what a comparison is made for. Nor are
 warnings: a result with any is to be doubted whatever it is compared with.
-**Ambiguous** Which differences matter. A difference is told, never forbidden.
+**Ambiguous** Which differences matter. A difference is told, never forbidden; but replays of other
+I/Os are other experiments (`is_another`), whatever their traces are called.
 """
 
-from collections.abc import Callable, Sized
+from collections import Counter
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from uflip.data.summary import Summary
+from uflip.data.manifest import IMPORTED
+from uflip.data.summary import Experiment, Summary
 from uflip.durability import UNKNOWN, meaning
+from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
+from uflip.units import format_duration_ns, format_size
 
 Document = Summary
+FITTED = ("trace_moved", "trace_widened")
+"""What says that a list is not that of its trace, but what a device made of it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,71 @@ def _host(document: Document) -> Any:
     return " with ".join(str(document["host"].get(name)) for name in ("cpu_model", "kernel"))
 
 
+def _io_size(document: Document) -> str | None:
+    """The size of I/Os where it is not what varies: of the baselines, or of most experiments."""
+    sizes = Counter(
+        run["spec"]["io_size"]
+        for _, run in experiments_of(document)
+        if run["parameter"] != "io_size" and "io_size" in run["spec"]
+    )
+    size = document["baseline_io_size_bytes"] or next(iter(sizes.most_common(1)), (None, 0))[0]
+    return None if size is None else format_size(size)
+
+
+def _target_size(document: Document) -> str:
+    """The part of the device that was used; how large all of it is, the device says."""
+    size = document["target_size_bytes"]
+    whole = size is None or size == document["device"].capacity_bytes
+    return "the whole device" if whole else format_size(size or 0)
+
+
+def _replayed(document: Document) -> Iterator[Any]:
+    """What is known of the lists of I/Os that were replayed.
+
+    A list that was imported is what some job did, which draws its places anew each time.
+    """
+    if document["scale"] != IMPORTED:
+        yield from (run["spec"]["list"] for _, run in experiments_of(document) if _is_list(run))
+
+
+def _is_list(run: Experiment) -> bool:
+    return "list" in run["spec"]
+
+
+def _digests(document: Document) -> str | None:
+    return ", ".join(str(each["ios"])[:16] for each in _replayed(document)) or None
+
+
+def _speed(document: Document) -> str | None:
+    """Within which time the I/Os of a replay arrived."""
+    spans = [each.get("span") for each in _replayed(document)]
+    told = ("each after the one before" if ns is None else format_duration_ns(ns) for ns in spans)
+    return ", ".join(told) or None
+
+
 CONDITIONS = (
+    Condition(
+        "io_size",
+        _io_size,
+        "what an I/O takes depends on its size, whatever varies: measure both with one --io-size",
+    ),
+    Condition(
+        "target_size",
+        _target_size,
+        "what a device does depends on how much of it is written to: measure both with one "
+        "--target-size",
+    ),
+    Condition(
+        "replayed",
+        _digests,
+        "other I/Os were replayed, at other times or on a device that they were fitted to: replay "
+        "one trace on both, with the same options",
+    ),
+    Condition(
+        "speed",
+        _speed,
+        "I/Os that arrive faster wait longer for each other: replay both with one --speed",
+    ),
     Condition(
         "durability",
         lambda document: document["durability"],
@@ -131,6 +202,21 @@ def _difference(condition: Condition, first: Document, second: Document) -> Stor
         {"first": one, "second": other},
         condition.advice,
     )
+
+
+def is_another(first: Document, second: Document, one: Experiment, other: Experiment) -> bool:
+    """Whether experiments of one name are replays of other I/Os, or of the same at other times.
+
+    What a smaller device or larger sectors made of a trace counts as that trace, where as many I/Os
+    arrive within the same time: it is told (`replayed`).
+    """
+    if not (_is_list(one) and _is_list(other)) or IMPORTED in (first["scale"], second["scale"]):
+        return False
+    ours, theirs = one["spec"]["list"], other["spec"]["list"]
+    if ours["ios"] == theirs["ios"]:
+        return False
+    fitted = any(each["code"] in FITTED for each in (*first["warnings"], *second["warnings"]))
+    return not fitted or any(ours.get(name) != theirs.get(name) for name in ("io_count", "span"))
 
 
 def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]:

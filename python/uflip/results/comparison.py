@@ -3,9 +3,9 @@
 **Source** uFLIP (CIDR 2009) §5.1: the same runs repeat "typically within 5%". The interval of a
 ratio of two means is that of Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16
 (1954), for independent estimates.
-**Faithful** An experiment is the same where micro-benchmark, pattern, parameter and value are; the
-interval of each mean is that of `agreement.together`, which holds both what a run knows of its own
-mean and how its repetitions scatter.
+**Faithful** An experiment is the same where micro-benchmark, pattern, parameter and value are, and
+of a replay its I/Os; the interval of each mean is that of `agreement.together`, which holds both
+what a run knows of its own mean and how its repetitions scatter.
 **Simplified** Means decide; percentiles are shown beside them, without an interval.
 **Ambiguous** When two means differ. Here: the interval of their ratio does not hold 1, and the
 ratio is larger than what the same pattern differs by when either result asks for it again
@@ -23,7 +23,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import frame
 from uflip.results.agreement import AGREEMENT
-from uflip.results.comparable import differences, left_out, made_once
+from uflip.results.comparable import differences, is_another, left_out, made_once
 from uflip.results.consistency import worst_of
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
@@ -176,9 +176,14 @@ def compare(first: Summary, second: Summary) -> Comparison:
     """
     ours, theirs = _experiments(first), _experiments(second)
     repeated = (first["repeatability"], second["repeatability"])
-    rows = (_row(key, ours[key], theirs[key], repeated) for key in ours if key in theirs)
-    only_in_first = tuple(name_of(*key) for key in ours if key not in theirs)
-    only_in_second = tuple(name_of(*key) for key in theirs if key not in ours)
+    both = [
+        key
+        for key in ours
+        if key in theirs and not is_another(first, second, ours[key], theirs[key])
+    ]
+    rows = (_row(key, ours[key], theirs[key], repeated) for key in both)
+    only_in_first = tuple(name_of(*key) for key in ours if key not in both)
+    only_in_second = tuple(name_of(*key) for key in theirs if key not in both)
     return Comparison(
         first=describe_device(first["device"]),
         second=describe_device(second["device"]),
