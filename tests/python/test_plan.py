@@ -1,19 +1,23 @@
 """Are runs ordered as the paper asks, placed apart from each other, counted and timed?"""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import stored
 from msgspec import structs
 
+import uflip as api
 from uflip.data.device import DeviceInfo
+from uflip.data.run import metadata_of
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
-from uflip.methodology import Choices, TimeLeft, estimate, make_plan
+from uflip.methodology import Choices, TimeLeft, estimate, interference, make_plan
 from uflip.methodology.places import BLOCK
 from uflip.microbench import suited
+from uflip.results import Results
 from uflip.spec import Mix
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -235,6 +239,27 @@ def test_pauses_cost_nothing_in_virtual_time(plan: Any) -> None:
     simulated = replace(plan, device=device(kind="sim"), state=None)
     assert estimate(simulated).time_ns < 60e9
     assert estimate(plan).time_ns > 10 * estimate(simulated).time_ns
+
+
+def test_the_rest_before_the_batches_is_counted_as_it_is_spent(tmp_path: Path) -> None:
+    """Five seconds before the first of the three, nothing between them."""
+    api.run("sim:demo?blocks_per_die=64", tmp_path / "out", scale="quick", only=["baseline"])
+    spent = [
+        metadata_of(run.path, run.trace().metadata_json).pause_ns
+        for run in Results.load(tmp_path / "out").runs
+        if run.micro_benchmark == "interference"
+    ]
+    assert spent == [interference.REST_NS, 0, 0]
+    plan = make_plan(device(GIB), "quick", 1)
+    paused = estimate(replace(plan, pause_ns=10 * 10**9)).each
+    longer = [
+        after.time_ns - before.time_ns
+        for before, after in zip(estimate(plan).each, paused, strict=True)
+    ]
+    batches = [at for at, run in enumerate(plan.runs) if run.micro_benchmark == "interference"]
+    assert [longer[at] for at in batches] == [10 * 10**9 - interference.REST_NS, 0, 0]
+    others = {longer[at] for at in range(len(longer)) if at not in batches}
+    assert others == {10 * 10**9 - plan.pause_ns}
 
 
 def test_a_quick_plan_on_a_file_takes_about_a_minute() -> None:

@@ -169,6 +169,20 @@ def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) ->
     assert estimate(within(plan, None, seconds)).time_ns <= seconds
 
 
+def test_batches_that_belong_together_are_left_out_together() -> None:
+    """One or two of them tell nothing, and still take their time."""
+    plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
+    seen = set()
+    for seconds in range(1, 30):
+        cut = within(plan, None, seconds * 10**9)
+        kept = [run for run in cut.runs if run.micro_benchmark == "interference"]
+        left_out = [skip for skip in cut.skipped if skip.micro_benchmark == "interference"]
+        assert (len(kept), len(left_out)) in ((3, 0), (0, 3))
+        assert len({skip.reason for skip in left_out}) <= 1
+        seen.add(len(kept))
+    assert seen == {0, 3}
+
+
 def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> None:
     plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
     cut = within(plan, GIB, None)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology.cost import Cost, cost_of
+from uflip.methodology.interference import pause_before
 from uflip.methodology.lengths import shortest
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import IO_SIZE, refresh_bytes
@@ -65,8 +66,9 @@ def estimate(plan: Plan) -> Estimate:
         If the native part refuses one of the specifications.
     """
     cost = cost_of(plan.device.kind)
-    each = tuple(_estimate_run(plan, run, run.spec, cost) for run in plan.runs)
-    fewest = [_estimate_run(plan, run, shortest(run.spec), cost) for run in plan.runs]
+    rested = list(zip(plan.runs, _pauses_ns(plan), strict=True))
+    each = tuple(_estimate_run(plan, run, run.spec, cost, ns) for run, ns in rested)
+    fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in rested]
     most = _sum(each)
     return Estimate(
         runs=len(each),
@@ -90,7 +92,15 @@ def _sum(runs: Iterable[RunEstimate]) -> RunEstimate:
     )
 
 
-def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEstimate:
+def _pauses_ns(plan: Plan) -> list[int]:
+    """How long the device is left alone before each run [ns]."""
+    return [
+        pause_before(run, before, plan.pause_ns, plan.device)
+        for before, run in zip((None, *plan.runs), plan.runs, strict=False)
+    ]
+
+
+def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: int) -> RunEstimate:
     totals = resolve(spec, plan.device).totals
     ios, read, written = totals.total_ios, totals.bytes_read, totals.bytes_written
     # A trim moves nothing, and takes about what a write does.
@@ -99,7 +109,7 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost) -> RunEst
     # What moves nothing is a command, which takes about what a write does.
     written_ios = ios * changed / moved if moved else ios
     read_ios = ios - written_ios
-    pauses_ns = totals.pause_ns + plan.pause_ns
+    pauses_ns = totals.pause_ns + rest_ns
     again = refresh_bytes(plan, run, written)
     written, written_ios = written + again, written_ios + again / IO_SIZE
     time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
@@ -128,17 +138,19 @@ class TimeLeft:
     """
 
     def __init__(self, plan: Plan, estimated: Estimate) -> None:
-        self._patterns = [run.pattern for run in plan.runs]
-        self._times_ns = [run.time_ns for run in estimated.each]
-        # In virtual time a pause takes no time.
-        self._pause_ns = 0 if plan.device.simulated else plan.pause_ns
+        self._plan_is(plan, estimated)
         self._estimated_ns: dict[str, float] = {}
         self._taken_ns: dict[str, float] = {}
 
     def grown(self, plan: Plan) -> None:
         """Take note that the plan has more runs."""
+        self._plan_is(plan, estimate(plan))
+
+    def _plan_is(self, plan: Plan, estimated: Estimate) -> None:
         self._patterns = [run.pattern for run in plan.runs]
-        self._times_ns = [run.time_ns for run in estimate(plan).each]
+        self._times_ns = [run.time_ns for run in estimated.each]
+        # In virtual time a pause takes no time.
+        self._rests_ns = [0 if plan.device.simulated else ns for ns in _pauses_ns(plan)]
 
     def finished(self, index: int, taken_ns: int) -> None:
         """Note how long run number `index` took, with the pause before it [ns]."""
@@ -164,7 +176,11 @@ class TimeLeft:
         at_hand = self._patterns[index]
         told = taken_ns > 0 and share_done >= TOLD_SHARE
         whole_ns = taken_ns / share_done if told else self._expected_ns(index)
-        pace = {at_hand: (whole_ns + self._pause_ns) / self._times_ns[index]} if told else NOTHING
+        pace = (
+            {at_hand: (whole_ns + self._rests_ns[index]) / self._times_ns[index]}
+            if told
+            else NOTHING
+        )
         others = range(index + 1, len(self._times_ns))
         return (1 - share_done) * whole_ns + sum(self._expected_ns(each, pace) for each in others)
 

@@ -75,10 +75,8 @@ class Found:
         return max(self._plan.pause_ns, int(self._lingering["pause_ns"]))
 
     def pause_before(self, run: PlannedRun) -> int:
-        """How long the device is left alone before a run [ns]; longer before the batches."""
-        if run.micro_benchmark == interference.NAME and not self._plan.device.null:
-            return max(self.pause_ns, interference.REST_NS)
-        return self.pause_ns
+        """How long the device is left alone before a run that follows no other at once [ns]."""
+        return interference.pause_before(run, None, self.pause_ns, self._plan.device)
 
     def phases(self, before: PlannedRun | None = None) -> Phases | None:
         """Return the phases that the long baseline runs show; None without any.

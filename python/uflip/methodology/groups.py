@@ -10,7 +10,7 @@ past nothing is put before what was made already. What is made in turn comes beh
     groups      [1] [2] [3 4 5] [6] ...       3 4 5: the batches of the interference experiment
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from uflip.experiment import PlannedRun
@@ -41,7 +41,7 @@ def to_be_made(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[
     ]
 
 
-def _without_a_rest(runs: list[Numbered]) -> list[list[Numbered]]:
+def without_a_rest(runs: Iterable[Numbered]) -> list[list[Numbered]]:
     """Put runs together that must follow each other at once: the batches of one experiment."""
     groups: list[list[Numbered]] = []
     for index, run in runs:
@@ -80,7 +80,7 @@ def groups(
     for stage in STAGES:
         while True:
             end = ends_of_stages(plan.runs, plan.target_size)[stage]
-            yield from _without_a_rest([each for each in left if made <= each[0] < end])
+            yield from without_a_rest([each for each in left if made <= each[0] < end])
             made = end
             grown = next_round(plan, made, writer, found.once_more)
             if grown is None or (closed and stage != SEQUENTIAL):
@@ -92,7 +92,7 @@ def groups(
             found.grown(plan)
             writer.grow(plan.runs)
             on_event(PlanGrew(plan))
-    yield from _without_a_rest([each for each in left if each[0] >= made])
+    yield from without_a_rest([each for each in left if each[0] >= made])
 
 
 def disturbing(plan: Plan) -> Sequence[PlannedRun]:

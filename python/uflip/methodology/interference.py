@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
+from uflip.data.device import DeviceInfo
 from uflip.data.phases import Batches, Interference, Windows
 from uflip.device.opened import Device
 from uflip.experiment import Context, Counts, PlannedRun, run_seed
@@ -233,6 +234,29 @@ def follows_at_once(before: PlannedRun, run: PlannedRun) -> bool:
     """Say whether a run is the next batch of the same experiment."""
     ours = before.micro_benchmark == run.micro_benchmark == NAME
     return ours and int(run.value) == int(before.value) + 1 and not run.reset_before
+
+
+def pause_before(
+    run: PlannedRun, before: PlannedRun | None, pause_ns: int, device: DeviceInfo
+) -> int:
+    """Return how long the device is left alone before a run [ns].
+
+    Longer before the first batch, so that it does not meet what earlier writes left, and not at all
+    between the batches. What does nothing has nothing to rest from.
+
+    Parameters
+    ----------
+    run, before : PlannedRun
+        The run, and that before it, None of the first.
+    pause_ns : int
+        The pause before any other run [ns].
+    device : DeviceInfo
+        What is measured.
+    """
+    if before is not None and follows_at_once(before, run):
+        return 0
+    rests = run.micro_benchmark == NAME and not device.null
+    return max(pause_ns, REST_NS) if rests else pause_ns
 
 
 def longest_gap_ns(parts: Sequence[tuple[int, Trace]]) -> int:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology.estimate import estimate
+from uflip.methodology.groups import without_a_rest
 from uflip.methodology.plan import Plan
 from uflip.units import format_duration_ns, format_size
 
@@ -13,8 +14,9 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     """Leave out what does not fit.
 
     Runs are taken in their order as long as they fit; one that does not is skipped with the reason,
-    and a smaller one after it may still be made. A reset that is left out with its run is done
-    before the next one that writes sequentially.
+    and a smaller one after it may still be made. Those that follow each other at once (the batches
+    of the interference experiment) are taken or left together. A reset that is left out with its
+    run is done before the next one that writes sequentially.
 
     Parameters
     ----------
@@ -34,24 +36,29 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     kept: list[PlannedRun] = []
     skipped = list(plan.skipped)
     written, time_ns, reset_due = 0, 0, False
-    for run, cost in zip(plan.runs, estimate(plan).each, strict=True):
-        reset_due = reset_due or run.reset_before
-        resets = reset_due and run.spec.writes_sequentially
+    costs = estimate(plan).each
+    for group in without_a_rest(enumerate(plan.runs)):
+        first = group[0][1]
+        reset_due = reset_due or first.reset_before
+        resets = reset_due and first.spec.writes_sequentially
         # A reset that was left out with its run is paid for by the run that it comes before now.
-        late = plan.state if resets and not run.reset_before else None
-        more_bytes = written + cost.bytes_written + (late.bytes_written if late else 0)
-        more_time_ns = time_ns + cost.time_ns + (late.time_ns if late else 0)
+        late = plan.state if resets and not first.reset_before else None
+        more_bytes = written + sum(costs[place].bytes_written for place, _ in group)
+        more_time_ns = time_ns + sum(costs[place].time_ns for place, _ in group)
+        more_bytes += late.bytes_written if late else 0
+        more_time_ns += late.time_ns if late else 0
         reason = None
         if max_bytes_written is not None and more_bytes > max_bytes_written:
             reason = f"the plan may write {format_size(max_bytes_written)} at most"
         elif max_time_ns is not None and more_time_ns > max_time_ns:
             reason = f"the plan may take {format_duration_ns(max_time_ns)} at most"
         if reason is not None:
-            skipped.append(
+            skipped += [
                 Skipped(run.micro_benchmark, run.pattern, run.parameter, run.value, reason)
-            )
+                for _, run in group
+            ]
             continue
-        kept.append(replace(run, reset_before=resets))
+        kept += [replace(first, reset_before=resets), *(run for _, run in group[1:])]
         reset_due = reset_due and not resets
         written, time_ns = more_bytes, more_time_ns
     return replace(plan, runs=tuple(kept), skipped=tuple(skipped))
