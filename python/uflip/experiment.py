@@ -54,7 +54,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A run that this device cannot make, and why."""
+    """A run that is left out, and why: the device cannot make it, or a limit has no room for it."""
 
     micro_benchmark: str
     pattern: str

@@ -27,6 +27,17 @@ def test_show_prints_the_summary_and_changes_nothing(folder: Path) -> None:
     assert full.code == 0
 
 
+def test_what_a_limit_left_out_is_not_the_device_s_fault(here: Path) -> None:
+    asked = ("--scale", "quick", "--only", "order", "--max-bytes-written", "4MiB", "--out", "r")
+    assert uflip("run", "sim:demo?blocks_per_die=64", *asked, "-q").code == 0
+    assert uflip("report", "r", "-o", "r.html").code == 0
+    text, page = uflip("show", "r").out, Path("r.html").read_text(encoding="utf-8")
+    assert "the plan may write 4 MiB at most" in " ".join(text.split())
+    for shown in (text, page):
+        assert "left out of the plan" in shown
+        assert "this device cannot" not in shown.lower()
+
+
 def test_show_json_is_the_documented_document(folder: Path) -> None:
     done = uflip("show", folder, "--json")
     assert done.code == 0

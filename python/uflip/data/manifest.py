@@ -109,7 +109,7 @@ class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Left(Struct, frozen=True, forbid_unknown_fields=True):
-    """A run that the device cannot make."""
+    """A run that is not made, and why."""
 
     micro_benchmark: Name
     pattern: Name

@@ -188,7 +188,7 @@ class TargetSpace(TypedDict):
 
 
 class LeftOut(TypedDict):
-    """A run that the device cannot make."""
+    """A run that is not made, and why."""
 
     micro_benchmark: Name
     pattern: Name

@@ -66,7 +66,7 @@ class Plan:
     runs : tuple of PlannedRun
         In order; their ids begin with their number.
     skipped : tuple of Skipped
-        What the device cannot do, with reasons.
+        What the device cannot do, or a limit has no room for, with reasons.
     pause_ns : int
         Time the device is left alone before each run, on its own clock [ns].
     target_size : int

@@ -213,7 +213,7 @@ def _skipped(skipped: Sequence[LeftOut]) -> str:
         names = reasons.setdefault(entry["reason"], [])
         if where not in names:
             names.append(where)
-    lines = [f"Skipped: {len(skipped)} runs that this device cannot do"]
+    lines = [f"Skipped: {len(skipped)} runs that were left out of the plan"]
     lines += [_wrap(f"{', '.join(names)}: {why}", indent=2) for why, names in reasons.items()]
     return "\n".join(lines)
 
