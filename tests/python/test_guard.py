@@ -1,5 +1,6 @@
 """Is nothing overwritten that nobody gave up, whatever leads there, and all that somebody did?"""
 
+import fcntl
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,44 @@ def loop(here: Path) -> Iterator[Callable[..., str]]:
     for device in attached:
         forget_partitions(device)
         subprocess.run(["losetup", "-d", device], capture_output=True, check=False)
+
+
+@pytest.fixture
+def empty() -> Iterator[str]:
+    """A loop device of a number that nobody else takes, with no file behind it."""
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root and /dev/loop-control")
+    number, add, remove = 70_000 + os.getpid() % 10_000, 0x4C80, 0x4C81
+    control = os.open("/dev/loop-control", os.O_RDWR)
+    try:
+        fcntl.ioctl(control, add, number)
+        if not Path(f"/dev/loop{number}").exists():
+            pytest.skip("no node is made for a loop device")
+        yield f"/dev/loop{number}"
+    finally:
+        with suppress(OSError):
+            fcntl.ioctl(control, remove, number)
+        os.close(control)
+
+
+def test_a_device_without_a_medium_is_called_one(empty: str, here: Path) -> None:
+    named = ("--destroy", token(empty))
+    for asked in (
+        ("run", empty, "--scale", "quick", "--out", "r", *named),
+        ("plan", empty),
+        ("pattern", empty, "--pattern", "RR"),
+        ("pattern", empty, "--pattern", "RW", *named),
+        ("prepare", empty, *named),
+    ):
+        done = uflip(*asked)
+        assert done.code == 4, asked
+        assert "There is no medium in the device" in done.err
+        assert empty in done.err
+    with pytest.raises(DeviceError, match="no medium"):
+        open_device(empty, writable=False)
+    assert not Path("r").exists()
+    # Looking at it is no measurement.
+    assert uflip("info", empty).code == 0
 
 
 # Everything at once

@@ -13,7 +13,7 @@ from uflip import _native
 from uflip.data.device import Details, DeviceInfo, read_info
 from uflip.data.known import BlockReport, KnownDevice
 from uflip.device.opened import Device
-from uflip.device.opening import open_null
+from uflip.device.opening import check_medium, open_null
 from uflip.device.options import SMALLEST_SECTOR, check_options
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
@@ -42,7 +42,8 @@ def inspect_device(
     buffered : bool
         As for `open_device`: direct I/O may need a coarser alignment.
     any_interface : bool
-        Describe open-channel devices too; without it they are an error, as for `open_device`.
+        Describe open-channel devices, and drives without a medium, too; without it they are an
+        error, as for `open_device`.
 
     Returns
     -------
@@ -71,8 +72,12 @@ def inspect_device(
         return _inspect_file(target, size_bytes, buffered)
     with native_errors():
         if target.kind == "nbd":
-            return read_info(_native.Device.nbd(target.name, False).info_json())
-        return read_info(_native.inspect_block(target.name))
+            info = read_info(_native.Device.nbd(target.name, False).info_json())
+        else:
+            info = read_info(_native.inspect_block(target.name))
+    if not any_interface:
+        check_medium(info)
+    return info
 
 
 def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> DeviceInfo:

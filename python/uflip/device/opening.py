@@ -5,12 +5,12 @@ from pathlib import Path
 
 from uflip import _native
 from uflip import durability as durabilities
-from uflip.data.device import with_details
+from uflip.data.device import DeviceInfo, with_details
 from uflip.device.opened import Device
 from uflip.device.options import COMPLETIONS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
-from uflip.errors import InterruptedRun, RefusedError, native_errors
+from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
 from uflip.waiting import OnProgress, finished
 
 IO_TIMEOUT_NS = 60 * 10**9
@@ -104,7 +104,9 @@ def open_device(
             _refuse_unnamed(target, destroy)
         with native_errors():
             export = _native.Device.nbd(target.name, writable)
-        return Device(export, url, durability)
+        opened = Device(export, url, durability)
+        check_medium(opened.info)
+        return opened
     if target.kind == "block":
         with native_errors():
             block = _native.Device.block(
@@ -115,7 +117,9 @@ def open_device(
                 destroy=destroy,
                 brand=brand,
             )
-        return _real(block, url, durability, completion, io_timeout_ns)
+        opened = _real(block, url, durability, completion, io_timeout_ns)
+        check_medium(opened.info)
+        return opened
     if completion == COMPLETIONS[-1]:
         with native_errors():  # before a file is made
             _native.check_polled(target.name, buffered)
@@ -133,6 +137,24 @@ def open_device(
 
     file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
     return _real(file, url, durability, completion, io_timeout_ns)
+
+
+def check_medium(info: DeviceInfo) -> None:
+    """Refuse a device that holds nothing: an empty card reader, a loop device without a file.
+
+    Raises
+    ------
+    DeviceError
+        If its capacity is 0.
+    """
+    if info.capacity_bytes == 0:
+        raise DeviceError(
+            "There is no medium in the device",
+            where=info.url,
+            got="a capacity of 0 bytes",
+            allowed="a device that holds data",
+            action="insert a medium, attach a file (losetup), or name another device",
+        )
 
 
 def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:

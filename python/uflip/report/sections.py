@@ -114,7 +114,7 @@ def skipped(document: Document, _traces: Traces) -> Blocks:
     """What was not run, and why."""
     parts: list[Block] = []
     if document["skipped"]:
-        parts.append(Paragraph("These runs were left out of the plan, for the reasons beside them."))
+        parts.append(Paragraph("These runs were left out of the plan, for the reasons given."))
         parts.append(tables.skipped_table(document["skipped"]))
     if missing := document["missing"]:
         told = f"{len(missing)} planned runs did not finish before the benchmark ended."

@@ -6,7 +6,10 @@ Buzen, *The operational analysis of queueing network models* (Computing Surveys 
 **Faithful**: a closed loop without think time, so that throughput × response time = depth (Little);
 the knee is where its two asymptotes meet: throughput can grow with the depth up to depth / R(1),
 and is never above its maximum X, so that N* = X × R(1).
-**Simplified**: X is the highest throughput of the depths that were measured.
+**Simplified**: X is the highest throughput of the depths that were measured. Throughput is depth /
+mean, of the I/Os behind the run-in; the last ones wait for ever fewer others, so that it is
+overstated where a run is short: by up to a tenth in the quick scale, hardly in the standard one.
+I/Os over the time of the run are no better: start-up, run-in and run-out are in that time.
 **Ambiguous**: N* counts what the device does side by side at the depth where it is best, in I/Os of
 this size: an I/O that occupies two dies halves it.
 """

@@ -4,7 +4,8 @@
 
 **Faithful** Throughput is depth / mean response time, as Little's law has it for a closed loop.
 
-**Simplified** Throughput has no whiskers: an interval of it is that of the mean beside it.
+**Simplified** Throughput has no whiskers: an interval of it is that of the mean beside it. That of
+short runs is overstated, as `uflip.microbench.today.queue_depth` says.
 
 **Ambiguous** The diagonal that throughput leaves at the knee is not drawn: it has another place for
 each pattern.
