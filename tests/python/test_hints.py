@@ -6,6 +6,7 @@ simulated, and the command is asked about its folder.
 
 import json
 from collections.abc import Callable
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,68 @@ def test_an_interval_that_holds_the_limit_does_not_tell() -> None:
     assert f"{STEP:.2f}" in wide[6].because
     assert wide[6].advice == ""
     assert hints(measured(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
+
+
+def writes_by_byte(at_16_kib: float) -> Cost:
+    """Writes of 16 KiB cost so many times a byte what larger ones do, smaller ones far more."""
+
+    def cost(pattern: str, size: int, varies: str, value: int) -> float:
+        if pattern != "RW":
+            return 0.1 + size / (100 * KIB)
+        times = 1.0 if size > 16 * KIB else at_16_kib if size == 16 * KIB else 4.0
+        return size / (100 * KIB) * times
+
+    return cost
+
+
+@pytest.mark.parametrize(
+    ("at_16_kib", "share", "verdict"),
+    [
+        (1.1, 0.001, CONTRADICTED),  # 16 KiB are enough
+        (1.2, 0.1, NOT_MEASURED),
+        (1.25, 0.1, NOT_MEASURED),
+        (1.25, 0.001, CONFIRMED),
+        (1.5, 0.02, CONFIRMED),
+    ],
+)
+def test_block_sizes_of_writes_are_told_apart_by_intervals(
+    at_16_kib: float, share: float, verdict: str
+) -> None:
+    found = hints(measured(writes_by_byte(at_16_kib), share))[2]
+    assert found.verdict == verdict
+    assert ("too badly" in found.because) == (found.advice == "") == (verdict == NOT_MEASURED)
+    # What is said of the sizes is said all the same.
+    assert found.numbers["best_for_reads_bytes"] < 32 * KIB
+    assert found.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < STEP else 32) * KIB
+
+
+def reads_of_pages(at_64_kib: float) -> Cost:
+    """Pages of 64 KiB are so many times as useful as those of 32 KiB, which are best of smaller."""
+
+    def cost(pattern: str, size: int, varies: str, value: int) -> float:
+        if pattern != "RR":
+            return 5.0
+        entries = log2(0.7 * size / 20)
+        return entries / {32 * KIB: 1.0, 64 * KIB: at_64_kib}.get(size, 0.5)
+
+    return cost
+
+
+@pytest.mark.parametrize(
+    ("at_64_kib", "share", "verdict"),
+    [
+        (1.05, 0.001, CONTRADICTED),
+        (1.05, 0.1, NOT_MEASURED),
+        (0.95, 0.1, NOT_MEASURED),
+        (0.95, 0.001, CONFIRMED),
+    ],
+)
+def test_pages_of_reads_are_told_apart_by_intervals(
+    at_64_kib: float, share: float, verdict: str
+) -> None:
+    found = hints(measured(reads_of_pages(at_64_kib), share))[2]
+    assert found.verdict == verdict
+    assert found.numbers["best_for_reads_bytes"] == (64 if at_64_kib > 1 else 32) * KIB
 
 
 def test_the_null_device_has_no_class() -> None:

@@ -12,13 +12,15 @@ changes the rules" (DaMoN 2007), which uFLIP (2009) §5.3 applies.
 belong in memory.
 **Simplified** Only sizes that were measured are compared.
 **Ambiguous** What writes want, on which the paper has "large": the smallest size whose cost a byte
-is within `STEP` of the least that was measured. "A good trade-off": a size between the two.
+is within `STEP` of the least that was measured. "A good trade-off": a size between the two, so that
+no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
+(`smaller_writes`), each beyond the intervals of what is compared.
 """
 
 from dataclasses import dataclass
 from math import log2
 
-from uflip.hints.means import Curve, Mean
+from uflip.hints.means import Curve, Factor, Mean, over
 
 ENTRY_BYTES = 20
 FILLED = 0.7
@@ -64,6 +66,49 @@ def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> 
     return BlockSizes(best_read, best_write, between)
 
 
+def larger_reads(
+    reads: Curve, limit: int, entry_bytes: int = ENTRY_BYTES
+) -> dict[int, Factor] | None:
+    """Usefulness of each page above a size over that of the best up to it; None without such.
+
+    Examples
+    --------
+    >>> larger_reads({4096: Mean(100.0), 65536: Mean(300.0)}, 32768)[65536].value < 1
+    True
+    """
+    small = [size for size in reads if size <= limit]
+    if not small:
+        return None
+    best = max(small, key=lambda size: usefulness(size, reads[size], entry_bytes))
+    answered = _answered(best, entry_bytes)
+    if not answered:
+        return None
+    return {
+        size: over(reads[best].times(_answered(size, entry_bytes) / answered), mean)
+        for size, mean in reads.items()
+        if size > limit
+    }
+
+
+def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
+    """Least cost a byte of all writes over that of each below a size.
+
+    Examples
+    --------
+    >>> smaller_writes({16384: Mean(100.0), 32768: Mean(100.0)}, 32768)
+    {16384: Factor(value=0.5, low=None, high=None)}
+    """
+    a_byte = {size: mean.times(1 / size) for size, mean in writes.items()}
+    cheapest = min(a_byte, key=lambda size: a_byte[size].ns)
+    least = a_byte[cheapest]
+    return {
+        # Of itself it is known exactly what it is.
+        size: over(least, mean) if size != cheapest else Factor(1.0, 1.0, 1.0)
+        for size, mean in a_byte.items()
+        if size < limit
+    }
+
+
 def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
     """Utility of a page of an index over the time that reading it takes [1/ns].
 
@@ -72,8 +117,13 @@ def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
     >>> usefulness(4096, Mean(100.0)) > usefulness(4096, Mean(200.0)) > 0
     True
     """
+    return _answered(size, entry_bytes) / read.ns
+
+
+def _answered(size: int, entry_bytes: int) -> float:
+    """How much of the way to a record a page answers: log₂ of its entries."""
     entries = FILLED * size / entry_bytes
-    return max(log2(entries), 0.0) / read.ns if entries > 1 else 0.0
+    return log2(entries) if entries > 1 else 0.0
 
 
 def break_even_s(size: int, read: Mean, device_price: float, price_of_memory: float) -> float:

@@ -13,7 +13,14 @@ be gained by it.
 from math import ceil, log2
 
 from uflip.data.summary import KeyCharacteristics
-from uflip.hints.blocks import ENTRY_BYTES, STEP, block_sizes, break_even_s
+from uflip.hints.blocks import (
+    ENTRY_BYTES,
+    STEP,
+    block_sizes,
+    break_even_s,
+    larger_reads,
+    smaller_writes,
+)
 from uflip.hints.hint import (
     CONFIRMED,
     CONTRADICTED,
@@ -82,7 +89,11 @@ def block_size(
     found = block_sizes(reads, writes, entry_bytes)
     if found is None:
         return _unknown(*about, "granularity", "random reads and writes of several sizes")
-    holds = found.reads <= LARGE_BYTES <= found.writes
+    larger = larger_reads(reads, LARGE_BYTES, entry_bytes)
+    smaller = smaller_writes(writes, LARGE_BYTES)
+    exceeded = True if larger is None else bool(larger) and surest(larger, 1.0)[2]
+    undercut = bool(smaller) and surest(smaller, 1 / STEP)[2]
+    holds = _neither(exceeded, undercut)
     numbers: Numbers = {
         "best_for_reads_bytes": found.reads, "enough_for_writes_bytes": found.writes,
         "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": STEP,
@@ -91,21 +102,31 @@ def block_size(
         f"pages of {format_size(found.reads)} are best for lookups (entries of {entry_bytes} "
         f"bytes), and random writes are cheapest a byte from {format_size(found.writes)} on"
     )
-    low, high = sorted((found.reads, found.writes))
-    advice = f"{format_size(found.between)}" if low < high else f"{format_size(low)}"
-    advice = (
-        f"use blocks of {advice}; {format_size(low)} to {format_size(high)} by what is done more"
-    )
+    told: list[str] = []
+    if holds is None:
+        because += f": known too badly to tell which side of {format_size(LARGE_BYTES)} these are"
+    else:
+        low, high = sorted((found.reads, found.writes))
+        told.append(f"use blocks of {format_size(found.between if low < high else low)}")
+        if low < high:
+            told.append(f"{format_size(low)} to {format_size(high)} by what is done more")
     if prices is not None:
         interval = break_even_s(found.reads, reads[found.reads], *prices)
         numbers |= {
             "break_even_s": interval, "device_price": prices[0], "memory_price_per_gib": prices[1],
         }  # fmt: skip
-        advice += (
-            f"; keep in memory what is read again within {format_duration_ns(interval * 1e9)} "
-            "(five-minute rule)"
+        told.append(
+            f"keep in memory what is read again within {format_duration_ns(interval * 1e9)} "
+            f"(five-minute rule, pages of {format_size(found.reads)})"
         )
-    return Hint(*about, verdict_of(holds), because, advice, numbers, "granularity")
+    return Hint(*about, verdict_of(holds), because, "; ".join(told), numbers, "granularity")
+
+
+def _neither(one: bool | None, other: bool | None) -> bool | None:
+    """Whether neither is so; None where that is not known."""
+    if one or other:
+        return False
+    return None if None in (one, other) else True
 
 
 def alignment(lines: Lines) -> Hint:
