@@ -16,7 +16,7 @@ from uflip.sweeping import Row
 from uflip.sweeping.costs import costs
 from uflip.sweeping.pareto import check_objectives, front
 from uflip.sweeping.points import combinations
-from uflip.sweeping.sensitivity import sensitivity
+from uflip.sweeping.sensitivity import FEWEST, doubt, sensitivity
 
 URL = "sim:demo?blocks_per_die=64"
 
@@ -157,7 +157,16 @@ def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     first = (here / "sample.svg").read_bytes()
     again = uflip(*arguments, "--sensitivity", "write_amplification")
     assert "with interactions" in again.out
+    said = "4 points are too few to tell names apart: draw 64 or more (--sample sobol:64)"
+    assert document["sensitivity"]["doubt"] == said
+    assert f"warning: {said}" in again.out
     assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"
+
+
+def test_enough_points_are_not_doubted() -> None:
+    rows = [row({"a": place, "b": 1}) for place in range(4 * FEWEST)]
+    assert doubt(rows) is None
+    assert doubt(rows[:-1]) is not None
 
 
 def test_indices_need_their_design() -> None:

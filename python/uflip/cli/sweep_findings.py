@@ -41,6 +41,8 @@ class Found:
     best: Best | None
     front: tuple[tuple[str, ...], list[int]] | None
     sensitivity: "tuple[str, Sequence[Index]] | None"
+    doubt: str | None = None
+    """Why the shares are to be doubted."""
 
     def document(self) -> Mapping[str, object]:
         """What `--json` prints of it."""
@@ -58,7 +60,7 @@ class Found:
             found["pareto"] = {"objectives": objectives, "points": points}
         if self.sensitivity is not None:
             measure, indices = self.sensitivity
-            found["sensitivity"] = {"of": measure, "indices": indices}
+            found["sensitivity"] = {"of": measure, "indices": indices, "doubt": self.doubt}
         return found
 
 
@@ -97,13 +99,14 @@ def check_asked(what: Asked, design: "Design") -> None:
 def findings(what: Asked, rows: "list[Row]") -> Found:
     """Return what was asked for."""
     from uflip.sweeping.pareto import front
-    from uflip.sweeping.sensitivity import sensitivity
+    from uflip.sweeping.sensitivity import doubt, sensitivity
 
     objectives, measure = what.objectives, what.sensitivity
     return Found(
         None if what.best is None else _best(rows, what.best),
         None if objectives is None else (objectives, front(rows, objectives)),
         None if measure is None else (measure, sensitivity(rows, measure)),
+        None if measure is None else doubt(rows),
     )
 
 
@@ -125,6 +128,8 @@ def print_findings(found: Found, rows: "list[Row]", names: list[str]) -> None:
             for each in indices
         ]
         echo_table(("name", "alone", "with interactions"), cells)
+        if found.doubt is not None:
+            echo(f"warning: {found.doubt}")
     if found.best is not None:
         echo(_best_line(found.best))
 

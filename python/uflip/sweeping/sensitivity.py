@@ -19,6 +19,8 @@ from uflip.sweeping.ranking import measured
 from uflip.sweeping.row import Row
 from uflip.sweeping.sampling import library, problem
 
+FEWEST = 64
+"""Points of a sample, each with its neighbours, below which chance makes most of an index."""
 # The same rows give the same intervals.
 SEED = 1
 RESAMPLES = 200
@@ -80,3 +82,14 @@ def sensitivity(rows: Sequence[Row], by: str) -> list[Index]:
         )
     columns = [said[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf")]
     return [Index(name, *each) for name, *each in zip(names, *columns, strict=True)]
+
+
+def doubt(rows: Sequence[Row]) -> str | None:
+    """Say why the indices of a sweep are to be doubted; None where nothing speaks against them."""
+    points = len(rows) // (len(rows[0].values) + 2)
+    if points >= FEWEST:
+        return None
+    return (
+        f"{points} points are too few to tell names apart: draw {FEWEST} or more "
+        f"(--sample sobol:{FEWEST})"
+    )
