@@ -121,6 +121,10 @@ def test_sizes_that_differ_are_told(
     assert found.rows
     assert [each.message.rpartition("conditions. ")[2] for each in found.conditions
             if each.code == code] == [said]  # fmt: skip
+    # Of what has no size beside the one that varies nobody says that it differs.
+    without = api.run(FIRST, tmp_path / "without", scale="quick", only=["granularity"])
+    codes = {each.code for each in api.compare(tmp_path / "one", without).conditions}
+    assert "different_io_size" not in codes
     itself = api.compare(tmp_path / "other", tmp_path / "other")
     assert not [each for each in itself.conditions if each.code.startswith("different")]
 

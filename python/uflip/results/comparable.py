@@ -27,11 +27,22 @@ FITTED = ("trace_moved", "trace_widened")
 
 @dataclass(frozen=True)
 class Condition:
-    """Something that both of two results should have been measured under."""
+    """Something that both of two results should have been measured under.
+
+    With `of_both` a result that has none (no I/Os that were replayed) does not differ by that.
+    """
 
     name: str
     of: Callable[[Document], Any]
     advice: str
+    of_both: bool = False
+
+    def differs(self, first: Document, second: Document) -> bool:
+        """Whether it was another one; of what is not known nobody can say that it was the same."""
+        one, other = self.of(first), self.of(second)
+        if self.of_both and None in (one, other):
+            return False
+        return bool(one != other or one == UNKNOWN)
 
 
 def _buffered(document: Document) -> bool:
@@ -92,6 +103,7 @@ CONDITIONS = (
         "io_size",
         _io_size,
         "what an I/O takes depends on its size, whatever varies: measure both with one --io-size",
+        of_both=True,
     ),
     Condition(
         "target_size",
@@ -104,11 +116,13 @@ CONDITIONS = (
         _digests,
         "other I/Os were replayed, at other times or on a device that they were fitted to: replay "
         "one trace on both, with the same options",
+        of_both=True,
     ),
     Condition(
         "speed",
         _speed,
         "I/Os that arrive faster wait longer for each other: replay both with one --speed",
+        of_both=True,
     ),
     Condition(
         "durability",
@@ -186,7 +200,7 @@ def differences(first: Document, second: Document) -> list[StoredWarning]:
     return [
         _difference(condition, first, second)
         for condition in CONDITIONS
-        if condition.of(first) != condition.of(second) or condition.of(first) == UNKNOWN
+        if condition.differs(first, second)
     ]
 
 
