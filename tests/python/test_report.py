@@ -282,6 +282,27 @@ def test_skipped_runs_are_listed_with_reasons(tmp_path: Path) -> None:
     assert "not a multiple of the sector of 4 KiB" in as_text(summary(results))
 
 
+def test_what_was_not_reached_is_not_what_the_device_cannot_do(tmp_path: Path) -> None:
+    reason = "the target is larger than the device"
+    skipped = [
+        {"micro_benchmark": name, "pattern": "RW", "parameter": "target_size", "value": 1 << 40,
+         "reason": reason}
+        for name in ("locality", "partitioning")
+    ]  # fmt: skip
+    (first,) = stored.FOUR[:1]
+    late = stored.planned(
+        5, "locality", "RW", parameter="target_size", value=1 << 20, unit="bytes", spec=first.spec
+    )
+    runs = [*stored.FOUR, late]
+    results = stored.results(
+        tmp_path / "r", runs, finished=4, status="interrupted", skipped=skipped
+    )
+    page = report(results, tmp_path)
+    ended = "the benchmark ended before its runs"
+    assert page.text.count(f"Not measured: {ended}; {reason}.") == 1, "locality"
+    assert page.text.count(f"Not measured: {reason}.") == 1, "partitioning"
+
+
 # Figures
 
 

@@ -82,13 +82,12 @@ def _micro_benchmark(name: str, document: Document) -> Benchmark:
 
 
 def _why_absent(name: str, document: Document) -> str:
-    skipped = [entry for entry in document["skipped"] if entry["micro_benchmark"] == name]
-    if skipped:
-        reasons = sorted({entry["reason"] for entry in skipped})
-        return f"Not measured: {'; '.join(reasons)}."
+    reasons = []
     if any(f"-{name}-" in run_id for run_id in document["missing"]):
-        return "Not measured: the benchmark ended before its runs."
-    return "Not measured: it was not part of the plan."
+        reasons.append("the benchmark ended before its runs")
+    skipped = [entry for entry in document["skipped"] if entry["micro_benchmark"] == name]
+    reasons.extend(sorted({entry["reason"] for entry in skipped}))
+    return f"Not measured: {'; '.join(reasons or ['it was not part of the plan'])}."
 
 
 def summary(document: Document, _traces: Traces) -> Blocks:
