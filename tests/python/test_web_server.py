@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -300,6 +301,22 @@ def test_names_are_text_in_json(folder: Path, tmp_path: Path) -> None:
         answer = api(server, "results")
         assert answer.headers["content-type"] == "application/json"
         assert answer.document["results"][0]["name"].endswith(PROBE)
+
+
+def test_a_name_that_is_no_utf_8_costs_one_row(folder: Path, tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    shutil.copytree(folder / "one", root / "good")
+    shutil.copytree(folder / "one", root / os.fsdecode(b"bad\xff"))
+    with serving([root]) as server:
+        listed = api(server, "results").document["results"]
+        keys = ",".join(each["key"] for each in listed)
+        for said in (listed, api(server, "rows", keys=keys).document["rows"]):
+            bad, good = sorted(said, key=lambda each: "error" not in each)
+            assert "not UTF-8" in bad["error"]["got"]
+            assert "error" not in good
+        found = api(server, "result", key=bad["key"])
+        assert (found.status, "no text" in found.error) == (404, True)
+        assert api(server, "result", key=good["key"]).status == 200
 
 
 # Beginning and end

@@ -100,6 +100,7 @@ class Folders:
                 allowed="one of those in the list of results",
                 action="go back to the list; a folder that was moved has another address",
             )
+        refuse_names(found)
         _refuse_links(found)
         return found
 
@@ -123,6 +124,7 @@ class Folders:
                 allowed="one of those in the list of results",
                 action="go back to the list; a folder that was moved has another address",
             )
+        refuse_names(place)
         _refuse_links(place)
         return place
 
@@ -181,6 +183,25 @@ def _is_result(path: Path) -> bool:
 
 def _is_sweep(path: Path) -> bool:
     return os.path.lexists(path / sweep.FILE_NAME)
+
+
+def refuse_names(place: Place) -> None:
+    """Refuse a folder whose name is no text: its files cannot be named to what reads them.
+
+    Raises
+    ------
+    ResultsError
+    """
+    try:
+        str(place.path).encode()
+    except UnicodeEncodeError:
+        raise ResultsError(
+            "A result folder whose name is no text is not opened",
+            where=place.name,
+            got="a name that is not UTF-8",
+            allowed="names in UTF-8",
+            action="rename the folder, and look at the list again",
+        ) from None
 
 
 def _refuse_links(place: Place) -> None:

@@ -21,7 +21,7 @@ from uflip.report.key_row import cells
 from uflip.results import Results
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.web.answers import Failed, Glance, Known, Row
-from uflip.web.folders import FORMER, Place, stamp_of
+from uflip.web.folders import FORMER, Place, refuse_names, stamp_of
 from uflip.web.opened import Latest, Opened
 
 ROWS = 20_000
@@ -82,6 +82,7 @@ class Listing:
 
 def _glance(place: Place) -> Glance | Failed:
     try:
+        refuse_names(place)
         path = place.path / manifest.FILE_NAME
         if not path.exists() and (place.path / FORMER).exists():
             raise ResultsError(

@@ -17,7 +17,7 @@ from uflip.sweeping.data_set import ALL, PARTS, kept
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
 from uflip.sweeping.row import Row
 from uflip.web.answers import Axis, Failed, Sweep, SweepGlance
-from uflip.web.folders import Folders, Place
+from uflip.web.folders import Folders, Place, refuse_names
 from uflip.web.opened import Latest
 
 OPEN = 4
@@ -80,6 +80,7 @@ def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
 
 def _glance(place: Place) -> SweepGlance | Failed:
     try:
+        refuse_names(place)
         return _said(place, document.read(place.path))
     except UflipError as error:
         return {"key": place.key, "name": place.name, "error": error.parts()}
