@@ -159,6 +159,18 @@ def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
     assert not second.folder.parent.exists()
 
 
+def test_what_is_stopped_takes_nobodys_place(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "KEPT", 1)
+    first = waited(stage.begin(read_wanted(RW)))
+    long = stage.begin(read_wanted(LONG))
+    stage.stop()
+    assert waited(long).state == "stopped"
+    assert stage.played() == [first]
+    assert first.folder.exists()
+
+
 # Bounds
 
 
@@ -189,6 +201,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"keys": {"blocks_per_die": "2000000"}}, "flash"),
     ({"benchmark": "oc0"}, "micro-benchmark"), ({"pattern": "XX"}, "pattern"),
     ({"options": {"io_count": str(MOST_IOS + 1)}}, "too long"),
+    ({"keys": {"gc": "\ud800"}}, "text"), ({"keys": {"\ud800": "1"}}, "text"),
+    ({"options": {"io_size": "4\udfff"}}, "text"), ({"options": {"\udfff": "4"}}, "text"),
     ({"options": {"spool": "/tmp/x"}}, "parameter"), ({"options": {"io_size": "0"}}, "io_size"),
 ]  # fmt: skip
 

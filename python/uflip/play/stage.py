@@ -137,10 +137,7 @@ class Stage:
             one = Played(self._made, wanted, self._place() / str(self._made))
             self._process = _started(one, self._memory_bytes)
             self._played.append(one)
-            old = [self._played.popleft() for _ in range(len(self._played) - KEPT)]
             Thread(target=self._follow, args=(self._process, one), daemon=True).start()
-        for each in old:
-            shutil.rmtree(each.folder, ignore_errors=True)
         return one
 
     def stop(self) -> None:
@@ -199,12 +196,15 @@ class Stage:
         with self._lock:
             self._process = None
             one.took_s = monotonic() - one.began
-            if one.state == "running":
-                one.state = "done" if one.error is None else "failed"
             if one.state == "stopped":
                 self._played.remove(one)
-            if one.state != "done":
+            if one.state == "stopped" or one.error is not None:
                 shutil.rmtree(one.folder, ignore_errors=True)
+            # Only what has ended in its own time takes the place of another one.
+            while len(self._played) > KEPT:
+                shutil.rmtree(self._played.popleft().folder, ignore_errors=True)
+            if one.state == "running":
+                one.state = "done" if one.error is None else "failed"
 
     def _too_long(self, process: "subprocess.Popen[str]", one: Played) -> None:
         one.error = UsageError(

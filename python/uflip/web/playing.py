@@ -44,7 +44,7 @@ async def body(request: "Request") -> object:
     Raises
     ------
     UsageError
-        If it is too much, or no JSON.
+        If it is too much, or no JSON, or a text in it is none.
     """
     content = b""
     async for part in request.stream():
@@ -57,14 +57,17 @@ async def body(request: "Request") -> object:
                 action="send less",
             )
     try:
-        return json.loads(content)
+        document = json.loads(content)
+        # Half a pair of surrogates is no text, though JSON can write it.
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            "This is no JSON",
+            "This is no JSON of texts",
             where="body",
             got=str(error),
             action="send a document as the page does",
         ) from error
+    return document
 
 
 def shown(query: Mapping[str, str]) -> Form:
