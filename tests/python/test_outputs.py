@@ -181,12 +181,17 @@ def beyond_a_names_length(name: Path) -> Path:
     return name.with_name("x" * 260 + name.suffix)
 
 
+def the_standard_output(_name: Path) -> Path:
+    return Path("-")
+
+
 # What is refused even by force -> the exit code.
 NEVER: dict[Callable[[Path], Path], int] = {
     a_fifo: REFUSED, a_socket: REFUSED, a_device: REFUSED, a_link: REFUSED,
     a_link_to_a_device: REFUSED, a_link_to_nothing: REFUSED, a_folder: USAGE, in_no_folder: USAGE,
     in_results: REFUSED, among_the_runs: REFUSED, in_results_by_a_link: REFUSED,
     below_a_file: USAGE, beyond_a_names_length: RESULTS,
+    the_standard_output: USAGE,
 }  # fmt: skip
 
 

@@ -159,9 +159,7 @@ def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
     assert not second.folder.parent.exists()
 
 
-def test_what_is_stopped_takes_nobodys_place(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_stopped_takes_nobodys_place(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "KEPT", 1)
     first = waited(stage.begin(read_wanted(RW)))
     long = stage.begin(read_wanted(LONG))

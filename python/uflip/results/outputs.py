@@ -94,21 +94,18 @@ def check(path: Path, kind: Kind, option: str = "", *, force: bool = False) -> P
     Raises
     ------
     UsageError
-        For the name of a folder, or in a folder that does not exist.
+        For the name of a folder, or in a folder that does not exist; for "-".
     RefusedError
         For anything that would be lost.
     """
     where = f"{option} {path}".strip()
     parent = path.absolute().parent
+    if str(path) == "-":
+        raise _nowhere(kind, where, "a name that stands for standard output", "name a file")
     try:
         if not parent.is_dir():
-            raise UsageError(
-                f"The {kind.name} cannot be written there",
-                where=where,
-                got=f"the folder {parent} does not exist",
-                allowed="a file name in a folder that exists",
-                action="create the folder first, or choose another name",
-            )
+            got = f"the folder {parent} does not exist"
+            raise _nowhere(kind, where, got, "create the folder first, or choose another name")
         refuse_results(path, kind.name, where)
         if not os.access(parent, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, f"the folder {parent} cannot be written")
@@ -235,13 +232,7 @@ def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -
     if stat.S_ISREG(there.st_mode):
         return
     if stat.S_ISDIR(there.st_mode):
-        raise UsageError(
-            f"The {kind.name} cannot be written there",
-            where=where,
-            got="the name of a folder",
-            allowed="a file name in a folder that exists",
-            action="add a file name",
-        )
+        raise _nowhere(kind, where, "the name of a folder", "add a file name")
     is_link = stat.S_ISLNK(there.st_mode)
     raise RefusedError(
         "Only a regular file is ever replaced",
@@ -249,6 +240,16 @@ def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -
         got=f"a symbolic link to {_target(path)}" if is_link else file_type(there.st_mode),
         allowed="a new name, or the name of a regular file",
         action="choose another name",
+    )
+
+
+def _nowhere(kind: Kind, where: str, got: str, action: str) -> UsageError:
+    return UsageError(
+        f"The {kind.name} cannot be written there",
+        where=where,
+        got=got,
+        allowed="a file name in a folder that exists",
+        action=action,
     )
 
 
