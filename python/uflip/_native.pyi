@@ -174,11 +174,12 @@ def serve(
     slowdown_permille: int,
     statistics: Listener | None = None,
     record: str | None = None,
-) -> Handle[str]:
+) -> Handle[tuple[str, NativeError | None]]:
     """Serve devices as NBD exports (device, name, data file or None for memory, read-only), so
     many thousandths of the wall clock slow (0: as fast as they are computed), until `cancel`. What
-    was served (JSON) comes out; the devices are back then. Whoever connects to `statistics` gets it
-    meanwhile; `record` is a new file for every read and write, in the form of MSR Cambridge."""
+    was served (JSON) comes out, and why the recording is not whole; the devices are back then.
+    Whoever connects to `statistics` gets it meanwhile; `record` is a new file for every read and
+    write, in the form of MSR Cambridge."""
 
 @final
 class Device:

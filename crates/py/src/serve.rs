@@ -70,7 +70,7 @@ impl Listener {
 type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool);
 
 /// Serve devices, as (device, name, data file or None, read-only), until the work is cancelled; what was
-/// served as JSON. The devices are back when it is over.
+/// served as JSON, and why the recording is not whole. The devices are back when it is over.
 #[pyfunction]
 #[pyo3(signature = (listeners, exports, slowdown_permille, statistics = None, record = None))]
 pub fn serve(
@@ -93,8 +93,10 @@ pub fn serve(
     };
     let slowdown = Slowdown(slowdown_permille);
     let work = move |control: &Control| served(ways, devices, slowdown, control);
-    Ok(Job::make(Control::new(1), 1, None, work)
-        .handle(|py, document: String| document.into_py_any(py)))
+    Ok(Job::make(Control::new(1), 1, None, work).handle(|py, (document, recorded)| {
+        let broken = recorded.err().map(|error| raise(&error).into_value(py));
+        (document, broken).into_py_any(py)
+    }))
 }
 
 type Prepared = (AnySlot, Export, Data);
@@ -120,7 +122,7 @@ fn served(
     prepared: Vec<Prepared>,
     slowdown: Slowdown,
     control: &Control,
-) -> Result<String> {
+) -> Result<(String, Result<()>)> {
     let mut slots = Vec::new();
     let mut devices = Vec::new();
     for (slot, export, data) in prepared {
@@ -128,13 +130,13 @@ fn served(
         devices.push(uflip_serve::Device { export, data, paced });
         slots.push(slot);
     }
-    let (models, document) = uflip_serve::serve(ways, devices, || control.is_cancelled())?;
-    for (slot, model) in slots.iter().zip(models) {
+    let ended = uflip_serve::serve(ways, devices, || control.is_cancelled())?;
+    for (slot, model) in slots.iter().zip(ended.devices) {
         if let Model::Sim(device) = model {
             slot.put_back(AnyDevice::Sim(device));
         }
     }
-    Ok(document.to_string())
+    Ok((ended.document.to_string(), ended.recorded))
 }
 
 fn model(mut device: AnyDevice) -> Result<Model> {

@@ -31,5 +31,5 @@ pub use export::{Export, LONGEST_DATA};
 pub use listen::Listener;
 pub use paced::{FlashNow, Model, Over, Paced, Slowdown, Wake};
 pub use record::Recorder;
-pub use server::{Device, Ways, serve};
+pub use server::{Device, Ended, Ways, serve};
 pub use session::{Command, LONGEST_OPTION, Request, Session, Step};

@@ -1,12 +1,13 @@
 //! What clients did, written down as it happens: a line for each read and write, on a thread of its own.
+//! Zeroes are written, and so they are writes here.
 //!
 //! The form is that of the block traces of MSR Cambridge, which `uflip replay` and other tools read:
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in ticks of 100 ns. The host is
 //! the name of the export, its number the place of the export. Lines come in the order in which requests
-//! ended.
+//! ended. Where the file cannot be written any more, the whole lines that it has stay.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -37,11 +38,18 @@ pub struct Line {
     pub response: u64,
 }
 
+/// Why the file is not whole, and how many requests it has.
+#[derive(Debug)]
+struct Broken {
+    error: std::io::Error,
+    kept: u64,
+}
+
 /// The file, and the thread that writes it.
 #[derive(Debug)]
 pub struct Recorder {
     lines: Sender<Line>,
-    thread: JoinHandle<std::io::Result<()>>,
+    thread: JoinHandle<std::result::Result<(), Broken>>,
     place: String,
 }
 
@@ -53,14 +61,14 @@ impl Recorder {
     pub fn start(path: &Path, names: Vec<String>) -> Result<Recorder> {
         let place = path.display().to_string();
         let failed = |error: &std::io::Error| Error::os("The recording fails", &place, error);
-        let file = File::options().write(true).create_new(true).open(path);
+        let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|error| failed(&error))?;
         let names = names.iter().map(|name| name.replace(SEPARATORS, "_"));
         let names: Vec<String> = names.collect();
         let (lines, coming) = channel();
         let thread = std::thread::Builder::new()
             .name("uflip-record".into())
-            .spawn(move || work(file, &names, &coming))
+            .spawn(move || work(&file, &names, &coming))
             .map_err(|error| failed(&error))?;
         Ok(Recorder { lines, thread, place })
     }
@@ -74,21 +82,30 @@ impl Recorder {
     /// Write what is left, and sync it.
     ///
     /// # Errors
-    /// Something could not be written.
+    /// Something could not be written; the file has what was written before, in whole lines.
     pub fn finish(self) -> Result<()> {
         let Recorder { lines, thread, place } = self;
         drop(lines);
-        let written = thread.join().unwrap_or_else(|_| Err(std::io::Error::other("it panicked")));
-        written.map_err(|error| {
+        let panicked = || Broken { error: std::io::Error::other("it panicked"), kept: 0 };
+        let written = thread.join().unwrap_or_else(|_| Err(panicked()));
+        written.map_err(|Broken { error, kept }| {
             Error::new(ErrorKind::Results, "The recording is not whole")
                 .at(place)
-                .got(error.to_string())
+                .got(format!("{error}; the file has the first {kept} reads and writes"))
                 .action("check that there is room for it; about 60 bytes a request")
         })
     }
 }
 
-fn work(file: File, names: &[String], coming: &Receiver<Line>) -> std::io::Result<()> {
+fn work(file: &File, names: &[String], coming: &Receiver<Line>) -> std::result::Result<(), Broken> {
+    write_all(file, names, coming).map_err(|error| {
+        // The first line is the head.
+        let kept = whole_lines(file).unwrap_or(0).saturating_sub(1);
+        Broken { error, kept }
+    })
+}
+
+fn write_all(file: &File, names: &[String], coming: &Receiver<Line>) -> std::io::Result<()> {
     let mut out = BufWriter::new(file);
     writeln!(out, "{HEAD}")?;
     while let Ok(Line { export, arrived, mode, offset, size, response }) = coming.recv() {
@@ -98,6 +115,19 @@ fn work(file: File, names: &[String], coming: &Receiver<Line>) -> std::io::Resul
         writeln!(out, "{at},{name},{export},{mode},{offset},{size},{took}")?;
     }
     out.into_inner()?.sync_all()
+}
+
+/// Cut off what is no whole line; how many are.
+fn whole_lines(mut file: &File) -> std::io::Result<u64> {
+    file.rewind()?;
+    let mut input = BufReader::new(file);
+    let (mut count, mut length, mut line) = (0, 0, Vec::new());
+    while input.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+        (count, length) = (count + 1, length + line.len() as u64);
+        line.clear();
+    }
+    file.set_len(length)?;
+    Ok(count)
 }
 
 #[cfg(test)]
@@ -118,5 +148,18 @@ mod tests {
         let lines = "12,a_b_,0,Read,512,4096,999\n12,a_b_,0,Write,512,4096,999\n";
         assert_eq!(text, format!("{HEAD}\n{lines}"));
         assert!(Recorder::start(&path, Vec::new()).is_err(), "nothing is overwritten");
+    }
+
+    #[test]
+    fn only_whole_lines_stay() {
+        for (text, kept, count) in
+            [("", "", 0), ("a", "", 0), ("a\n", "a\n", 1), ("a\nbc\nd", "a\nbc\n", 2)]
+        {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            assert_eq!(whole_lines(&file).unwrap(), count);
+            file.rewind().unwrap();
+            assert_eq!(std::io::read_to_string(file).unwrap(), kept);
+        }
     }
 }

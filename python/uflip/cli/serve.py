@@ -1,19 +1,18 @@
 """`uflip serve`: a simulated device as a real block device, in real time."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
 from uflip import _native, ends
 from uflip.choices import STATES
+from uflip.cli import beside
 from uflip.cli.common import (
     check_saving,
     force_option,
@@ -29,12 +28,15 @@ from uflip.data.known import ServedDocument, ServedExport
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
-from uflip.device.serving import Export, listen_tcp, listen_unix, serve, served
+from uflip.device.serving import Export, Told, listen_tcp, listen_unix, serve, served
 from uflip.device.url import parse_url
-from uflip.errors import DeviceError, UsageError, unknown_name
+from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
 from uflip.table import Table
 from uflip.units import format_duration_ns, format_size
 from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
+
+if TYPE_CHECKING:
+    from uflip.results.outputs import Place
 
 EPILOG = """\b
 Examples:
@@ -91,7 +93,7 @@ MOST_SLOWDOWN = 1000.0
     "--record",
     metavar="FILE.csv",
     type=click.Path(path_type=Path),
-    help="Write down every read and write: a trace in the form of MSR Cambridge.",
+    help="Write down every read and write, zeroes as well: a trace in the form of MSR Cambridge.",
 )
 @save_option
 @force_option
@@ -125,14 +127,17 @@ def command(
     """Serve DEVICE over NBD: fio, qemu, nbdcopy, a database or a file system meet a simulated SSD.
 
     Its response times are those of the simulated device in wall-clock time, and data is kept.
-    Ctrl-C ends it, and says what was served and how late the host was.
+    Ctrl-C ends it, and says what was served and how late the host was. So it does after a COMMAND
+    that failed; what is recorded and saved is kept then, too.
     """
     _check(devices, socket, tcp, data, state)
     if save is not None:
         _check_one(devices, "--save")
         check_saving(inspect_device(devices[0]), save, force=force)
+    place = None if record is None else _place_of(record, force=force)
+    document: ServedDocument | None = None
+    errors: list[UflipError] = []
     with ExitStack() as stack:
-        into = None if record is None else stack.enter_context(_recording(record, force=force))
         listeners = []
         if socket is not None:
             listeners.append(listen_unix(socket))
@@ -144,29 +149,62 @@ def command(
             Export(device, _name_of(url), data, read_only)
             for device, url in zip(opened, devices, strict=True)
         ]
-        listening = partial(serve, listeners, exports, speed, statistics=statistics, record=into)
-        document = _serve(
-            listening, listeners, exports, program, quiet=quiet or as_json, as_json=as_json
-        )
-        if save is not None:
-            save_device(opened[0], save, force=force)
-    if as_json:
-        echo_json(document)
-    elif not quiet:
-        _show(document, err=program is not None)
-    if ends.caught() not in (None, signal.SIGINT):
-        raise ends.Ended
+        listening = partial(serve, listeners, exports, speed, statistics=statistics)
+        try:
+            # Whatever fails and whichever signal comes: the rest is kept, and told.
+            with suppress(KeyboardInterrupt), ends.shielded(), _recording(place) as into:
+                document, broken = _serve(
+                    partial(listening, record=into), listeners, exports, program, errors,
+                    quiet=quiet or as_json, as_json=as_json,
+                )  # fmt: skip
+                if broken is not None:
+                    broken.where = f"--record {record}"  # it had another name meanwhile
+                    errors.append(broken)
+                if save is not None:
+                    with _remembered(errors):
+                        save_device(opened[0], save, force=force)
+        except UflipError as error:
+            if document is None:
+                raise
+            errors.append(error)
+    assert document is not None, "or an error was raised"
+    if not errors and _is_cut_short(program):
+        cut = InterruptedRun("Interrupted", action="what was served until then is kept, and told")
+        errors.append(interrupted_by(ends.caught(), cut))
+    _conclude(document, errors, quiet=quiet, as_json=as_json, err=program is not None)
+
+
+def _place_of(record: Path, *, force: bool) -> "Place":
+    from uflip.results import outputs, seals
+
+    return outputs.check(record, seals.TRACE, "--record", force=force)
 
 
 @contextmanager
-def _recording(record: Path, *, force: bool) -> Iterator[Path]:
-    """Return a name for a recording, which it has until it is whole."""
-    from uflip.results import outputs, seals
+def _recording(place: "Place | None") -> Iterator[Path | None]:
+    """Return a name for a recording, which it has until nothing more is written to it."""
+    if place is None:
+        yield None
+        return
+    from uflip.results import outputs
 
-    place = outputs.check(record, seals.TRACE, "--record", force=force)
     with outputs.written(place) as temporary:
         temporary.unlink()  # it is written to new names only
         yield temporary
+
+
+@contextmanager
+def _remembered(errors: list[UflipError]) -> Iterator[None]:
+    """Keep an error for later: there is more to be kept first."""
+    try:
+        yield
+    except UflipError as error:
+        errors.append(error)
+
+
+def _is_cut_short(program: str | None) -> bool:
+    """Whether a signal ended what had an end of its own; Ctrl-C alone is how serving ends."""
+    return ends.caught() is not None and (program is not None or ends.caught() != signal.SIGINT)
 
 
 def _opened(device: Device, state: str) -> Device:
@@ -185,18 +223,18 @@ def _opened(device: Device, state: str) -> Device:
 
 
 def _serve(
-    begin: Callable[[], _native.Handle[str]],
+    begin: Callable[[], "_native.Handle[Told]"],
     listeners: list[_native.Listener],
     exports: list[Export],
     program: str | None,
+    errors: list[UflipError],
     *,
     quiet: bool,
     as_json: bool,
-) -> ServedDocument:
-    """Serve until a signal comes, or a program has ended; return what was served."""
-    # No signal may fall between the start of the work and the waiting for it.
-    with suppress(KeyboardInterrupt), ends.shielded():
-        handle = begin()
+) -> tuple[ServedDocument, UflipError | None]:
+    """Serve until a signal comes, or a program has ended; return what `served` does."""
+    handle = begin()
+    with suppress(KeyboardInterrupt), _remembered(errors):
         try:
             if not quiet:
                 for listener in listeners:
@@ -208,46 +246,18 @@ def _serve(
                 _wait_for_a_signal(handle, quiet=quiet)
             else:
                 uri = _uri(listeners[0], exports[0], exports)
-                _wait_for_program(program, uri, to_stderr=as_json)
+                beside.run(program, uri, to_stderr=as_json)
         finally:
             handle.cancel()
             handle.wait(CANCEL_PATIENCE_S)
     return served(handle)
 
 
-def _wait_for_a_signal(handle: _native.Handle[str], *, quiet: bool) -> None:
+def _wait_for_a_signal(handle: "_native.Handle[Told]", *, quiet: bool) -> None:
     if not quiet:
         echo("Ctrl-C ends it")
     while not handle.wait(SLICE_S):
         ends.check()
-
-
-def _wait_for_program(program: str, uri: str, *, to_stderr: bool) -> None:
-    """Run a program that finds a device at `uri`; raise where it fails."""
-    process = subprocess.Popen(
-        program,
-        shell=True,
-        env=os.environ | {"UFLIP_URI": uri},
-        stdout=sys.__stderr__ if to_stderr else None,
-    )
-    while True:
-        try:
-            code = process.wait(SLICE_S)
-            break
-        except subprocess.TimeoutExpired:
-            try:
-                ends.check()
-            except KeyboardInterrupt:
-                process.terminate()
-                raise
-    if code != 0:
-        raise DeviceError(
-            "The command that used the device failed",
-            where=program,
-            got=f"exit code {code}" if code > 0 else f"signal {-code}",
-            allowed="exit code 0",
-            action="see what it says, and try it on a device that is served without --run",
-        )
 
 
 def _uri(listener: _native.Listener, export: Export, exports: list[Export]) -> str:
@@ -299,6 +309,25 @@ def _name_of(url: str) -> str:
     """Name an export after its device."""
     target = parse_url(url)
     return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind
+
+
+def _conclude(
+    document: ServedDocument, errors: list[UflipError], *, quiet: bool, as_json: bool, err: bool
+) -> None:
+    """Tell what was served, and what failed; the exit code is that of the first that did."""
+    if as_json:
+        first = errors[0] if errors else None
+        error = first and {"error": {**first.parts(), "exit_code": first.exit_code}}
+        echo_json({**document, **(error or {})})
+    elif not quiet:
+        _show(document, err=err)
+    for each in errors[1:]:
+        echo("error: ", err=True, newline=False, fg="red", bold=True)
+        echo(each, err=True)
+    if errors and as_json:  # it is told already
+        click.get_current_context().exit(errors[0].exit_code)
+    if errors:
+        raise errors[0]
 
 
 def _show(document: ServedDocument, *, err: bool) -> None:

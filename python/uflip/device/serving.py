@@ -9,12 +9,15 @@ from pathlib import Path
 from uflip import _native
 from uflip.data.known import ServedDocument
 from uflip.device.opened import Device
-from uflip.errors import UsageError, native_errors
+from uflip.errors import UflipError, UsageError, from_native, native_errors
 
 REAL_TIME = 1.0
 """How many times slower than its model a device is served: as it is."""
 
 LONGEST_NAME = 255
+
+Told = tuple[str, _native.NativeError | None]
+"""What comes out of the work: a document, and what became of the recording."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def serve(
     *,
     statistics: _native.Listener | None = None,
     record: Path | None = None,
-) -> _native.Handle[str]:
+) -> "_native.Handle[Told]":
     """Serve devices until the work is cancelled; clients may come as soon as this returns.
 
     Parameters
@@ -103,11 +106,11 @@ def serve(
     statistics : Listener, optional
         Whoever connects there gets what was served so far, as `served` returns it.
     record : Path, optional
-        A new file for every read and write: the form of the traces of MSR Cambridge.
+        A new file for every read and write, zeroes as well, in the form of MSR Cambridge.
 
     Returns
     -------
-    Handle of str
+    Handle
         Its result is what was served, see `served`.
 
     Raises
@@ -145,8 +148,9 @@ def serve(
         )
 
 
-def served(handle: _native.Handle[str]) -> ServedDocument:
-    """Return what was served, once the work is over."""
+def served(handle: "_native.Handle[Told]") -> tuple[ServedDocument, UflipError | None]:
+    """Return what was served once the work is over, and why the recording is not whole."""
     with native_errors():
-        document: ServedDocument = json.loads(handle.result())
-    return document
+        text, broken = handle.result()
+    document: ServedDocument = json.loads(text)
+    return document, None if broken is None else from_native(broken)

@@ -94,21 +94,29 @@ struct Server<'a> {
     patience: Patience,
 }
 
-/// Serve `devices` to whoever comes through `ways`, until `is_stopped`; returns the devices, and what was
-/// served as a document.
+/// What is left when nobody is served any more.
+#[derive(Debug)]
+pub struct Ended {
+    /// The devices, as their clients left them.
+    pub devices: Vec<Model>,
+    /// What was served.
+    pub document: Value,
+    /// Whether the recording is whole, where there is one.
+    pub recorded: Result<()>,
+}
+
+/// Serve `devices` to whoever comes through `ways`, until `is_stopped`.
 ///
 /// # Errors
-/// What the system refuses at the beginning; a recording that is not whole.
-pub fn serve(
-    ways: Ways,
-    devices: Vec<Device>,
-    is_stopped: impl Fn() -> bool,
-) -> Result<(Vec<Model>, Value)> {
+/// What the system refuses.
+pub fn serve(ways: Ways, devices: Vec<Device>, is_stopped: impl Fn() -> bool) -> Result<Ended> {
     // Only this thread's sleeps end when they are meant to: by default 50 µs later.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let served = served(&ways, devices, is_stopped)?;
-    ways.recorder.map_or(Ok(()), Recorder::finish)?;
-    Ok(served)
+    let served = served(&ways, devices, is_stopped);
+    // In any case: what was recorded is whole before anybody hears that it is over.
+    let recorded = ways.recorder.map_or(Ok(()), Recorder::finish);
+    let (devices, document) = served?;
+    Ok(Ended { devices, document, recorded })
 }
 
 fn served(

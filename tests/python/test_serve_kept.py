@@ -1,0 +1,225 @@
+"""What is kept and told of what was served, whatever goes wrong, and whoever ends it?
+
+Clients are qemu-io and nbdcopy where what they do matters; where one is not installed its cases are
+skipped.
+"""
+
+import json
+import os
+import pty
+import resource
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import PACKAGE_ROOT, start, uflip
+from nbd import PATIENCE_S, Client, serving
+
+SMALL = "sim:demo?blocks_per_die=64"
+KIB, MIB = 1 << 10, 1 << 20
+KEEP = ("--record", "did.csv", "--save", "after.snapshot")
+HEAD = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def qemu_io(*commands: str) -> str:
+    """Make the command line of a client that does something to the first device."""
+    if shutil.which("qemu-io") is None:
+        pytest.skip("qemu-io is not installed")
+    said = " ".join(f"-c '{command}'" for command in commands)
+    return f'qemu-io -f raw {said} "$UFLIP_URI" > /dev/null'
+
+
+def serve(program: str, *options: object) -> tuple[int, str, str]:
+    """Serve a device at full speed while a command runs; return code, output and errors."""
+    process = start("serve", SMALL, "--socket", "s", "--speed", 0, "--run", program, *options)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def recorded() -> list[list[str]]:
+    """What is written down: kind, offset and size of each."""
+    head, *lines = Path("did.csv").read_text().splitlines()
+    assert head == HEAD
+    return [line.split(",")[-4:-1] for line in lines]
+
+
+def is_a_device(snapshot: str) -> bool:
+    return bool(json.loads(uflip("info", f"sim:{snapshot}", "--json").out)["details"]["snapshot"])
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# A command that fails
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_all_is_kept_and_told_where_the_command_fails(here: Path, form: str) -> None:
+    json_or_not = ("--json",) if form == "json" else ()
+    program = f"{qemu_io('write 0 64k', 'read 4k 8k')}; exit 3"
+    code, out, err = serve(program, *KEEP, *json_or_not)
+    assert code == 4, err
+    assert recorded() == [["Write", "0", str(64 * KIB)], ["Read", str(4 * KIB), str(8 * KIB)]]
+    assert is_a_device("after.snapshot")
+    if form == "json":
+        document = json.loads(out)
+        (export,) = document["exports"]
+        assert (export["reads"], export["writes"]) == (1, 1)
+        assert document["error"]["got"] == "exit code 3"
+        assert (document["error"]["kind"], document["error"]["exit_code"]) == ("device", 4)
+    else:
+        assert "exit code 3" in err
+        assert "lag max" in err, "the table"
+
+
+def test_one_output_that_cannot_be_kept_costs_no_other_one(here: Path) -> None:
+    program = f"{qemu_io('write 0 64k')}; echo thesis > after.snapshot; exit 3"
+    code, out, err = serve(program, *KEEP, "--json")
+    assert code == 4, "that of what failed first"
+    assert json.loads(out)["error"]["got"] == "exit code 3"
+    assert "There is a file of this name" in err
+    assert Path("after.snapshot").read_text() == "thesis\n"
+    assert recorded() == [["Write", "0", str(64 * KIB)]]
+    Path("did.csv").unlink()
+    Path("after.snapshot").unlink()
+    code, out, _ = serve("echo thesis > did.csv", *KEEP, "--json")
+    assert code == 3
+    assert json.loads(out)["error"]["kind"] == "refused"
+    assert Path("did.csv").read_text() == "thesis\n"
+    assert is_a_device("after.snapshot")
+
+
+def test_a_recording_on_a_full_disk_keeps_its_whole_lines_and_costs_nothing_else(
+    here: Path,
+) -> None:
+    full, requests = 20_000, 1500
+    with serving(SMALL, "--speed", "0", *KEEP) as process:
+        # A limit on the size of files fails as a full disk does.
+        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (full, before[1]))
+        with Client("s") as client:
+            client.go()
+            for _ in range(requests):
+                assert client.write(0, bytes(512)) == 0
+            (temporary,) = here.glob(".did.csv*")
+            assert eventually(lambda: temporary.stat().st_size > full * 0.9)
+            time.sleep(0.3)  # it has failed, and been cut
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 5, err
+    kept = recorded()
+    assert full * 0.9 < Path("did.csv").stat().st_size <= full
+    assert set(map(tuple, kept)) == {("Write", "0", "512")}
+    document = json.loads(out)
+    assert document["exports"][0]["writes"] == requests > len(kept)
+    error = document["error"]
+    assert (error["kind"], error["where"]) == ("results", "--record did.csv")
+    assert f"the first {len(kept)} reads and writes" in error["got"]
+    assert is_a_device("after.snapshot")
+    assert uflip("replay", "did.csv", SMALL, "--out", "again", "-q").code == 0
+
+
+# Signals
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_all_that_the_command_started_and_keeps_what_was_served(
+    here: Path, number: signal.Signals, code: int
+) -> None:
+    began = "echo $$ > group; echo > began"
+    program = f"{qemu_io('write 0 64k')}; sleep 1000 & sleep 1000 & {began}; sleep 1000"
+    process = start("serve", SMALL, "--socket", "s", "--run", program, *KEEP, "--json")
+    assert eventually(Path("began").exists)
+    group = int(Path("group").read_text())
+    assert group == os.getpgid(group) != os.getpgid(process.pid)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == code, err
+    assert eventually(lambda: not is_there(group)), "nothing of it is left"
+    assert recorded() == [["Write", "0", str(64 * KIB)]]
+    assert is_a_device("after.snapshot")
+    assert json.loads(out)["error"]["exit_code"] == code
+    assert json.loads(out)["exports"][0]["writes"] == 1
+
+
+def is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_command_that_ends_in_order_is_served_meanwhile(here: Path) -> None:
+    last = qemu_io("write 1M 4k")
+    program = f"trap '{last.replace(chr(39), chr(34))}; exit 0' INT; echo > began; sleep 1000"
+    process = start("serve", SMALL, "--socket", "s", "--run", program, *KEEP, "-q")
+    assert eventually(Path("began").exists)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, err
+    assert recorded() == [["Write", str(MIB), str(4 * KIB)]]
+
+
+# A terminal
+
+
+def in_a_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str]:
+    """Serve while a command runs in a terminal: once it says a line, something is typed."""
+    words = [sys.executable, "-m", "uflip", "serve", "null", "--socket", "s", "--run", program]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(sys.executable, words, os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)})
+    said, left = b"", [*typed]
+    while select.select([terminal], [], [], PATIENCE_S)[0]:
+        try:
+            said += os.read(terminal, 4096)
+        except OSError:  # all who had it have ended
+            break
+        if left and left[0][0] in said.splitlines():
+            os.write(terminal, left.pop(0)[1])
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "keys", "code", "said"),
+    [
+        ("true", b"\x04", 0, "over"),
+        ("true", b"\x03", 130, "Interrupted"),
+        ("trap 'echo mine; exit 0' INT", b"\x03", 0, "mine"),
+        ("true", b"\x1aagain\n\x04", 0, "read again"),
+    ],
+    ids=["reads", "Ctrl-C", "its own Ctrl-C", "Ctrl-Z"],
+)
+def test_a_command_has_the_terminal_once_it_reads_from_it(
+    here: Path, before: str, keys: bytes, code: int, said: str
+) -> None:
+    reads = f"{before}; echo ready; sed -u 's/^/read /'; echo over"
+    found, text = in_a_terminal(reads, (b"ready", b"on\n"), (b"read on", keys))
+    assert (found, said in text) == (code, True), text
+    assert "lag max" in text
+
+
+def test_ctrl_c_in_a_terminal_ends_both(here: Path) -> None:
+    code, text = in_a_terminal("echo ready; sleep 1000", (b"ready", b"\x03"))
+    assert (code, "Interrupted" in text) == (130, True), text
+    assert "lag max" in text
