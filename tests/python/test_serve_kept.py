@@ -11,6 +11,7 @@ import resource
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,10 @@ from pathlib import Path
 
 import pytest
 from command_line import PACKAGE_ROOT, start, uflip
-from nbd import PATIENCE_S, Client, serving
+from nbd import PATIENCE_S, Client, served, serving
+
+from uflip.results import Results
+from uflip.web.served import told
 
 SMALL = "sim:demo?blocks_per_die=64"
 KIB, MIB = 1 << 10, 1 << 20
@@ -135,6 +139,52 @@ def test_a_recording_on_a_full_disk_keeps_its_whole_lines_and_costs_nothing_else
     assert f"the first {len(kept)} reads and writes" in error["got"]
     assert is_a_device("after.snapshot")
     assert uflip("replay", "did.csv", SMALL, "--out", "again", "-q").code == 0
+
+
+# Zeroes
+
+
+def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
+    zeroes = qemu_io("write -z 0 32M", "write 64M 1M", "write -z 40M 4M", "discard 0 1M")
+    with serving(SMALL, "--speed", "0", "--stats", "stats", "--record", "did.csv") as process:
+        environment = os.environ | {"UFLIP_URI": "nbd+unix:///?socket=s"}
+        subprocess.run(zeroes, shell=True, check=True, env=environment, timeout=120)
+        (server,) = told([Path("stats")])["servers"]
+        assert "exports" in server
+        (shown,) = server["exports"]
+        (export,) = served(process)["exports"]
+    assert (export["writes"], export["write_zeroes"], export["trims"]) == (1, 2, 1)
+    assert (export["bytes_written"], export["bytes_zeroed"]) == (MIB, 36 * MIB)
+    # What a write of the same bytes amplifies: by hand of what the flash says.
+    assert shown["write_amplification"] == shown["flash"]["programmed_bytes"] / (37 * MIB)
+    assert 1 <= shown["write_amplification"] < 6, "over what was not zeroes alone it is a hundred"
+    # A trim is none of what the form knows.
+    assert recorded() == [
+        ["Write", "0", str(32 * MIB)],
+        ["Write", str(64 * MIB), str(MIB)],
+        ["Write", str(40 * MIB), str(4 * MIB)],
+    ]
+    assert uflip("replay", "did.csv", SMALL, "--out", "again", "-q").code == 0
+    (run,) = Results.load(here / "again").runs
+    assert run.trace().bytes_written == 37 * MIB
+
+
+def test_a_copy_with_holes_is_replayed_as_long_as_it_was(here: Path) -> None:
+    if shutil.which("nbdcopy") is None:
+        pytest.skip("nbdcopy is not installed")
+    size = int(json.loads(uflip("info", SMALL, "--json").out)["capacity_bytes"])
+    with Path("image").open("wb") as image:
+        image.write(os.urandom(MIB))
+        image.truncate(size)
+    code, out, err = serve("nbdcopy --destination-is-zero image \"$UFLIP_URI\" && "
+                           "nbdcopy --allocated image \"$UFLIP_URI\"",
+                           "--record", "did.csv", "--json")  # fmt: skip
+    assert code == 0, err
+    (export,) = json.loads(out)["exports"]
+    assert export["bytes_zeroed"] >= size - 2 * MIB
+    assert sum(int(each[2]) for each in recorded()) == (
+        export["bytes_written"] + export["bytes_zeroed"] + export["bytes_read"]
+    )
 
 
 # Signals

@@ -51,7 +51,7 @@ function serverOf(server: Plain, before: Plain): HTMLElement {
     facts([["serves for", duration(server.elapsed_ns)], ["clients", `${count(now)} now, ${count(in_all)} in all`], ["turned away", turned_away ? count(turned_away) : ""]]),
     table(["Export", "IOPS", "p50", "p99", "p99.9", "longest"], server.exports.map(lately), "The last whole second"),
     table(["Export", "Write amplification", "Free blocks", "Collections", "a second", "Merges", "a second"], server.exports.map((each: Plain) => flashOf(each, of(each.name), seconds)), "Its flash"),
-    table(["Export", "Reads", "Writes", "Flushes", "Failed", "Read", "Written", "device p50", "lag p50", "lag p99"], server.exports.map(inAll), "Since it is served"));
+    table(["Export", "Reads", "Writes", "Flushes", "Failed", "Read", "Written", "Zeroed", "device p50", "lag p50", "lag p99"], server.exports.map(inAll), "Since it is served"));
 }
 
 function lately({ name, recent }: Plain): Child[] {
@@ -71,5 +71,5 @@ function flashOf({ name, flash, counters, write_amplification }: Plain, before: 
 
 function inAll(each: Plain): Child[] {
   const times = [each.simulated.p50_ns, each.lag.p50_ns, each.lag.p99_ns];
-  return [each.name, ...[each.reads, each.writes, each.flushes, each.failed].map(count), bytes(each.bytes_read), bytes(each.bytes_written), ...times.map(duration)];
+  return [each.name, ...[each.reads, each.writes, each.flushes, each.failed].map(count), bytes(each.bytes_read), bytes(each.bytes_written), bytes(each.bytes_zeroed), ...times.map(duration)];
 }

@@ -94,6 +94,8 @@ pub struct Served {
     pub bytes_read: u64,
     /// Data that was written [bytes].
     pub bytes_written: u64,
+    /// What was set to zero [bytes]: the device writes it as it writes data.
+    pub bytes_zeroed: u64,
     /// From when a request was whole until its reply was handed to the socket [ns].
     pub response: Histogram,
     /// What of that the device took [ns], on the wall clock.
@@ -155,7 +157,9 @@ impl Served {
             }
             Command::Flush => self.flushes += 1,
             Command::Trim => self.trims += 1,
-            Command::WriteZeroes { .. } => self.zeroes += 1,
+            Command::WriteZeroes { .. } => {
+                (self.zeroes, self.bytes_zeroed) = (self.zeroes + 1, self.bytes_zeroed + length);
+            }
         }
     }
 
@@ -179,6 +183,7 @@ impl Served {
             "failed": self.failed,
             "bytes_read": self.bytes_read,
             "bytes_written": self.bytes_written,
+            "bytes_zeroed": self.bytes_zeroed,
             "response_time": self.response.document(),
             "simulated": self.simulated.document(),
             "lag": self.lag.document(),

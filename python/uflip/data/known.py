@@ -58,6 +58,7 @@ class ServedExport(TypedDict):
     failed: Count
     bytes_read: Count
     bytes_written: Count
+    bytes_zeroed: Count
     response_time: Quantiles
     simulated: Quantiles
     lag: Quantiles

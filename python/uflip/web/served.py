@@ -53,6 +53,7 @@ class ExportNow(TypedDict):
     failed: int
     bytes_read: int
     bytes_written: int
+    bytes_zeroed: int
     response_time: Times
     simulated: Times
     lag: Times
@@ -117,7 +118,9 @@ def _server(path: Path) -> Server | Silent:
     for export in document["exports"]:
         flash = export.get("flash")
         pages = None if flash is None else {"pages_programmed": flash["programmed_bytes"]}
-        export["write_amplification"] = write_amplification(pages, 1, export["bytes_written"])
+        # Zeroes are written as data is.
+        written = export["bytes_written"] + export["bytes_zeroed"]
+        export["write_amplification"] = write_amplification(pages, 1, written)
     return {"socket": str(path), **document}
 
 

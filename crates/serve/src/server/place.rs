@@ -33,12 +33,13 @@ impl UnderWay {
         if self.request.command == Command::Read { self.request.length } else { 0 }
     }
 
-    /// What is written down of it, where it is answered at `now`; nothing where it has no data.
+    /// What is written down of it, where it is answered at `now`: what the device reads or writes, zeroes
+    /// as well; nothing of flushes, nor of trims, which the form does not know.
     pub(super) fn line(&self, now: u64) -> Option<Line> {
         let mode = match self.request.command {
             Command::Read => Mode::Read,
-            Command::Write => Mode::Write,
-            Command::Flush | Command::Trim | Command::WriteZeroes { .. } => return None,
+            Command::Write | Command::WriteZeroes { .. } => Mode::Write,
+            Command::Flush | Command::Trim => return None,
         };
         let Request { export, offset, length: size, .. } = self.request;
         let (arrived, response) = (self.arrived, now.saturating_sub(self.arrived));
