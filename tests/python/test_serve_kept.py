@@ -273,3 +273,18 @@ def test_ctrl_c_in_a_terminal_ends_both(here: Path) -> None:
     code, text = in_a_terminal("echo ready; sleep 1000", (b"ready", b"\x03"))
     assert (code, "Interrupted" in text) == (130, True), text
     assert "lag max" in text
+
+
+# A file that must be there
+
+
+def test_who_may_only_read_is_told_that_the_file_must_be_there(here: Path) -> None:
+    done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
+    assert done.code == 4
+    assert "a file that is there" in done.err
+    assert "not there yet" not in done.err
+    Path("short").write_bytes(bytes(512))
+    done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "short")
+    assert done.code == 3
+    assert "or none yet" not in done.err
+    assert "it is made" not in done.err

@@ -46,9 +46,13 @@ impl Data {
     /// It cannot be made or written, is in use by another server, or is something else.
     pub fn in_file(path: &Path, size: Bytes, read_only: bool) -> Result<Data> {
         let place = || path.display().to_string();
+        let instead = if read_only {
+            "name a file that is there and may be read"
+        } else {
+            "name a file that may be written, or one that is not there yet"
+        };
         let failed = |error: std::io::Error| {
-            Error::os("The data file cannot be used", place(), &error)
-                .action("name a file that may be written, or one that is not there yet")
+            Error::os("The data file cannot be used", place(), &error).action(instead)
         };
         let mut options = OpenOptions::new();
         options.read(true).write(!read_only).mode(0o600);
@@ -74,12 +78,17 @@ impl Data {
         }
         let found = file.metadata().map_err(failed)?;
         if !found.is_file() || found.len() != size.0 {
+            let (none_yet, made_so) = if read_only {
+                ("", "")
+            } else {
+                (", or none yet", "; it is made with the size of the device")
+            };
             let what = if found.is_file() { "" } else { "no regular file, " };
             return Err(Error::new(ErrorKind::Refused, "The data file does not fit the device")
                 .at(place())
                 .got(format!("{what}{} bytes", found.len()))
-                .allowed(format!("a regular file of {} bytes, or none yet", size.0))
-                .action("name another file; it is made with the size of the device"));
+                .allowed(format!("a regular file of {} bytes{none_yet}", size.0))
+                .action(format!("name another file{made_so}")));
         }
         Ok(Data { file, durable: true })
     }
