@@ -6,6 +6,7 @@ docs/how-to/serve-a-simulated-device.md shows the same by hand.
 
 import os
 import pwd
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from nbd import serving
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve-a-simulated-device.md"
 DEVICE = "sim:demo?blocks_per_die=128"
 NEEDED = ("nbdfuse", "mkfs.ext4", "losetup", "mount", "umount")
 # Where Debian and those who build it themselves keep what the server is made of.
@@ -73,6 +75,14 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         run("mount", "-t", "ext4", loop, point)
         stack.callback(run, "umount", point)
         yield point
+
+
+def test_the_page_serves_the_same_device() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (url, *options), *others = (
+        shlex.split(line)[2:] for line in text.splitlines() if line.endswith("--quiet &")
+    )
+    assert (url, options[:2], others) == (DEVICE, ["--speed", "0"], [])
 
 
 def test_a_database_is_whole_after_it_was_filled_and_changed(mounted: Path) -> None:
