@@ -42,6 +42,7 @@ from uflip.spec import Functions
 
 if TYPE_CHECKING:
     from uflip._native import Trace
+    from uflip.data.device import DeviceInfo
     from uflip.data.spec import Spec
     from uflip.device.opened import Device
 
@@ -124,7 +125,7 @@ def command(
     from uflip.cli.watching import Watching
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, disturbed
-    from uflip.device.resolving import repeats_state, resolve
+    from uflip.device.resolving import resolve
     from uflip.results.one_run import describe
     from uflip.session.opening import open_watched
 
@@ -134,12 +135,7 @@ def command(
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
     complete = resolve(spec, info).spec
-    if repeats_state(complete, info):
-        echo(
-            f"warning: {complete.seed} is also the seed of the device's state, whose writes these "
-            "I/Os follow from place to place: take another --seed",
-            err=True,
-        )
+    _doubt_seed(complete, info)
     with ends.shielded():
         with Watching(quiet=quiet or as_json) as watch:
             opened = open_watched(
@@ -211,6 +207,17 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
             action="leave --preset or --inside away",
         )
     refuse_existing(folder)
+
+
+def _doubt_seed(spec: "Spec", info: "DeviceInfo") -> None:
+    from uflip.device.resolving import repeats_state
+
+    if repeats_state(spec, info):
+        echo(
+            f"warning: {spec.seed} is also the seed of the device's state, whose writes these I/Os "
+            "follow from place to place: take another --seed",
+            err=True,
+        )
 
 
 def _keep(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:

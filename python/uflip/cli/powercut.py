@@ -73,7 +73,12 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     help="Cuts, one after the other.",
 )
 @click.option(
-    "--seed", metavar="N", callback=whole(), default="2009", show_default=True, help="Of random I/Os."
+    "--seed",
+    metavar="N",
+    callback=whole(),
+    default="2009",
+    show_default=True,
+    help="Of random I/Os.",
 )
 @durability_option
 @json_option

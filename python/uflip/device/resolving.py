@@ -57,10 +57,10 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
 
 
 def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
-    """Say whether random I/Os go where the random writes of the device's state went, in their order.
+    """Say whether random I/Os go where the random writes of the state went, in their order.
 
-    So they do, two writes of the state to one I/O, where both have one seed: what lies in a block is
-    then written again in the order in which it came there. Known of simulated devices only.
+    Where both have one seed every other I/O goes where a write of the state went: what lies in a
+    block is then written again in the order in which it came there. Known of simulated devices.
 
     Examples
     --------
