@@ -132,10 +132,15 @@ def serve(
 def token(
     *, folder: Path, name: str, database: str | None, role: str, revoke: bool, as_json: bool
 ) -> None:
-    """Make the token of the account NAME on the site in FOLDER, and print it this one time."""
+    """Make the token of the account NAME on the site in FOLDER, and print it this one time.
+
+    Where there is no site in FOLDER yet, one is made, and told of.
+    """
     from uflip.site import accounts
 
-    site = _opened(folder, database)
+    site = _opened(folder, database, make=not revoke)
+    if site.new:
+        echo(f"There was no site in {folder}: a NEW one was made", err=True)
     try:
         with site.sessions.begin() as session:
             if revoke:
@@ -224,7 +229,7 @@ def backup(folder: Path, out: Path, database: str | None, store: str | None) -> 
     """Copy the site in FOLDER, as it is at one moment, into the new folder OUT."""
     from uflip.site.backup import back_up
 
-    site = _opened(folder, database, store)
+    site = _opened(folder, database, store, make=False)
     try:
         counted = back_up(site, out)
     finally:
@@ -246,8 +251,13 @@ def restore(backup_folder: Path, folder: Path, database: str | None, store: str 
 
 
 def _opened(
-    folder: Path, database: str | None, store: str | None = None, base_url: str = ""
+    folder: Path,
+    database: str | None,
+    store: str | None = None,
+    base_url: str = "",
+    *,
+    make: bool = True,
 ) -> "Site":
     from uflip.site.site import open_site
 
-    return open_site(folder, database, base_url, store)
+    return open_site(folder, database, base_url, store, make=make)

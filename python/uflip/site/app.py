@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from sqlalchemy import text
 
 from uflip._native import __version__
 from uflip.errors import UflipError
-from uflip.site import api, pages
+from uflip.site import api, identity, pages
 from uflip.site.explored import PublishedFolders
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
@@ -30,7 +31,6 @@ from uflip.web.opened import Opened
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from starlette.responses import JSONResponse
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STATUS = {"usage": 400, "refused": 403, "results": 422, "unavailable": 501}
@@ -194,12 +194,14 @@ def application(
         return Response(generate_latest(counts.registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/health", include_in_schema=False)
-    def health() -> dict[str, str]:
+    def health() -> Response:
         """Whether database and files can be used."""
         with site.sessions() as session:
             session.execute(text("SELECT 1"))
-        (site.root / "folders").stat()
-        return {"status": "ok", "uflip": __version__}
+        problem = identity.problem(site.root, site.id)
+        if problem is not None:
+            return _json(503, {"what": "The folder of the site cannot be read", "got": problem})
+        return JSONResponse({"status": "ok", "uflip": __version__})
 
     app.router.routes += looking(
         Opened(PublishedFolders(site.sessions, site.blobs, site.intake)),
@@ -248,6 +250,4 @@ def _answer(request: Request, status: int, parts: dict[str, str]) -> Response:
 def _json(
     status: int, parts: dict[str, str], headers: "Mapping[str, str] | None" = None
 ) -> "JSONResponse":
-    from starlette.responses import JSONResponse
-
     return JSONResponse({"error": parts}, status_code=status, headers=headers)

@@ -23,6 +23,7 @@ from uflip.site.parts import Part
 
 AT_ONCE = 8
 """Files that are synced together: the disk does much of it once."""
+FOLDERS = "folders"
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -40,7 +41,7 @@ class Blobs:
     def __init__(self, root: Path, bucket: Bucket | None = None) -> None:
         self.root = root
         self.bucket = bucket
-        self.folders = root / "folders"
+        self.folders = root / FOLDERS
         for folder in (self._blobs, self._arriving, self.folders):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -198,11 +199,25 @@ class Blobs:
             )
 
     def assemble(self, folder: Path, files: Iterable[tuple[str, str]]) -> None:
-        """Make a folder of whole files: pairs of a name in it and a digest."""
+        """Make a folder of whole files: pairs of a name in it and a digest.
+
+        Raises
+        ------
+        ResultsError
+            If a file is not there any more.
+        """
         for name, digest in files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.link(self.path(digest), path)
+            try:
+                os.link(self.path(digest), path)
+            except FileNotFoundError as error:
+                raise ResultsError(
+                    "A file of this result is lost",
+                    where=name,
+                    got=f"nothing with the digest {digest}",
+                    action="restore the site from a backup: `uflip site restore`",
+                ) from error
 
     def keep(self, result: str, files: Iterable[tuple[str, str]]) -> None:
         """Let the files of a result be found by their digests, whatever was removed."""

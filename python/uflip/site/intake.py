@@ -55,6 +55,9 @@ MOST_MEETINGS = 5
 STALE_S = 3600.0
 """The age of a folder from which on nobody can be making it: many times what a commit may take."""
 SUMMARY = "summary.json.gz"
+OURS = re.compile(r"[0-9a-f]{12}|\.[0-9a-f]{12}-[0-9a-f]{8}")
+"""Names of folders of results, and of those that are being made."""
+UPLOAD = re.compile("[0-9a-f]{32}")
 
 
 class Intake:
@@ -271,8 +274,8 @@ class Intake:
         self._make_folder(result.id, [(each.path, each.digest) for each in result.files])
 
     def present(self, result: Result) -> None:
-        """Make the folder of a result here, where only the bucket has its files."""
-        if self._blobs.bucket is not None and not (self._blobs.folders / result.id).exists():
+        """Make the folder of a result here, where there are its files only, or the bucket's."""
+        if not (self._blobs.folders / result.id).exists():
             self._blobs.fetch(each.digest for each in result.files)
             self.rebuild(result)
 
@@ -296,18 +299,19 @@ class Intake:
     def sweep(self) -> int:
         """Take away folders without a row and uploads that nobody knows; returns how many.
 
-        Another server on the same database may be making a folder now: a young one stays.
+        Another server on the same database may be making a folder now: a young one stays. So does
+        what has a name that is none of ours.
         """
         gone, young = 0, time.time() - STALE_S
         with self._sessions() as session:
             for folder in list(self._blobs.folders.iterdir()):
-                if _changed(folder) > young:
+                if not OURS.fullmatch(folder.name) or _changed(folder) > young:
                     continue
                 if folder.name.startswith(".") or session.get(Result, folder.name) is None:
                     shutil.rmtree(folder, ignore_errors=True)
                     gone += 1
             for name in self._blobs.arriving():
-                if session.get(Submission, name) is None:
+                if UPLOAD.fullmatch(name) and session.get(Submission, name) is None:
                     self._blobs.forget(name)
                     gone += 1
         return gone

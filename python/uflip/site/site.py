@@ -1,5 +1,7 @@
 """What a site keeps: a folder with files, and a database that says what they are."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +28,10 @@ class Site:
     ----------
     root : Path
         Its folder.
+    id : str
+        Kept by folder and database, see `uflip.site.identity`.
+    new : bool
+        Whether it was made just now.
     base_url : str
         What its addresses begin with, where it is seen from.
     engine, sessions, blobs, intake
@@ -33,6 +39,8 @@ class Site:
     """
 
     root: Path
+    id: str
+    new: bool
     base_url: str
     engine: "Engine"
     sessions: "sessionmaker[Session]"
@@ -49,25 +57,36 @@ class Site:
 
 
 def open_site(
-    root: Path, database: str | None = None, base_url: str = "", store: str | None = None
+    root: Path,
+    database: str | None = None,
+    base_url: str = "",
+    store: str | None = None,
+    *,
+    make: bool = True,
 ) -> Site:
     """Open a site, or make one.
 
     Parameters
     ----------
     root : Path
-        Its folder; made if it is not there.
+        Its folder.
     database : str, optional
         URL of the database; SQLite in the folder without one.
     base_url : str
         What its addresses begin with.
     store : str, optional
         URL of the bucket that has the files; they are in the folder alone without one.
+    make : bool
+        Make what is not there.
 
     Raises
     ------
     ResultsError
         If the folder cannot be made or written.
+    RefusedError
+        If the database is that of another site.
+    UsageError
+        If there is no site, and none is to be made.
     UflipError
         As `uflip.site.database.open_database`, and as `Bucket`.
     """
@@ -75,12 +94,41 @@ def open_site(
         from sqlalchemy.orm import sessionmaker
     except ImportError as error:
         raise missing_library() from error
+    from uflip.site import identity
     from uflip.site.intake import Intake
 
+    url = database_of(root, database)
+    with _folder_of(root):
+        new = not identity.is_there(root, url)
+        if make:
+            identity.check_before(root, url)
+            root.mkdir(parents=True, exist_ok=True)
+        else:
+            identity.check_there(root, url)
     bucket = Bucket(store) if store else None
+    engine = open_database(url)
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        blobs = Blobs(root, bucket)
+        with _folder_of(root):
+            known = identity.settle(root, engine)
+            blobs = Blobs(root, bucket)
+    except BaseException:
+        engine.dispose()
+        raise
+    sessions = sessionmaker(engine, expire_on_commit=False)
+    intake = Intake(sessions, blobs)
+    return Site(root, known, new, base_url.rstrip("/"), engine, sessions, blobs, intake)
+
+
+def database_of(root: Path, database: str | None) -> str:
+    """Return the URL of the database of a site: in its folder, where none is named."""
+    return database or f"sqlite:///{(root / DATABASE).absolute()}"
+
+
+@contextmanager
+def _folder_of(root: Path) -> Iterator[None]:
+    """Let what goes wrong with the folder of a site be one of our errors."""
+    try:
+        yield
     except OSError as error:
         raise ResultsError(
             "The site's folder cannot be used",
@@ -89,6 +137,3 @@ def open_site(
             allowed="a folder that can be written",
             action="give another folder",
         ) from error
-    engine = open_database(database or f"sqlite:///{(root / DATABASE).absolute()}")
-    sessions = sessionmaker(engine, expire_on_commit=False)
-    return Site(root, base_url.rstrip("/"), engine, sessions, blobs, Intake(sessions, blobs))

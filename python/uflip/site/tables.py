@@ -160,6 +160,14 @@ class Submission(Base):
     account: Mapped[Account] = relationship(lazy="joined")
 
 
+class Identity(Base):
+    """Which site it is, see `uflip.site.identity`: one row, made with the schema."""
+
+    __tablename__ = "site"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+
+
 class Audit(Base):
     """Who did what; names outlive accounts and results."""
 

@@ -1,0 +1,173 @@
+"""Which site a folder and a database are of: an id that both keep.
+
+::
+
+    FOLDER/site.id     the id, a line
+    table `site`       the same, a row that is made with the schema
+
+A server takes away what no row tells of. Beside the database of another site that would be every
+result, so a folder and a database that are not of one site are refused before anything is changed.
+What is older than the id has it from now on, where the database knows results of the folder.
+"""
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import make_url, select
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import Session
+
+from uflip.errors import RefusedError, UsageError
+from uflip.results import atomic
+from uflip.site.blobs import FOLDERS
+from uflip.site.tables import Identity, Result
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+FILE = "site.id"
+RESULT = re.compile("[0-9a-f]{12}")
+"""Id of a result, which is the name of its folder."""
+
+
+def is_there(root: Path, url: str) -> bool:
+    """Whether a site was made in a folder, with a database that is there."""
+    return _is_made(root) and _missing_file(url) is None
+
+
+def check_there(root: Path, url: str) -> None:
+    """Refuse a folder, or a database, in which no site was made yet.
+
+    Raises
+    ------
+    UsageError
+        For a name that was mistyped, most often.
+    """
+    if not is_there(root, url):
+        raise UsageError(
+            "There is no site here",
+            where=str(root),
+            got=f"no database {_missing_file(url)}" if _is_made(root) else _seen(root),
+            allowed="a folder that `uflip site serve`, `seed` or `restore` made",
+            action="check the name of the folder, and --database",
+        )
+
+
+def check_before(root: Path, url: str) -> None:
+    """Refuse to make a new database beside a folder that is of a site already.
+
+    Raises
+    ------
+    RefusedError
+        Most often where `--database` was forgotten.
+    """
+    lacks = _missing_file(url)
+    if lacks is not None and (known(root) or _results(root)):
+        raise _of_another(root, f"no database {lacks}")
+
+
+def settle(root: Path, engine: "Engine") -> str:
+    """Hold a folder and a database against each other; returns the id of their site.
+
+    Raises
+    ------
+    RefusedError
+        If they are not of one site.
+    OSError
+        If the folder cannot be read or written.
+    """
+    with Session(engine) as session:
+        ours = session.scalars(select(Identity.id)).one()
+        there = known(root)
+        if not there:
+            results = _results(root)
+            if results and results.isdisjoint(session.scalars(select(Result.id))):
+                got = f"{len(results)} in the folder, and none of them in {_shown(engine)}"
+                raise _of_another(root, got)
+            there = _keep(root, ours)
+    if there != ours:
+        raise _of_another(root, f"{_shown(engine)}, which is of the site {ours}", there)
+    return ours
+
+
+def known(root: Path) -> str:
+    """Read the id that a folder keeps; "" where it keeps none yet."""
+    with suppress(FileNotFoundError):
+        return (root / FILE).read_text(encoding="utf-8", errors="replace").strip()
+    return ""
+
+
+def problem(root: Path, ours: str) -> str | None:
+    """Say why results cannot be read from the folder of a site; None where they can."""
+    try:
+        with os.scandir(root / FOLDERS) as entries:
+            next(entries, None)
+        there = known(root)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if there == ours else f"the folder of another site: {there or 'it has no id'}"
+
+
+def _keep(root: Path, ours: str) -> str:
+    """Let a folder keep an id; returns that which it keeps, where another server was faster."""
+    made = root / f".{FILE}-{secrets.token_hex(4)}"
+    try:
+        with made.open("x", encoding="utf-8") as file:
+            file.write(f"{ours}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(made, root / FILE)
+        atomic.fsync_directory(root)
+    finally:
+        made.unlink(missing_ok=True)
+    return known(root)
+
+
+def _is_made(root: Path) -> bool:
+    return (root / FILE).exists() or (root / FOLDERS).is_dir()
+
+
+def _results(root: Path) -> set[str]:
+    """Ids of the results whose folders are here."""
+    with suppress(FileNotFoundError):
+        return {each.name for each in (root / FOLDERS).iterdir() if RESULT.fullmatch(each.name)}
+    return set()
+
+
+def _missing_file(url: str) -> str | None:
+    """Return the file of a SQLite database that is not there yet; None for any other."""
+    try:
+        asked = make_url(url)
+    except (ArgumentError, ValueError):  # said in full when it is opened
+        return None
+    name = asked.database if asked.get_backend_name() == "sqlite" else None
+    if not name or name == ":memory:" or name.startswith("file:"):
+        return None
+    return None if Path(name).exists() else name
+
+
+def _seen(root: Path) -> str:
+    if not root.exists():
+        return "nothing of this name"
+    return "a folder without a site in it" if root.is_dir() else "a file"
+
+
+def _shown(engine: "Engine") -> str:
+    return engine.url.render_as_string()
+
+
+def _of_another(root: Path, got: str, there: str = "") -> RefusedError:
+    return RefusedError(
+        "This database is not that of the site in this folder",
+        where=str(root),
+        got=got,
+        allowed=f"the database of the site {there}" if there else "that which knows its results",
+        action="name its database with --database or UFLIP_SITE_DATABASE, or another folder; "
+        "nothing was changed"
+        + (f". If they are of one site all the same, remove {root / FILE}" if there else ""),
+    )

@@ -1,0 +1,225 @@
+"""A folder and a database are of one site, or nothing is touched; a site is made where it may be.
+
+What is swept away at a start are folders without a row: beside the database of another site these
+would be all.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import start, tree, uflip
+from site_server import SiteServer, postgres, site_server
+
+import uflip as package
+from uflip.errors import RefusedError
+from uflip.site import identity
+from uflip.site.site import open_site
+
+LONG_AGO_S = 2 * 3600
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("identity") / "result"
+    done = uflip(
+        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
+        "--out", out,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return out
+
+
+def _published(server: SiteServer, folder: Path) -> str:
+    done = uflip(
+        "submit", folder, server.url, "--token", server.token("alice"), "--publish", "--json"
+    )
+    assert done.code == 0, done.err
+    return str(json.loads(done.out)["id"])
+
+
+@pytest.fixture
+def site(tmp_path: Path, measured: Path) -> tuple[Path, str, str]:
+    """A site with a database beside it, and one result: folder, URL of the database, id."""
+    folder, database = tmp_path / "site", f"sqlite:///{tmp_path / 'its.db'}"
+    with site_server(folder, database) as server:
+        result = _published(server, measured)
+    _age(folder)
+    return folder, database, result
+
+
+def _age(folder: Path) -> None:
+    then = time.time() - LONG_AGO_S
+    for path in folder.rglob("*"):
+        os.utime(path, (then, then))
+
+
+@contextmanager
+def _nothing_lost(folder: Path) -> Iterator[None]:
+    before = tree(folder / "folders")
+    yield
+    assert tree(folder / "folders") == before
+
+
+def _refused(*arguments: object) -> str:
+    """Start a command that ends by itself, and return what it says."""
+    process = start(*arguments)
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 3, err
+    return str(err)
+
+
+@pytest.mark.parametrize("aged", ["with its id", "older than the id"])
+def test_a_forgotten_database_sweeps_nothing_away(
+    site: tuple[Path, str, str], tmp_path: Path, aged: str
+) -> None:
+    folder, database, result = site
+    if aged == "older than the id":
+        (folder / identity.FILE).unlink()
+    another = tmp_path / "another.db"
+    open_site(tmp_path / "elsewhere", f"sqlite:///{another}").close()
+    with _nothing_lost(folder):
+        for more in ((), ("--database", f"sqlite:///{another}")):
+            said = _refused("site", "serve", folder, "--port", "0", *more)
+            assert "This database is not that of the site in this folder" in said
+            assert "--database" in said
+            assert "nothing was changed" in said
+            assert _refused("site", "token", folder, "bob", *more)
+    assert not (folder / "site.db").exists(), "a database was made that nobody asked for"
+    # With its own it goes on.
+    with site_server(folder, database) as server:
+        assert server.client().get(f"/api/v1/results/{result}/summary").status_code == 200
+    assert (folder / identity.FILE).read_text().strip()
+
+
+def test_a_site_of_before_gets_an_id_where_folder_and_database_agree(
+    site: tuple[Path, str, str],
+) -> None:
+    folder, database, _ = site
+    (folder / identity.FILE).unlink()
+    file = database.removeprefix("sqlite:///")
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP TABLE site")
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+    connection.close()
+    with _nothing_lost(folder):
+        first, again = open_site(folder, database), open_site(folder, database)
+        assert first.intake.sweep() == 0
+        first.close()
+        again.close()
+    assert first.id == again.id == (folder / identity.FILE).read_text().strip()
+
+
+def test_folders_of_another_site_are_refused_over_postgresql_as_well(
+    site: tuple[Path, str, str], tmp_path: Path
+) -> None:
+    folder, _, _ = site
+    with postgres() as url:
+        with _nothing_lost(folder), pytest.raises(RefusedError) as raised:
+            open_site(folder, url)
+        assert str(folder) == raised.value.where
+        # A new folder is one of its own: servers on several machines have one each.
+        one, other = open_site(tmp_path / "one", url), open_site(tmp_path / "other", url)
+        assert one.id == other.id
+        one.close()
+        other.close()
+
+
+def test_only_what_has_a_name_of_ours_is_swept_away(site: tuple[Path, str, str]) -> None:
+    folder, database, result = site
+    kept = ("thesis", ".git", "0123456789ab-x", "0123456789AB", ".0123456789ab-thesis", result)
+    gone = ("0123456789ab", ".0123456789ab-01234567", f".{result}-89abcdef")
+    for name in {*kept, *gone} - {result}:
+        (folder / "folders" / name).mkdir()
+        (folder / "folders" / name / "t.txt").write_text("mine")
+    (folder / "arriving" / "notes").mkdir()
+    (folder / "arriving" / ("0" * 32)).mkdir()
+    _age(folder)
+    with site_server(folder, database):
+        assert {path.name for path in (folder / "folders").iterdir()} == {*kept}
+        assert [path.name for path in (folder / "arriving").iterdir()] == ["notes"]
+
+
+def test_a_lost_folder_is_made_again_of_the_files_that_are_there(
+    site: tuple[Path, str, str], measured: Path
+) -> None:
+    folder, database, result = site
+    with site_server(folder, database) as server:
+        address = f"/api/v1/results/{result}/summary"
+        before = server.client().get(address).content
+        for path in (address, f"/results/{result}", f"/explore/api/result?key={result}"):
+            shutil.rmtree(folder / "folders" / result)
+            assert server.client().get(path).status_code == 200, path
+        assert server.client().get(address).content == before
+        assert package.load(f"{server.url}/results/{result}").frame() == (
+            package.load(measured).frame()
+        )
+        # Without its files nothing can be made, and that is said.
+        shutil.rmtree(folder / "folders" / result)
+        shutil.rmtree(folder / "blobs")
+        answer = server.client().get(address)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["what"] == "A file of this result is lost"
+
+
+def test_a_site_is_healthy_where_its_folders_can_be_read(site: tuple[Path, str, str]) -> None:
+    folder, database, _ = site
+    with site_server(folder, database) as server:
+        healthy = server.client().get("/health")
+        assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
+        # A disk that is not mounted leaves an empty folder, or none, or something else there.
+        away = folder.with_name("away")
+        folder.rename(away)
+        assert server.client().get("/health").status_code == 503
+        (folder / "folders").mkdir(parents=True)
+        assert "another site" in server.client().get("/health").text
+        (folder / identity.FILE).write_text((away / identity.FILE).read_text())
+        assert server.client().get("/health").status_code == 200
+        (folder / "folders").rmdir()
+        (folder / "folders").write_text("no folder")
+        assert server.client().get("/health").status_code == 503
+
+
+def test_a_mistyped_folder_makes_no_site(site: tuple[Path, str, str], tmp_path: Path) -> None:
+    _, database, _ = site
+    typo, plain = tmp_path / "tpyo", tmp_path / "plain"
+    plain.mkdir()
+    for folder in (typo, plain):
+        for arguments in (
+            ("backup", folder, tmp_path / "backup"),
+            ("backup", folder, tmp_path / "backup", "--database", database),
+            ("token", folder, "alice", "--revoke"),
+        ):
+            done = uflip("site", *arguments)
+            assert (done.code, "There is no site here" in done.err) == (2, True), done.err
+            assert str(folder) in done.err
+    assert not typo.exists()
+    assert not [*plain.iterdir()]
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_backup_does_not_make_a_database(site: tuple[Path, str, str], tmp_path: Path) -> None:
+    folder, _, _ = site
+    for more in ((), ("--database", f"sqlite:///{tmp_path / 'tpyo.db'}")):
+        done = uflip("site", "backup", folder, tmp_path / "backup", *more)
+        assert (done.code, "no database" in done.err) == (2, True), done.err
+    assert not (folder / "site.db").exists()
+    assert not (tmp_path / "tpyo.db").exists()
+
+
+def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
+    first = uflip("site", "token", tmp_path / "site", "alice", "--json")
+    again = uflip("site", "token", tmp_path / "site", "bob", "--json")
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert f"There was no site in {tmp_path / 'site'}: a NEW one was made" in first.err
+    assert again.err == ""
+    assert json.loads(first.out)["token"]
