@@ -97,6 +97,7 @@ def serve(
     per_minute: int,
 ) -> None:
     """Serve the site in FOLDER, which is made if it is not there, until Ctrl-C."""
+    from uflip.site import leftovers
     from uflip.site.serving import serve
     from uflip.web.listening import listening
 
@@ -105,7 +106,7 @@ def serve(
         seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         site = _opened(folder, database, store, seen)
         try:
-            gone = site.intake.sweep()
+            gone = leftovers.sweep(site.sessions, site.blobs)
             if gone:
                 echo(f"{gone} that a kill left unfinished taken away", err=True)
             echo(seen)

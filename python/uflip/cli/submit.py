@@ -2,13 +2,18 @@
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from uflip.cli.common import json_option, quiet_option
 from uflip.cli.displays import display
 from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.errors import RefusedError
 from uflip.units import format_size
+
+if TYPE_CHECKING:
+    from uflip.site.client import Submitted
 
 EPILOG = """\b
 Examples:
@@ -17,7 +22,8 @@ Examples:
 
 \b
 Serial numbers, paths and the command line stay here. What was sent before is not sent again: an
-upload that was cut short goes on.
+upload that was cut short goes on. Who submits what somebody else submitted is told so; --publish
+ends with 3 where it is theirs, and private.
 """
 
 
@@ -67,6 +73,15 @@ def command(
             done = client.submit(prepared, publish=publish, on_bytes=told)
     if as_json:
         echo_json(document | {"sent": True} | done)
-        return
-    seen = "published" if done["published"] else "private until `--publish`"
-    echo(f"{done['url']}  ({'new' if done['new'] else 'was there already'}, {seen})")
+    else:
+        echo(f"{done['url']}  ({'new' if done['new'] else 'was there already'}, {_seen(done)})")
+    if publish and not done["published"]:
+        raise click.exceptions.Exit(RefusedError.exit_code)
+
+
+def _seen(done: "Submitted") -> str:
+    """Say who sees a result, and whose it is."""
+    if done["own"]:
+        return "published" if done["published"] else "private until `--publish`"
+    seen = "published" if done["published"] else "private; only they or an admin can publish it"
+    return f"submitted by somebody else, {seen}"

@@ -43,11 +43,16 @@ class GotMany(BaseModel):
 
 
 class Committed(BaseModel):
-    """A result, as it can be cited."""
+    """A result, as it can be cited.
+
+    `new` is false where the site had this content, `own` where another account was first with it;
+    `published` says whether everybody sees it now, whatever was asked for.
+    """
 
     id: str
     url: str
     new: bool
+    own: bool
     published: bool
 
 

@@ -221,7 +221,7 @@ def delete(session: SessionOf, who: Who, request: Request, result: str) -> Respo
 
 @router.get("/devices")
 def list_devices(session: SessionOf) -> list[DeviceRow]:
-    """Every device with its newest published result: Table 3 of everything."""
+    """Every device with its newest published result that is complete: Table 3 of everything."""
     return [*map(rows.as_device, browse.every_device(session))]
 
 
@@ -313,8 +313,14 @@ def abandon(who: Who, request: Request, submission: str) -> Response:
 def commit(who: Who, request: Request, submission: str, publish: bool = False) -> Committed:
     """Look at what was sent; a result comes of it, or the reason why none does."""
     site = site_of(request)
-    result, new = site.intake.commit(_allowed(who, "submitter"), submission, publish=publish)
-    return Committed(id=result, url=site.url_of(result), new=new, published=publish)
+    taken = site.intake.commit(_allowed(who, "submitter"), submission, publish=publish)
+    return Committed(
+        id=taken.result,
+        url=site.url_of(taken.result),
+        new=taken.new,
+        own=taken.own,
+        published=taken.published,
+    )
 
 
 @router.get("/version")

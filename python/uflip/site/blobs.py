@@ -73,7 +73,14 @@ class Blobs:
 
     def there(self, digest: str) -> bool:
         """Whether a whole file is there."""
-        return self.path(digest).exists()
+        return self.length(digest) is not None
+
+    def length(self, digest: str) -> int | None:
+        """Return the length of a whole file [bytes]; None where it is not there."""
+        try:
+            return self.path(digest).stat().st_size
+        except FileNotFoundError:
+            return None
 
     def received(self, submission: str, digest: str, size: int) -> int:
         """How many of the bytes of a file have come so far; all of them only if it is whole."""
@@ -83,8 +90,9 @@ class Blobs:
     def _received(
         self, submission: str, digest: str, size: int, changed: Container[Path] = ()
     ) -> int:
-        if self.there(digest):
-            return size
+        whole = self.length(digest)
+        if whole is not None:
+            return whole
         arriving = self._arriving / submission / digest
         try:
             there = arriving.stat().st_size

@@ -66,11 +66,12 @@ class Prepared:
 
 
 class Submitted(TypedDict):
-    """What a site says of a submission: its result, and whether there was none of this content."""
+    """What a site says of a submission, see `uflip.site.answers.Committed`."""
 
     id: str
     url: str
     new: bool
+    own: bool
     published: bool
 
 

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
+from uflip.site.offer import check_finished
 from uflip.site.said import DeviceSaid, Examined, Kept
 
 if TYPE_CHECKING:
@@ -108,14 +109,7 @@ def look(folder: Path) -> Examined:
             )
     planned.check(folder, kept)
     results = Results.load(folder)
-    if kept.status not in ("complete", "interrupted"):
-        raise ResultsError(
-            "These results are not finished",
-            where="manifest.json",
-            got=kept.status,
-            allowed="complete, or interrupted",
-            action="`uflip run --resume` goes on with them",
-        )
+    check_finished(kept.status)
     try:
         document = summary(results)
     except msgspec.ValidationError as error:

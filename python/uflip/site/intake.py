@@ -8,36 +8,34 @@ begin ─▶ which files are missing ─▶ parts of them, in any number of sess
 ```
 
 What a kill leaves between two of these steps is a folder without a row, or parts of an upload:
-`sweep` takes the first away when a server starts, and the sender goes on with the second.
+`leftovers` takes the first away when a server starts, and the sender goes on with the second.
 """
 
 import gzip
 import json
-import re
 import secrets
 import shutil
-import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
 from uflip.errors import UsageError
 from uflip.results import atomic
 from uflip.results.beginning import utc_now
 from uflip.site import publishing
-from uflip.site.accounts import note
+from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
+from uflip.site.devices import device_of, forget
 from uflip.site.examiner import examine
 from uflip.site.offer import Offered, check_names, result_id
 from uflip.site.parts import Part
-from uflip.site.said import DeviceSaid, Examined
+from uflip.site.said import Examined
 from uflip.site.tables import (
     AbsentError,
     Account,
-    Device,
     File,
     Listed,
     Result,
@@ -52,12 +50,29 @@ MOST_OPEN = 20
 """Uploads of one account that have begun and are not committed."""
 MOST_MEETINGS = 5
 """How often other servers may make a row first that a result needs, as that of its device."""
-STALE_S = 3600.0
-"""The age of a folder from which on nobody can be making it: many times what a commit may take."""
 SUMMARY = "summary.json.gz"
-OURS = re.compile(r"[0-9a-f]{12}|\.[0-9a-f]{12}-[0-9a-f]{8}")
-"""Names of folders of results, and of those that are being made."""
-UPLOAD = re.compile("[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of an upload.
+
+    Attributes
+    ----------
+    result : str
+        Its id.
+    new : bool
+        Whether there was none of this content.
+    own : bool
+        Whether it is the sender's: who sent the same before has it.
+    published : bool
+        Whether everybody sees it.
+    """
+
+    result: str
+    new: bool
+    own: bool
+    published: bool
 
 
 class Intake:
@@ -81,9 +96,11 @@ class Intake:
         Raises
         ------
         UsageError
-            If these are not the files of a result; if the account has too many open uploads.
+            If these are not the files of a result, or one of them is here with another length; if
+            the account has too many open uploads.
         """
         check_names(files)
+        self._check_lengths(files)
         with self._sessions.begin() as session:
             mine = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
@@ -156,7 +173,7 @@ class Intake:
         self._blobs.forget(submission)
         self._blobs.remove(unclaimed)
 
-    def commit(self, account: Account, submission: str, *, publish: bool) -> tuple[str, bool]:
+    def commit(self, account: Account, submission: str, *, publish: bool) -> Taken:
         """Look at what was sent, and keep it: everything is computed again from the traces.
 
         Parameters
@@ -164,17 +181,17 @@ class Intake:
         account, submission
             Whose upload, and which.
         publish : bool
-            Let everybody see it at once.
+            Let everybody see it at once, where the account may: its own, or an admin's wish.
 
         Returns
         -------
-        str, bool
-            The id of the result, and whether it is new: the same content twice is one result.
+        Taken
+            The result, as it is now: the same content twice is one.
 
         Raises
         ------
         UsageError
-            If a file is not there yet.
+            If a file is not there yet, or has another length than was said.
         ResultsError
             If it does not hold; it stays as an upload, to be looked at or ended.
         """
@@ -187,6 +204,7 @@ class Intake:
                 got=f"{len(missing)} of {len(files)} are missing",
                 action="send the missing files, then commit",
             )
+        self._check_lengths(files)  # of those as well that came after it was begun
         result = result_id(files)
         with self._sessions() as session:
             known = session.get(Result, result)
@@ -194,10 +212,26 @@ class Intake:
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
             found = session.get_one(Result, result)
-            if publish and found.account_id == account.id:
+            own = found.account_id == account.id
+            if publish and (own or may(account, "admin")):
                 publishing.publish(session, account, found)
+            taken = Taken(result, new, own, found.published_utc is not None)
         self._blobs.forget(submission)
-        return result, new
+        return taken
+
+    def _check_lengths(self, files: Sequence[Offered]) -> None:
+        """Refuse lengths that are not those of the files: rows, lists and downloads go by them."""
+        for each in files:
+            length = self._blobs.length(each.digest)
+            if length not in (None, each.bytes):
+                raise UsageError(
+                    "A file has another length than was said",
+                    where=each.path,
+                    got=f"{each.bytes} bytes",
+                    allowed=f"{length} bytes, which are those with the digest {each.digest}",
+                    action="offer it with its own length; an upload that said otherwise is to be "
+                    "ended: DELETE /api/v1/submissions/ID",
+                )
 
     def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> bool:
         """Keep a result; False where another server did so just now."""
@@ -290,43 +324,16 @@ class Intake:
             device = found.device_id
             session.delete(found)
             publishing.count_again(session, device)
-            publishing.forget(session, device)
+            forget(session, device)
             unclaimed = digests - _claimed(session, digests)
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
         self._blobs.remove(unclaimed)
 
-    def sweep(self) -> int:
-        """Take away folders without a row and uploads that nobody knows; returns how many.
-
-        Another server on the same database may be making a folder now: a young one stays. So does
-        what has a name that is none of ours.
-        """
-        gone, young = 0, time.time() - STALE_S
-        with self._sessions() as session:
-            for folder in list(self._blobs.folders.iterdir()):
-                if not OURS.fullmatch(folder.name) or _changed(folder) > young:
-                    continue
-                if folder.name.startswith(".") or session.get(Result, folder.name) is None:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    gone += 1
-            for name in self._blobs.arriving():
-                if UPLOAD.fullmatch(name) and session.get(Submission, name) is None:
-                    self._blobs.forget(name)
-                    gone += 1
-        return gone
-
     def summary_text(self, result: Result) -> bytes:
         """Read what the server computed of a result, as JSON."""
         self.present(result)
         return gzip.decompress((self._blobs.folders / result.id / SUMMARY).read_bytes())
-
-
-def _changed(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except FileNotFoundError:  # another server was faster
-        return float("inf")
 
 
 def _claimed(session: "Session", digests: set[str]) -> set[str]:
@@ -335,20 +342,3 @@ def _claimed(session: "Session", digests: set[str]) -> set[str]:
     for files in session.scalars(select(Submission.files)):
         claimed.update(each["digest"] for each in files if each["digest"] in digests)
     return claimed
-
-
-def device_of(session: "Session", said: DeviceSaid) -> Device:
-    """Find a device, or make it."""
-    fields = said.model_dump()
-    where = [getattr(Device, name) == value for name, value in fields.items()]
-    found = session.scalar(select(Device).where(*where))
-    if found is not None:
-        return found
-    stem = re.sub(r"[^a-z0-9]+", "-", said.model.lower()).strip("-")[:90] or "device"
-    number, slug = 1, stem
-    while session.scalar(select(func.count()).where(Device.slug == slug)):
-        number += 1
-        slug = f"{stem}-{number}"
-    made = Device(slug=slug, **fields)
-    session.add(made)
-    return made

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from uflip.data import ledger, manifest
 from uflip.data.document import no_file_name
-from uflip.errors import UsageError
+from uflip.errors import ResultsError, UsageError
 
 MOST_FILES = 20_000
 MOST_BYTES = 16 << 30
 _RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
+COMPLETE = "complete"
 FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
 
 
@@ -50,6 +51,24 @@ def check_names(files: Sequence[Offered]) -> None:
             allowed=f"{', '.join(FIXED)} and {manifest.RUNS}/*.parquet, at most {MOST_FILES} files "
             f"of {MOST_BYTES >> 30} GiB together",
             action="`uflip submit FOLDER` sends the right ones",
+        )
+
+
+def check_finished(status: str) -> None:
+    """Refuse results that are not finished: what was measured so far stands for no device.
+
+    Raises
+    ------
+    ResultsError
+        For any other status of a manifest than that of results that are complete.
+    """
+    if status != COMPLETE:
+        raise ResultsError(
+            "These results are not finished",
+            where=manifest.FILE_NAME,
+            got=status,
+            allowed=COMPLETE,
+            action="`uflip run --resume FOLDER` goes on with them",
         )
 
 

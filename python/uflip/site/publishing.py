@@ -1,13 +1,12 @@
 """Who sees a result changes: noted, and counted with its device in the same transaction."""
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import func, select, update
 
 from uflip.results.beginning import utc_now
 from uflip.site.accounts import note
+from uflip.site.offer import COMPLETE
 from uflip.site.tables import Account, Device, Result
 
 if TYPE_CHECKING:
@@ -35,12 +34,14 @@ def withdraw(session: "Session", who: Account, result: Result) -> None:
 
 
 def count_again(session: "Session", device: int) -> None:
-    """Count what everybody sees of a device, and find the newest of it."""
+    """Count what everybody sees of a device, and find the newest of it that is complete."""
     session.flush()
     # Another server may be counting the same: who comes second sees what the first changed.
     session.execute(select(Device.id).where(Device.id == device).with_for_update(key_share=True))
     published = Result.device_id == device, Result.published_utc.is_not(None)
-    newest = func.coalesce(_newest(*published, Result.scale == BEST), _newest(*published))
+    # What is older than the rule may have been submitted before it was finished.
+    complete = (*published, Result.status == COMPLETE)
+    newest = func.coalesce(_newest(*complete, Result.scale == BEST), _newest(*complete))
     counted = select(func.count()).where(*published).scalar_subquery()
     session.execute(
         update(Device)
@@ -53,15 +54,3 @@ def count_again(session: "Session", device: int) -> None:
 def _newest(*where: object) -> "ScalarSelect[str]":
     query = select(Result.id).where(*where)  # type: ignore[arg-type]
     return query.order_by(Result.created_utc.desc(), Result.id.desc()).limit(1).scalar_subquery()
-
-
-def forget(session: "Session", device: int) -> None:
-    """Remove a device that no result is of any more, its name included."""
-    left = select(Result.id).where(Result.device_id == device).exists()
-    # A result that another server is just making may hold it.
-    with suppress(IntegrityError), session.begin_nested():
-        session.execute(
-            delete(Device)
-            .where(Device.id == device, ~left)
-            .execution_options(synchronize_session=False)
-        )

@@ -17,9 +17,9 @@ from uflip.data.device import Details, DeviceInfo
 from uflip.data.document import Table
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
-from uflip.results import Results
 from uflip.results.files import Files
 from uflip.results.proof import examine
+from uflip.site.offer import check_finished
 
 PRIVATE_DETAILS = (
     "backing_file", "boot_id", "brand", "diskseq", "file_system_device", "inode", "snapshot",
@@ -75,9 +75,20 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
     Raises
     ------
     ResultsError
-        If it is no result folder, or a file of it is not what was written.
+        If it is no result folder, is not finished, or a file of it is not what was written.
     """
-    Results.load(folder)
+    held = examine(folder)
+    if held.lost:
+        first = held.lost[0]
+        raise ResultsError(
+            "These results are not what was measured",
+            where=str(folder / first.file),
+            got=f"{first.state}: {first.reason}",
+            allowed="files that are what was written, every one",
+            action=f"`uflip verify {folder}` lists them all; `uflip run --resume` measures lost "
+            "runs again",
+        )
+    check_finished(held.usable_manifest().status)
     if not (folder / ledger.FILE_NAME).exists():
         raise ResultsError(
             "Nothing proves these results",

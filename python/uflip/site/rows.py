@@ -45,7 +45,7 @@ class ResultRow(Said, Named):
 
 
 class DeviceRow(ResultRow):
-    """A device, and its newest published result, a standard one if there is any."""
+    """A device, and its newest published result that is complete, a standard one if any is."""
 
     slug: str
     results: int

@@ -169,4 +169,5 @@ def _published(site: "Site", account: Account, folder: Path) -> tuple[str, bool]
         received = site.intake.received(account, submission)
         for some in bodies(missing(prepared, received)):
             site.intake.receive(account, submission, some)
-        return site.intake.commit(account, submission, publish=True)
+        taken = site.intake.commit(account, submission, publish=True)
+        return taken.result, taken.new

@@ -65,8 +65,9 @@ class Account(Base):
 class Device(Base):
     """A model of a device: all results of one that has this name, capacity and kind.
 
-    `published` counts those that everybody sees, `newest_id` is the newest of them, a standard one
-    if there is any: both are kept by `publishing`, so that the table of devices reads no results.
+    `published` counts those that everybody sees, `newest_id` is the newest of them that is
+    complete, a standard one if there is any: both are kept by `publishing`, so that the table of
+    devices reads no results.
     """
 
     __tablename__ = "device"

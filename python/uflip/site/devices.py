@@ -1,0 +1,43 @@
+"""The rows of devices: found or made with the first result, forgotten with the last."""
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+
+from uflip.site.said import DeviceSaid
+from uflip.site.tables import Device, Result
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+def device_of(session: "Session", said: DeviceSaid) -> Device:
+    """Find a device, or make it."""
+    fields = said.model_dump()
+    where = [getattr(Device, name) == value for name, value in fields.items()]
+    found = session.scalar(select(Device).where(*where))
+    if found is not None:
+        return found
+    stem = re.sub(r"[^a-z0-9]+", "-", said.model.lower()).strip("-")[:90] or "device"
+    number, slug = 1, stem
+    while session.scalar(select(func.count()).where(Device.slug == slug)):
+        number += 1
+        slug = f"{stem}-{number}"
+    made = Device(slug=slug, **fields)
+    session.add(made)
+    return made
+
+
+def forget(session: "Session", device: int) -> None:
+    """Remove a device that no result is of any more, its name included."""
+    left = select(Result.id).where(Result.device_id == device).exists()
+    # A result that another server is just making may hold it.
+    with suppress(IntegrityError), session.begin_nested():
+        session.execute(
+            delete(Device)
+            .where(Device.id == device, ~left)
+            .execution_options(synchronize_session=False)
+        )

@@ -1,0 +1,31 @@
+"""Which site it is, and which results stand for devices.
+
+An id that the folder keeps as well, see `uflip.site.identity`; and the newest result of a device is
+a complete one from now on.
+"""
+
+import secrets
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+NEWEST = (
+    "(SELECT r.id FROM result r WHERE r.device_id = device.id AND r.published_utc IS NOT NULL "
+    "AND r.status = 'complete' {more}ORDER BY r.created_utc DESC, r.id DESC LIMIT 1)"
+)
+STANDARD = "AND r.scale = 'standard' "
+
+
+def upgrade() -> None:
+    """Make the table, with its one row, and look for the newest results again."""
+    site = op.create_table(
+        "site",
+        sa.Column("id", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.bulk_insert(site, [{"id": secrets.token_hex(16)}])
+    best, other = NEWEST.format(more=STANDARD), NEWEST.format(more="")
+    op.execute(f"UPDATE device SET newest_id = coalesce({best}, {other})")

@@ -1,0 +1,187 @@
+"""What a site says of what it took in: whose a result is, who sees it, how long its files are."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from command_line import Outcome, uflip
+from forging import prove_again
+from site_server import SiteServer, site_server
+
+from uflip.errors import ResultsError
+from uflip.site import publishing
+from uflip.site.examiner import examine
+from uflip.site.redaction import redacted_copy
+from uflip.site.site import open_site
+from uflip.site.tables import Audit, Device, Result
+
+DEVICE = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("taken") / "result"
+    done = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "-q", "--out", out)
+    assert done.code == 0, done.err
+    return out
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SiteServer]:
+    with site_server(tmp_path / "site") as made:
+        for name, role in (("alice", "submitter"), ("bob", "submitter"), ("root", "admin")):
+            made.token(name, role)
+        yield made
+
+
+def _sent(server: SiteServer, folder: Path, who: str, *options: object) -> Outcome:
+    return uflip("submit", folder, server.url, "--token", server.token(who), "-q", *options)
+
+
+def _said(done: Outcome) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_whoever_submits_what_somebody_else_did_is_told_so(
+    server: SiteServer, measured: Path
+) -> None:
+    first = _sent(server, measured, "alice")
+    assert (first.code, "(new, private until `--publish`)" in first.out) == (0, True)
+    # It is alice's: nobody else publishes it by sending the same, and nobody says that they did.
+    again = _sent(server, measured, "bob")
+    assert again.code == 0, again.err
+    assert "submitted by somebody else, private; only they or an admin can publish it" in again.out
+    asked = _sent(server, measured, "bob", "--publish", "--json")
+    said = _said(asked)
+    assert asked.code == 3
+    assert (said["new"], said["own"], said["published"]) == (False, False, False)
+    address = f"/api/v1/results/{said['id']}"
+    assert server.client().get(address).status_code == 404
+    # An admin may publish everybody's.
+    done = _said(_sent(server, measured, "root", "--publish", "--json"))
+    assert (done["own"], done["published"]) == (False, True)
+    assert server.client().get(address).json()["submitted_by"] == "alice"
+    # From now on everybody is told that it is public, whoever they are and whatever they ask for.
+    for who, own in (("bob", False), ("alice", True)):
+        for options in ((), ("--publish",)):
+            found = _sent(server, measured, who, "--json", *options)
+            said = _said(found)
+            assert (found.code, said["own"], said["published"]) == (0, own, True), (who, options)
+    assert "submitted by somebody else, published" in _sent(server, measured, "bob").out
+    site = open_site(server.folder)
+    with site.sessions() as session:
+        done_by = session.query(Audit).filter(Audit.action == "publish")
+        assert [each.account for each in done_by] == ["root"]
+    site.close()
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _offer(client: httpx.Client, files: dict[str, bytes], **lengths: int) -> httpx.Response:
+    offered = [
+        {
+            "path": name,
+            "digest": hashlib.sha256(content).hexdigest(),
+            "bytes": lengths.get(name.partition(".")[0], len(content)),
+        }
+        for name, content in files.items()
+    ]
+    return client.post("/api/v1/submissions", json={"files": offered})
+
+
+@pytest.mark.parametrize("claimed", [0, 1, 1 << 30])
+def test_the_length_of_a_file_is_that_of_the_file(
+    server: SiteServer, measured: Path, tmp_path: Path, claimed: int
+) -> None:
+    redacted_copy(measured, tmp_path / "copy")
+    files = _files(tmp_path / "copy")
+    bob = server.client("bob")
+    # Begun before the file is here: what is sent then is held against it, and so is the commit.
+    early = _offer(bob, files, manifest=claimed)
+    assert early.status_code == 201
+    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    late = _offer(bob, files, manifest=claimed)
+    assert late.status_code == 400
+    error = late.json()["error"]
+    assert error["what"] == "A file has another length than was said"
+    assert (error["where"], error["got"]) == ("manifest.json", f"{claimed} bytes")
+    begun = early.json()["id"]
+    received = bob.get(f"/api/v1/submissions/{begun}").json()["received"]
+    digest = hashlib.sha256(files["manifest.json"]).hexdigest()
+    assert received[digest] == len(files["manifest.json"])
+    server.client("alice").delete(f"/api/v1/results/{made['id']}")
+    committed = bob.post(f"/api/v1/submissions/{begun}/commit")
+    assert committed.status_code == 400
+    assert committed.json()["error"]["what"] == "A file has another length than was said"
+    assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
+
+
+def _unfinished(folder: Path, out: Path) -> Path:
+    """The same results, said to be interrupted, and proven as such."""
+    redacted_copy(folder, out)
+    path = out / "manifest.json"
+    content = json.loads(path.read_bytes())
+    content["status"] = "interrupted"
+    path.unlink()
+    path.write_text(json.dumps(content))
+    prove_again(out)
+    return out
+
+
+def test_what_is_not_finished_is_neither_sent_nor_taken(measured: Path, tmp_path: Path) -> None:
+    folder = _unfinished(measured, tmp_path / "unfinished")
+    done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
+    assert (done.code, "These results are not finished" in done.err) == (5, True), done.err
+    with pytest.raises(ResultsError) as raised:
+        examine(folder)
+    assert (raised.value.what, raised.value.got) == (
+        "These results are not finished",
+        "interrupted",
+    )
+
+
+def test_only_a_complete_result_stands_for_a_device(server: SiteServer, measured: Path) -> None:
+    """A site of before may have results that were not finished when they were submitted."""
+    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    site = open_site(server.folder)
+    with site.sessions.begin() as session:
+        first = session.get_one(Result, made["id"])
+        columns = {name: getattr(first, name) for name in Result.__table__.columns.keys()}  # noqa: SIM118
+        columns |= {"id": "ffffffffffff", "created_utc": "2999-01-01T00:00:00Z"}
+        session.add(Result(**columns | {"status": "interrupted", "scale": "standard"}))
+        device = first.device_id
+        publishing.count_again(session, device)
+        assert session.get_one(Device, device).newest_id == made["id"]
+        first.status = "interrupted"
+        publishing.count_again(session, device)
+    assert server.client().get("/api/v1/devices").json() == []
+    site.close()
+
+
+def test_submitting_says_which_file_is_damaged(measured: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(measured, folder)
+    run = sorted((folder / "runs").glob("*.parquet"))[3]
+    content = bytearray(run.read_bytes())
+    content[len(content) // 2] ^= 1
+    run.chmod(0o644)
+    run.write_bytes(content)
+    verified = uflip("verify", folder)
+    done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
+    assert (verified.code, done.code) == (5, 5), done.err
+    assert f"{run}: " in verified.out
+    assert str(run) in done.err
+    assert "damaged: " in done.err
+    assert "damaged-1" not in done.err
