@@ -130,6 +130,7 @@ def check_page(text: str) -> LexborHTMLParser:
             )
     assert not [node for node in page.css("style") if "probe" in node.text()]
     assert text.lower().count("<script") == 0
+    assert OBEYED.search(text) is None, "nothing turns writing around, or cannot be seen"
     return page
 
 
@@ -140,6 +141,7 @@ def test_no_text_of_a_result_folder_becomes_markup(probed: Path, tmp_path: Path)
     page = check_page(out.read_text())
     shown = page.body.text()
     assert shown.count("<uflipprobe onprobe=x>") > 20, "the probes are there, as text"
+    assert shown.count("\\x1b[2J\\x1b]0;probe\\x07") > 20, "and so is what a terminal obeys"
 
 
 def test_no_script_of_a_result_folder_runs_in_a_browser(probed: Path, tmp_path: Path) -> None:

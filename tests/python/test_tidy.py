@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": {"_native", "data", "errors", "units"},
     "proof": {"_native", "analysis", "data", "executors", "methodology", "results"},
     "units": {"_native", "errors"},
+    "visible": set(),
     "data": {"_native", "durability", "errors", "units"},
     "amplification": set(),
     "durability": {"_native", "errors", "units"},
@@ -60,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "report": {
         "analysis", "data", "durability", "errors", "hints", "microbench", "results", "stats",
-        "table", "units",
+        "table", "units", "visible",
     },
     "oc": {
         "_native", "data", "device", "errors", "experiment", "microbench", "report", "results",
@@ -75,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "site": {
         "_native", "benchmarks", "choices", "data", "device", "durability", "errors", "executors",
-        "hints", "profiles", "report", "results", "session", "units", "web",
+        "hints", "profiles", "report", "results", "session", "units", "visible", "web",
     },
     "play": {
         "_native", "choices", "data", "device", "ends", "errors", "experiment", "methodology",

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from uflip import table
-from uflip.cli.terminal import echo, in_line, plain
+from uflip.cli.terminal import echo
 from uflip.device.options import COMPLETIONS, DATA
 from uflip.device.url import URL_FORMS
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
 from uflip.table import Table
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
+from uflip.visible import in_line, plain
 
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo

@@ -10,8 +10,9 @@ import click
 
 from uflip._native import __version__
 from uflip.cli.common import force_option, json_option, option_name
-from uflip.cli.terminal import echo, echo_json, failure_of, in_line
+from uflip.cli.terminal import echo, echo_json, failure_of
 from uflip.errors import SlowerError, UflipError, UsageError
+from uflip.visible import in_line
 
 if TYPE_CHECKING:
     from uflip.data.compared import Comparisons, Named

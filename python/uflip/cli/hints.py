@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import json_option, real, whole
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
+from uflip.visible import plain
 
 if TYPE_CHECKING:
     from uflip.hints import AdviceSaid

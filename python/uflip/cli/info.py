@@ -13,7 +13,7 @@ from uflip.cli.common import (
     json_option,
     size_option,
 )
-from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
@@ -22,6 +22,7 @@ from uflip.methodology import describe_used, wear_of
 from uflip.microbench import suited
 from uflip.profiles import Source, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
+from uflip.visible import in_line
 
 
 @click.command("info")

@@ -21,9 +21,10 @@ from uflip.cli.common import (
     whole,
 )
 from uflip.cli.displays import display
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
 from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
+from uflip.visible import plain
 
 if TYPE_CHECKING:
     from uflip._native import FlashTrace

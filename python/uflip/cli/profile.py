@@ -7,13 +7,14 @@ import msgspec
 
 from uflip import _native
 from uflip.cli.common import device_argument, json_option
-from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.cli.terminal import echo, echo_json
 from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
 from uflip.profiles import read_profile
 from uflip.units import format_size
+from uflip.visible import in_line
 
 TOML = ".toml"
 

@@ -18,7 +18,8 @@ from uflip.cli.common import (
     real,
     whole,
 )
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
+from uflip.visible import plain
 
 FITS = "refuse|wrap|scale"
 

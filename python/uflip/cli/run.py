@@ -18,9 +18,10 @@ from uflip.cli.common import (
 from uflip.cli.executing import carried_out, executor_options
 from uflip.cli.planning import plan_options
 from uflip.cli.state import state_option, target_options
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
 from uflip.errors import InterruptedRun, UsageError
+from uflip.visible import plain
 
 EPILOG = """\b
 Examples:

@@ -23,7 +23,7 @@ from uflip.cli.common import (
     save_device,
     save_option,
 )
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
 from uflip.data.known import ServedDocument, ServedExport
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
@@ -33,6 +33,7 @@ from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
 from uflip.table import Table
 from uflip.units import format_duration_ns, format_size
+from uflip.visible import plain
 from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from uflip.cli.common import json_option
-from uflip.cli.terminal import echo, echo_json, plain
+from uflip.cli.terminal import echo, echo_json
+from uflip.visible import plain
 
 
 @click.command("show")

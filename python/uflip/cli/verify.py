@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import json_option, quiet_option
-from uflip.cli.terminal import echo, echo_json, in_line
+from uflip.cli.terminal import echo, echo_json
 from uflip.errors import ResultsError
 from uflip.units import format_size
+from uflip.visible import in_line
 
 if TYPE_CHECKING:
     from uflip.results.verdict import Verdict

@@ -1,7 +1,8 @@
 """A page of HTML from blocks: the one place where data becomes markup.
 
 Templates (`templates/`) hold all the HTML there is. Whatever they are given is text and is escaped
-by Jinja where it enters the page, without exception. A name that a template does not get is an
+by Jinja where it enters the page, without exception; characters that turn writing around or cannot
+be seen are written out (`uflip.visible`). A name that a template does not get is an
 error and not a gap.
 
 The layout belongs to every report, of block devices and of open-channel devices alike: style,
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from uflip.errors import UnavailableError
 from uflip.report.blocks import Block
 from uflip.report.figures import palette
+from uflip.visible import on_page
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -104,6 +106,7 @@ def _environment() -> "Environment":
     made = Environment(
         loader=PackageLoader("uflip.report"),
         autoescape=True,
+        finalize=on_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -6,14 +6,12 @@ from hashlib import blake2b
 from uflip.data.summary import Statistics
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
+from uflip.visible import shown
 
 # An id needs not to be read, only to be told from others.
 LONGEST_ANCHOR = 60
 # What is longer makes a figure of nothing but its name.
 LONGEST_TEXT = 100
-_NOT_XML = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 
 
 def anchor(name: str) -> str:
@@ -31,8 +29,8 @@ def anchor(name: str) -> str:
 
 
 def only_text(written: str) -> str:
-    """Text of a figure without what XML cannot say, and cut to what a figure has room for."""
-    clean = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", written)
+    """Text of a figure that is only shown, as XML can say it, cut to what a figure has room for."""
+    clean = shown(written)
     return f"{clean[:LONGEST_TEXT]}…" if len(clean) > LONGEST_TEXT else clean
 
 

@@ -25,6 +25,7 @@ from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
 from uflip.site.api import SessionOf, site_of, wanted_of
 from uflip.units import format_size
+from uflip.visible import on_page
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,6 +68,7 @@ def _templates() -> "Environment":
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
+        finalize=on_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,0 +1,87 @@
+r"""Text that is only shown: no character in it drives a terminal, or turns a page around.
+
+Names of devices, files, runs and warnings come from elsewhere. An escape sequence moves the cursor
+of a terminal, changes its title, fills the clipboard; a bidirectional override shows a path
+backwards, in a terminal and on a page of HTML alike. So control characters and invisible ones are
+shown as what they are (`\x1b`), wherever they come from.
+"""
+
+import json
+import re
+from typing import Any, TypeVar
+
+# C0 and C1 but for the end of a line, DEL, soft hyphens and other invisible signs, everything that
+# changes the direction of writing, separators of lines, halves of surrogate pairs, noncharacters.
+_UNSAFE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
+)
+
+Value = TypeVar("Value")
+
+
+def shown(text: str) -> str:
+    r"""Make text that is only shown; several lines stay several lines.
+
+    Examples
+    --------
+    >>> print(shown("a\x1b[2Jb\r\u202ec"))
+    a\x1b[2Jb\x0d\u202ec
+    """
+    return _UNSAFE.sub(_written_out, text)
+
+
+def in_line(text: str) -> str:
+    r"""Make text that is only shown, within a line.
+
+    Examples
+    --------
+    >>> print(in_line("two\nlines"))
+    two\x0alines
+    """
+    return shown(text).replace("\n", "\\x0a")
+
+
+def plain(value: Value) -> Value:
+    """Make every text in a document one of a line; what is no text stays as it is."""
+    made: Any = value
+    if isinstance(value, str):
+        made = in_line(value)
+    elif isinstance(value, dict):
+        made = {plain(key): plain(each) for key, each in value.items()}
+    elif isinstance(value, list | tuple):
+        made = type(value)(map(plain, value))
+    return made  # type: ignore[no-any-return]
+
+
+def on_page(value: Value) -> Value:
+    r"""Make what a template is given only shown: for `finalize` of a Jinja environment.
+
+    What is escaped already stays so, since nothing is put in that HTML reads.
+
+    Examples
+    --------
+    >>> print(on_page("drive\u202egpj.exe"), on_page(7))
+    drive\u202egpj.exe 7
+    """
+    made: Any = value
+    if isinstance(value, str) and _UNSAFE.search(value):
+        made = type(value)(shown(value))
+    return made  # type: ignore[no-any-return]
+
+
+def in_json(text: str) -> str:
+    """Write JSON so that it is only shown, and says the same: only texts hold such characters."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as Python keeps it
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    # Beyond 16 bits JSON writes two halves, as json.dumps does.
+    return json.dumps(match[0])[1:-1] if ord(match[0]) != 0x7F else "\\u007f"
