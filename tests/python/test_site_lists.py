@@ -240,14 +240,15 @@ def test_the_page_of_a_device_says_how_far_equal_conditions_spread(many: Filled)
         device, seen = browse.device(session, None, many.devices[3]["slug"])
         found = pages._spread(seen)
     mine = [r for r in many.rows if r["device_id"] == device.id and r["published_utc"]]
-    frame = pd.DataFrame(mine).groupby(["state", "durability"])
+    frame = pd.DataFrame(mine).groupby(["scale", "state", "durability"])
     names = ["sr_ms", "rr_ms", "sw_ms", "rw_ms"]
     least, most = frame[names].min(), frame[names].max()
-    assert [(each.state, each.durability) for each in found] == [*frame.groups]
+    assert [(each.scale, each.state, each.durability) for each in found] == [*frame.groups]
     for each in found:
-        key = (each.state, each.durability)
+        key = (each.scale, each.state, each.durability)
         assert each.results == len(frame.get_group(key))
-        assert each.cells == [(least.loc[key, name], most.loc[key, name]) for name in names]
+        spread = [(least.loc[key, name], most.loc[key, name]) for name in names]
+        assert each.cells == [None if pd.isna(low) else (low, high) for low, high in spread]
 
 
 def test_a_device_is_gone_with_its_last_result(many: Filled) -> None:

@@ -125,6 +125,7 @@ def look(folder: Path) -> Examined:
 def _said(results: "Results", document: "Summary") -> Examined:
     from uflip.data.document import plain
     from uflip.hints.classes import classify
+    from uflip.site.built import model_of
     from uflip.web.listing import of_summary
 
     kept = results.manifest
@@ -134,7 +135,7 @@ def _said(results: "Results", document: "Summary") -> Examined:
         return Examined(
             device=DeviceSaid(
                 kind=device.kind,
-                model=device.model or device.kind,
+                model=model_of(device),
                 capacity_bytes=device.capacity_bytes,
             ),
             row=Kept(

@@ -52,6 +52,7 @@ class _Summary(msgspec.Struct):
 class _Spread(msgspec.Struct):
     """The least and the most of each baseline [ms], under equal conditions."""
 
+    scale: str
     state: str
     durability: str
     results: int
@@ -170,17 +171,17 @@ def device(session: SessionOf, slug: str) -> Response:
 
 
 def _spread(results: Sequence[Row[Any]]) -> list[_Spread]:
-    """Say for each baseline, over results in one state and durability, the least and the most."""
-    groups: dict[tuple[str, str], list[Row[Any]]] = {}
+    """Say for each baseline, over results under equal conditions, the least and the most."""
+    groups: dict[tuple[str, str, str], list[Row[Any]]] = {}
     for each in results:
-        groups.setdefault((each.state, each.durability), []).append(each)
+        groups.setdefault((each.scale, each.state, each.durability), []).append(each)
     rows = []
-    for (state, durability), group in sorted(groups.items()):
+    for conditions, group in sorted(groups.items()):
         cells = []
         for name in ("sr_ms", "rr_ms", "sw_ms", "rw_ms"):
             values = [value for each in group if (value := getattr(each, name)) is not None]
             cells.append((min(values), max(values)) if values else None)
-        rows.append(_Spread(state, durability, len(group), cells))
+        rows.append(_Spread(*conditions, len(group), cells))
     return rows
 
 

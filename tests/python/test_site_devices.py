@@ -1,0 +1,107 @@
+"""What a site calls a device, and what it puts side by side as results of one."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import uflip
+from forging import prove_again
+from site_server import SiteServer, site_server
+from test_markup import OBEYED, TERMINAL
+
+from uflip.profiles import read_profile
+from uflip.results import Results
+from uflip.site.built import model_of
+from uflip.site.redaction import redacted_copy
+
+SMALL = "sim:demo?blocks_per_die=64"
+
+
+def _measured(device: str, out: Path) -> Path:
+    done = uflip("run", device, "--scale", "quick", "--only", "order", "-q", "--out", out)
+    assert done.code == 0, done.err
+    return out
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _measured(SMALL, tmp_path_factory.mktemp("devices") / "result")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
+        yield made
+
+
+def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
+    token = server.token("alice")
+    done = uflip("submit", folder, server.url, "--token", token, "--publish", "--json")
+    assert done.code == 0, done.err
+    address = f"/api/v1/results/{json.loads(done.out)['id']}"
+    found: dict[str, Any] = server.client().get(address).json()
+    return found
+
+
+def _forged(folder: Path, out: Path, **device: object) -> Path:
+    """The same results, of a device that says something else of itself; proven again."""
+    redacted_copy(folder, out)
+    path = out / "manifest.json"
+    content = json.loads(path.read_bytes())
+    content["device"].update(device)
+    path.unlink()
+    path.write_text(json.dumps(content))
+    prove_again(out)
+    return out
+
+
+def test_devices_that_are_built_otherwise_are_others(
+    server: SiteServer, measured: Path, tmp_path: Path
+) -> None:
+    plain = _published(server, measured)
+    slow = _published(server, _measured(f"{SMALL}&program_ns=3000000", tmp_path / "slow"))
+    same = _published(server, _measured("sim:demo?program_ns=3ms&blocks_per_die=64&seed=1",
+                                        tmp_path / "same"))  # fmt: skip
+    assert plain["device"] == "demo?blocks_per_die=64"
+    assert slow["device"] == "demo?blocks_per_die=64&program_ns=3000000"
+    assert slow["device_slug"] == same["device_slug"] != plain["device_slug"]
+    # That they are is seen on the page of the result, and they are in no spread together.
+    assert "program_ns=3000000" in server.client().get(f"/results/{slow['id']}").text
+    page = server.client().get(f"/devices/{plain['device_slug']}").text
+    assert plain["id"] in page
+    assert slow["id"] not in page
+    assert {each["results"] for each in server.client().get("/api/v1/devices").json()} == {1, 2}
+
+
+def test_a_device_is_what_its_profile_says_not_what_its_name_says(
+    measured: Path, tmp_path: Path
+) -> None:
+    plain = Results.load(_measured("sim:demo", tmp_path / "plain")).manifest.device
+    assert model_of(plain) == "demo"
+    # The profile of another device under the plain name, and one of which the name says nothing.
+    for url in ("sim:demo", "sim:", "sim:dftl", "sim:demo?program_ns=1", "sim:demo?nothing=1"):
+        forged = _forged(measured, tmp_path / url.replace("?", "-"), url=url)
+        told = model_of(Results.load(forged).manifest.device)
+        assert told.startswith("demo, profile "), (url, told)
+    own = tmp_path / "own.toml"
+    own.write_text(read_profile("demo")[1])
+    mine = Results.load(_measured(f"sim:{own}?blocks_per_die=64", tmp_path / "own")).manifest.device
+    assert model_of(mine).startswith("own, profile ")
+
+
+def test_no_name_turns_a_page_around(server: SiteServer, measured: Path, tmp_path: Path) -> None:
+    named = {"model": f"drive {TERMINAL} gpj", "firmware": f"1{TERMINAL}2"}
+    found = _published(server, _forged(measured, tmp_path / "forged", **named))
+    assert found["firmware"] == named["firmware"], "programs get what it is"
+    addresses = ("/", "/devices", f"/devices/{found['device_slug']}", f"/results/{found['id']}")
+    for address in addresses:
+        answer = server.client().get(address)
+        assert answer.status_code == 200
+        assert OBEYED.search(answer.text) is None, address
+        assert "drive \\x1b[2J" in answer.text
+        assert "\\u202e" in answer.text
+    missing = server.client().get("/results/%1b%5b2J%e2%80%ae")
+    assert missing.status_code == 404
+    assert OBEYED.search(missing.text) is None
