@@ -497,6 +497,14 @@ def test_a_revoked_token_allows_nothing(server: SiteServer) -> None:
     more = ["--database", server.database] if server.database else []
     assert uflip("site", "token", server.folder, "gone", "--revoke", *more).code == 0
     assert client.get("/api/v1/results").status_code == 403
+    # Another token for the same account, with another role; not a third one beside it.
+    again = uflip("site", "token", server.folder, "gone", "--role", "admin", "--json", *more)
+    assert again.code == 0, again.err
+    said = {"Authorization": f"Bearer {json.loads(again.out)['token']}"}
+    assert httpx.get(f"{server.url}/api/v1/results", headers=said).status_code == 200
+    assert client.get("/api/v1/results").status_code == 403
+    third = uflip("site", "token", server.folder, "gone", *more)
+    assert (third.code, "--revoke" in third.err) == (2, True)
 
 
 def test_pages_are_found_again_by_search_filter_and_order(

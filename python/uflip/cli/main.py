@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import NoReturn
 
 import click
@@ -25,6 +26,8 @@ from uflip.errors import (
     unknown_name,
 )
 
+SECRET = "--token"
+"""The option whose value no error shows."""
 VERBS = {
     "run": "Run the micro-benchmarks on a device and keep the results.",
     "plan": "Show what `run` would do; touches nothing.",
@@ -201,12 +204,13 @@ def _let_go_of_output() -> None:
 
 def _check_text(arguments: Sequence[str]) -> None:
     """Refuse what is no text: it could not be stored, printed or found again."""
-    for argument in arguments:
+    for before, argument in pairwise(("", *arguments)):
         if not _is_text(argument):
+            secret = before == SECRET or argument.startswith(f"{SECRET}=")
             raise UsageError(
                 "An argument is no text",
-                where="uflip",
-                got=argument,
+                where=SECRET if secret else "uflip",
+                got="what is not shown here" if secret else argument,
                 allowed="names and values in UTF-8, without NUL",
                 action="rename the file, or give another name that leads to it",
             )

@@ -14,7 +14,7 @@ from uflip.units import format_size
 from uflip.visible import in_line
 
 if TYPE_CHECKING:
-    from uflip.site.client import Submitted
+    from uflip.site.replies import Submitted
 
 EPILOG = """\b
 Examples:

@@ -17,12 +17,12 @@ PREFIX = "uflip_"
 
 
 def new_token(session: Session, name: str, role: str) -> str:
-    """Make an account, and return its token: the only time that it is known.
+    """Make an account, or a new token where its own was revoked; the only time that it is known.
 
     Raises
     ------
     UsageError
-        For a role that there is not, and a name that is taken or no name.
+        For a role that there is not, and a name that is no name, or has a token that is valid.
     """
     if role not in ROLES:
         raise unknown_name("role", role, ROLES, where="--role")
@@ -34,15 +34,20 @@ def new_token(session: Session, name: str, role: str) -> str:
             allowed="letters, digits, blanks and . _ @ -",
             action="choose another name",
         )
-    if session.scalar(select(Account).where(Account.name == name)) is not None:
+    token = PREFIX + secrets.token_urlsafe(32)
+    account = session.scalar(select(Account).where(Account.name == name))
+    if account is None:
+        account = Account(name=name, created_utc=utc_now())
+        session.add(account)
+    elif account.revoked_utc is None:
         raise UsageError(
             "There is an account of this name",
             where="NAME",
             got=name,
-            action="revoke it with `uflip site token --revoke`, or take another name",
+            action="revoke its token with `uflip site token --revoke`, and ask for a new one; or "
+            "take another name",
         )
-    token = PREFIX + secrets.token_urlsafe(32)
-    session.add(Account(name=name, role=role, token_digest=_digest(token), created_utc=utc_now()))
+    account.role, account.token_digest, account.revoked_utc = role, _digest(token), None
     note(session, name, "token", role)
     return token
 

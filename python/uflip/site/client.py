@@ -2,42 +2,31 @@
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from uflip.data import ledger, manifest
-from uflip.errors import (
-    RefusedError,
-    ResultsError,
-    UflipError,
-    UnavailableError,
-    UsageError,
-)
+from uflip.errors import ResultsError, UnavailableError, UsageError
 from uflip.executors import Threads, on_all, using
 from uflip.results.place import made_beside, refuse_existing
+from uflip.site import replies
 from uflip.site.offer import Offered, check_names
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.redaction import LeftOut, redacted_copy
-
-if TYPE_CHECKING:
-    import httpx
+from uflip.site.replies import Shape
 
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
 AT_ONCE = 8
 """Files that are fetched together: most are short, and each waits for the network and the disk."""
-KINDS: dict[str, type[UflipError]] = {
-    "usage": UsageError,
-    "refused": RefusedError,
-    "results": ResultsError,
-    "unavailable": UnavailableError,
-}
+_OF_TOKENS = re.compile("[\x21-\x7e]+")
 OnBytes = Callable[[int, int], None]
 
 
@@ -63,16 +52,6 @@ class Prepared:
     def bytes(self) -> int:
         """Length of all files together."""
         return sum(size for _, _, size in self.files)
-
-
-class Submitted(TypedDict):
-    """What a site says of a submission, see `uflip.site.answers.Committed`."""
-
-    id: str
-    url: str
-    new: bool
-    own: bool
-    published: bool
 
 
 def prepare(folder: Path, scratch: Path) -> Prepared:
@@ -126,7 +105,7 @@ class Client:
     Raises
     ------
     UsageError
-        If it is no address of a site.
+        If it is no address of a site, or no token.
     UnavailableError
         If httpx is not installed.
     """
@@ -154,7 +133,7 @@ class Client:
                 allowed="http://HOST:PORT, https://HOST",
                 action="name the address at which `uflip site serve` is reached",
             )
-        said = token or os.environ.get(TOKEN)
+        said = _token(token)
         headers = {"Authorization": f"Bearer {said}"} if said else {}
         self.url = url.rstrip("/")
         self._http = httpx.Client(
@@ -169,7 +148,7 @@ class Client:
 
     def submit(
         self, prepared: Prepared, *, publish: bool = False, on_bytes: OnBytes | None = None
-    ) -> Submitted:
+    ) -> replies.Submitted:
         """Send what is missing of a result, and have it looked at.
 
         Parameters
@@ -198,17 +177,16 @@ class Client:
         files = [
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
-        begun = self._ask("POST", "submissions", json={"files": files})
-        received: dict[str, int] = begun["received"]
+        begun = self._ask(replies.Begun, "POST", "submissions", json={"files": files})
+        received = begun.received
         for some in bodies(missing(prepared, received)):
-            address = f"submissions/{begun['id']}/parts"
-            received |= self._ask("POST", address, content=packed(some))["received"]
+            address = f"submissions/{begun.id}/parts"
+            received |= self._ask(replies.Got, "POST", address, content=packed(some)).received
             if on_bytes is not None:
                 there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
                 on_bytes(there, prepared.bytes)
-        commit = f"submissions/{begun['id']}/commit"
-        done: Submitted = self._ask("POST", commit, params={"publish": publish}, timeout=COMMIT_S)
-        return done
+        commit, asked = f"submissions/{begun.id}/commit", {"publish": publish}
+        return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
 
     def pull(self, result: str, out: Path) -> Path:
         """Fetch a result into a new folder; its files are what the site says they are.
@@ -224,24 +202,36 @@ class Client:
         ------
         ResultsError
             If there is none, or a file is not what it should be, or the folder cannot be made.
+        UnavailableError
+            If it is no site that answers.
         """
         refuse_existing(out)
-        found = self._ask("GET", f"results/{result}")
+        found = self._ask(replies.Result, "GET", f"results/{result}")
+        offered = [Offered(each.path, each.digest, each.bytes) for each in found.files]
+        try:
+            check_names(offered)  # a site may write nothing else here
+        except UsageError as error:
+            raise ResultsError(
+                "The site has no files of a result under this id",
+                where=f"{self.url}/results/{result}",
+                got=error.got,
+                allowed=error.allowed,
+                action="check the address and the id",
+            ) from error
         with made_beside(out) as hidden:
             (hidden / manifest.RUNS).mkdir()
-            offered = [Offered(e["path"], e["digest"], e["bytes"]) for e in found["files"]]
             with using(Threads(AT_ONCE, patient=True)):
                 on_all(partial(self._fetch, result, hidden), offered)
         return out
 
     def _fetch(self, result: str, folder: Path, offered: Offered) -> None:
         summed, length = hashlib.sha256(), 0
-        path = folder / _checked(offered.path)
+        path = folder / offered.path
         address = f"results/{result}/files/{offered.digest}"
         with self._speaking(), self._http.stream("GET", address) as answer, path.open("xb") as file:
-            if answer.is_error:
+            if not answer.is_success:
                 answer.read()
-                raise self._error(answer)
+                replies.check(answer)
             for part in answer.iter_bytes(1 << 20):
                 length += len(part)
                 if length > offered.bytes:
@@ -257,15 +247,10 @@ class Client:
                 allowed=f"{offered.digest}, {offered.bytes} bytes", action="fetch it again",
             )  # fmt: skip
 
-    def _ask(self, method: str, address: str, **how: Any) -> Any:
+    def _ask(self, shape: type[Shape], method: str, address: str, **how: Any) -> Shape:
         with self._speaking():
             answer = self._http.request(method, address, **how)
-        if answer.is_error:
-            raise self._error(answer)
-        try:
-            return answer.json()
-        except ValueError as error:
-            raise self._no_site(answer) from error
+        return replies.read(answer, shape)
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:
@@ -282,30 +267,19 @@ class Client:
                 action="try again; what was sent is not sent twice",
             ) from error
 
-    def _error(self, answer: "httpx.Response") -> UflipError:
-        try:
-            parts = dict(answer.json()["error"])
-        except (ValueError, KeyError, TypeError):
-            return self._no_site(answer)
-        kind = KINDS.get(str(parts.pop("kind", "")), UnavailableError)
-        known = ("what", "where", "got", "allowed", "action")
-        return kind(**{name: str(parts.get(name) or "")[:2000] for name in known})
 
-    def _no_site(self, answer: "httpx.Response") -> UflipError:
-        return UnavailableError(
-            "This is no site of uflip results",
-            where=self.url,
-            got=f"an answer {answer.status_code} that is none of ours",
-            action="check the address",
+def _token(given: str | None) -> str | None:
+    """Return what says who asks; no error ever shows it."""
+    said = (given or os.environ.get(TOKEN) or "").strip()
+    if said and not _OF_TOKENS.fullmatch(said):
+        raise UsageError(
+            "This is no token",
+            where="--token" if given else TOKEN,
+            got=f"{len(said)} characters, and not all of them are those of a token",
+            allowed="letters, digits and signs of ASCII, without blanks",
+            action="give it as `uflip site token` printed it",
         )
-
-
-def _checked(name: str) -> str:
-    """Refuse a name that a site may not write here."""
-    fixed = [Offered(each, "0" * 64, 0) for each in (manifest.FILE_NAME, ledger.FILE_NAME)]
-    if name not in (manifest.FILE_NAME, ledger.FILE_NAME):
-        check_names([*fixed, Offered(name, "0" * 64, 0)])
-    return name
+    return said or None
 
 
 def fetched(url: str) -> Path:

@@ -114,12 +114,9 @@ def problem(root: Path, ours: str) -> str | None:
 
 def _keep(root: Path, ours: str) -> str:
     """Let a folder keep an id; returns that which it keeps, where another server was faster."""
-    made = root / f".{FILE}-{secrets.token_hex(4)}"
+    made = root / f".{FILE}-{secrets.token_hex(4)}"  # of this server alone
     try:
-        with made.open("x", encoding="utf-8") as file:
-            file.write(f"{ours}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        atomic.write_file(made, f"{ours}\n".encode())
         with suppress(FileExistsError):
             os.link(made, root / FILE)
         atomic.fsync_directory(root)

@@ -88,7 +88,6 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
             action=f"`uflip verify {folder}` lists them all; `uflip run --resume` measures lost "
             "runs again",
         )
-    check_finished(held.usable_manifest().status)
     if not (folder / ledger.FILE_NAME).exists():
         raise ResultsError(
             "Nothing proves these results",
@@ -97,6 +96,7 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
             allowed="a folder whose ledger proves every file",
             action="measure again with this version of uflip",
         )
+    check_finished(held.usable_manifest().status)
     (out / manifest.RUNS).mkdir(parents=True)
     for name in (manifest.FILE_NAME, ledger.FILE_NAME):
         shutil.copyfile(folder / name, out / name)

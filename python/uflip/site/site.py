@@ -97,6 +97,7 @@ def open_site(
     from uflip.site import identity
     from uflip.site.intake import Intake
 
+    bucket = Bucket(store) if store else None
     url = database_of(root, database)
     with _folder_of(root):
         new = not identity.is_there(root, url)
@@ -105,7 +106,6 @@ def open_site(
             root.mkdir(parents=True, exist_ok=True)
         else:
             identity.check_there(root, url)
-    bucket = Bucket(store) if store else None
     engine = open_database(url)
     try:
         with _folder_of(root):

@@ -1,0 +1,108 @@
+"""What a site answers, as a client reads it: of the shape that it has, or it is no site of ours.
+
+Nothing that comes over a network is believed: fields have types, digests and ids are what they can
+be, an answer that leads elsewhere is none.
+"""
+
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from uflip.data.document import Count, DigestText
+from uflip.errors import RefusedError, ResultsError, UflipError, UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    import httpx
+
+KINDS: dict[str, type[UflipError]] = {
+    "usage": UsageError,
+    "refused": RefusedError,
+    "results": ResultsError,
+    "unavailable": UnavailableError,
+}
+LONGEST_PART = 2000
+Shape = TypeVar("Shape")
+
+
+class Begun(Struct):
+    """An upload: how many bytes of each file, by its digest, are there."""
+
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    received: dict[str, Count]
+
+
+class Got(Struct):
+    """How many bytes of some files are there now."""
+
+    received: dict[str, Count]
+
+
+class Submitted(TypedDict):
+    """What a site says of a submission, see `uflip.site.answers.Committed`."""
+
+    id: str
+    url: str
+    new: bool
+    own: bool
+    published: bool
+
+
+class File(Struct):
+    """A file of a result."""
+
+    path: str
+    digest: DigestText
+    bytes: Count
+
+
+class Result(Struct):
+    """A result, as far as it is read here."""
+
+    files: list[File]
+
+
+def read(answer: "httpx.Response", shape: type[Shape]) -> Shape:
+    """Read an answer.
+
+    Raises
+    ------
+    UflipError
+        That which the site answers; `UnavailableError` for what is no answer of a site.
+    """
+    check(answer)
+    try:
+        return msgspec.json.decode(answer.content, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _no_site(answer, str(error)) from error
+
+
+def check(answer: "httpx.Response") -> None:
+    """Refuse an answer that is not what was asked for; it has been read to its end.
+
+    Raises
+    ------
+    UflipError
+        As `read`.
+    """
+    if answer.is_success:
+        return
+    try:
+        parts = dict(answer.json()["error"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        where = answer.headers.get("location", "")[:200]
+        raise _no_site(answer, f"it leads to {where}" if where else "") from error
+    kind = KINDS.get(str(parts.pop("kind", "")), UnavailableError)
+    known = ("what", "where", "got", "allowed", "action")
+    raise kind(**{name: str(parts.get(name) or "")[:LONGEST_PART] for name in known})
+
+
+def _no_site(answer: "httpx.Response", problem: str) -> UflipError:
+    asked = answer.request.url
+    return UnavailableError(
+        "This is no site of uflip results",
+        where=f"{asked.scheme}://{asked.netloc.decode()}{asked.path}",
+        got=f"an answer {answer.status_code} that is none of ours"
+        + (f": {problem[:200]}" if problem else ""),
+        action="check the address",
+    )

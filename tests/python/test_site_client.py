@@ -1,0 +1,162 @@
+"""A client that meets what is no site, and a token that is none: told in full, and no secret."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+from site_server import SiteServer, site_server
+
+ID = "0123456789ab"
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+FIRST = [
+    {"path": "manifest.json", "digest": ABC, "bytes": 3},
+    {"path": "ledger.jsonl", "digest": ABC, "bytes": 3},
+]
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@contextmanager
+def answering(of_result: Answer, of_file: Answer = (200, {}, b"abc")) -> Iterator[str]:
+    """Serve the same answer to whoever asks for a result, and another one for its files."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, headers, body = of_file if "/files/" in self.path else of_result
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+    finally:
+        made.shutdown()
+        thread.join()
+        made.server_close()
+
+
+def _json(document: object, status: int = 200) -> Answer:
+    return status, {}, json.dumps(document).encode()
+
+
+NO_SITE = {
+    "a list": _json([]),
+    "a text": _json("hello"),
+    "nothing": _json(None),
+    "another object": _json({"results": []}),
+    "files that are none": _json({"files": 7}),
+    "files of numbers": _json({"files": [1, 2]}),
+    "a file without a digest": _json({"files": [{"path": "manifest.json", "bytes": 3}]}),
+    "a digest that leads elsewhere": _json({"files": [FIRST[0] | {"digest": "../../x"}]}),
+    "less than nothing": _json({"files": [FIRST[0] | {"bytes": -1}]}),
+    "a length in words": _json({"files": [FIRST[0] | {"bytes": "3"}]}),
+    "no JSON": (200, {}, b"<html>"),
+    "no text": (200, {}, b"\xff\xfe{"),
+    "brackets": (200, {}, b"[" * 200_000),
+    "an error of another kind": _json({"error": "no"}, 500),
+    "an error in words": _json({"detail": "Not Found"}, 404),
+    "elsewhere": (302, {"Location": "http://elsewhere.example/"}, b""),
+    "elsewhere, with files": (301, {}, json.dumps({"files": FIRST}).encode()),
+}
+
+
+@pytest.mark.parametrize("answer", NO_SITE.values(), ids=NO_SITE.keys())
+def test_what_is_no_site_is_told_so(tmp_path: Path, answer: Answer) -> None:
+    with answering(answer) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (done.code, "This is no site of uflip results" in done.err) == (6, True), done.err
+    assert url in done.err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_where_an_answer_leads_is_said(tmp_path: Path) -> None:
+    with answering(NO_SITE["elsewhere"]) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert "302" in done.err
+    assert "http://elsewhere.example/" in done.err
+
+
+NO_RESULT = {
+    "no files": [],
+    "no ledger": FIRST[:1],
+    "a name that leads elsewhere": [*FIRST, FIRST[0] | {"path": "../evil"}],
+    "a name that comes twice": [*FIRST, FIRST[0]],
+    "another file": [*FIRST, FIRST[0] | {"path": "runs/a.txt"}],
+}
+
+
+@pytest.mark.parametrize("files", NO_RESULT.values(), ids=NO_RESULT.keys())
+def test_files_that_are_no_result_make_no_folder(
+    tmp_path: Path, files: list[dict[str, object]]
+) -> None:
+    with answering(_json({"files": files})) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert done.code == 5, done.err
+    assert "The site has no files of a result under this id" in done.err
+    assert f"{url}/results/{ID}" in done.err
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("status", [301, 304, 307])
+def test_an_answer_that_leads_elsewhere_is_no_file(tmp_path: Path, status: int) -> None:
+    elsewhere = (status, {"Location": "/x"}, b"" if status == 304 else b"abc")
+    with answering(_json({"files": FIRST}), elsewhere) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (done.code, str(status) in done.err) == (6, True), done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+    with site_server(tmp_path_factory.mktemp("served") / "site") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("client") / "result"
+    done = uflip(
+        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
+        "--out", out,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return out
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", " ", "\t\n"])
+def test_white_space_around_a_token_is_not_of_it(
+    server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    token = server.token("alice")
+    asked = ("submit", measured, server.url, "--json")
+    assert uflip(*asked, "--token", f"{token}{end}").code == 0
+    monkeypatch.setenv("UFLIP_SITE_TOKEN", f"{end}{token}{end}")
+    assert uflip(*asked).code == 0
+
+
+@pytest.mark.parametrize("odd", ["é", "\n", "\x1b", " ", "\u202e", "\udc80", "😀", "\x7f"])
+def test_no_error_shows_a_token(
+    server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    token = f"uflip_never-to-be-seen{odd}x"
+    commands = (("submit", measured, server.url), ("pull", server.url, ID))
+    given = [("--token", token), (f"--token={token}",)]
+    for command in commands:
+        for where, more in (("--token", given[0]), ("--token", given[1]), ("UFLIP_SITE_TOKEN", ())):
+            monkeypatch.setenv("UFLIP_SITE_TOKEN", token if not more else "")
+            done = uflip(*command, *more)
+            assert (done.code, where in done.err) == (2, True), done.err
+            assert "never-to-be-seen" not in done.err + done.out
