@@ -15,6 +15,7 @@ from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
 from uflip.site import publishing
+from uflip.site.client import Client, Prepared
 from uflip.site.examiner import examine
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
@@ -140,16 +141,25 @@ def _unfinished(folder: Path, out: Path) -> Path:
     return out
 
 
-def test_what_is_not_finished_is_neither_sent_nor_taken(measured: Path, tmp_path: Path) -> None:
+def test_what_is_not_finished_is_neither_sent_nor_taken(
+    server: SiteServer, measured: Path, tmp_path: Path
+) -> None:
     folder = _unfinished(measured, tmp_path / "unfinished")
     done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
     assert (done.code, "These results are not finished" in done.err) == (5, True), done.err
-    with pytest.raises(ResultsError) as raised:
-        examine(folder)
+    files = [
+        (name, hashlib.sha256(content).hexdigest(), len(content))
+        for name, content in _files(folder).items()
+    ]
+    with Client(server.url, server.token("alice")) as client, pytest.raises(ResultsError) as raised:
+        client.submit(Prepared(folder, files, []))
     assert (raised.value.what, raised.value.got) == (
         "These results are not finished",
         "interrupted",
     )
+    assert not [*(server.folder / "folders").iterdir()]
+    # One that was taken before the rule is rebuilt as it was: a backup of it can be restored.
+    assert examine(folder).row.status == "interrupted"
 
 
 def test_only_a_complete_result_stands_for_a_device(server: SiteServer, measured: Path) -> None:

@@ -23,6 +23,8 @@ from uflip.profiles import profile_names
 
 UNTOLD = "description"
 """Of a profile: not what a device is built of."""
+LONGEST = 200
+"""A name that is longer is read by nobody."""
 
 
 def model_of(device: DeviceInfo) -> str:
@@ -36,7 +38,10 @@ def model_of(device: DeviceInfo) -> str:
 
 
 def _told(device: DeviceInfo, ours: Table) -> str | None:
-    """Name a built-in device by what is overridden of it; None where that is not what it is."""
+    """Name a built-in device by what is overridden of it; None where that is not what it is.
+
+    None as well where it would be too long.
+    """
     plain = DeviceUrl(device.model, "sim", device.model)
     named = replace(plain, overrides=_overrides(device))
     try:
@@ -47,7 +52,8 @@ def _told(device: DeviceInfo, ours: Table) -> str | None:
         return None
     keys = sorted({key for key, _ in named.overrides} & expected.keys())
     changed = {key: expected[key] for key in keys if expected[key] != built_in.get(key)}
-    return with_overrides(device.model, changed)
+    told = with_overrides(device.model, changed)
+    return told if len(told) <= LONGEST else None
 
 
 def _overrides(device: DeviceInfo) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
-from uflip.site.offer import check_finished
+from uflip.site.offer import COMPLETE, unfinished
 from uflip.site.said import DeviceSaid, Examined, Kept
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def look(folder: Path) -> Examined:
             )
     planned.check(folder, kept)
     results = Results.load(folder)
-    check_finished(kept.status)
+    # What is older than the rule that only complete ones are taken is kept, and rebuilt, as it is.
+    if kept.status not in (COMPLETE, "interrupted"):
+        raise unfinished(kept.status)
     try:
         document = summary(results)
     except msgspec.ValidationError as error:

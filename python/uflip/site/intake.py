@@ -30,7 +30,7 @@ from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
 from uflip.site.examiner import examine
-from uflip.site.offer import Offered, check_names, result_id
+from uflip.site.offer import COMPLETE, Offered, check_names, result_id, unfinished
 from uflip.site.parts import Part
 from uflip.site.said import Examined
 from uflip.site.tables import (
@@ -235,7 +235,7 @@ class Intake:
 
     def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> bool:
         """Keep a result; False where another server did so just now."""
-        found = self._make_folder(result, [(each.path, each.digest) for each in files])
+        found = self._make_folder(result, [(each.path, each.digest) for each in files], new=True)
         self._blobs.store(each.digest for each in files)
         for tried in range(MOST_MEETINGS):
             last = tried == MOST_MEETINGS - 1
@@ -282,12 +282,16 @@ class Intake:
             return False
         return True
 
-    def _make_folder(self, result: str, files: Sequence[tuple[str, str]]) -> Examined:
+    def _make_folder(
+        self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False
+    ) -> Examined:
         """Make the folder of a result, looked at, in one step; returns what the examiner says."""
         being_made = self._blobs.folders / f".{result}-{secrets.token_hex(4)}"
         try:
             self._blobs.assemble(being_made, files)
             found = examine(being_made)
+            if new and found.row.status != COMPLETE:
+                raise unfinished(found.row.status)
             packed = gzip.compress(json.dumps(found.summary).encode(), mtime=0)
             (being_made / SUMMARY).write_bytes(packed)
             atomic.fsync_directory(being_made)

@@ -54,22 +54,15 @@ def check_names(files: Sequence[Offered]) -> None:
         )
 
 
-def check_finished(status: str) -> None:
-    """Refuse results that are not finished: what was measured so far stands for no device.
-
-    Raises
-    ------
-    ResultsError
-        For any other status of a manifest than that of results that are complete.
-    """
-    if status != COMPLETE:
-        raise ResultsError(
-            "These results are not finished",
-            where=manifest.FILE_NAME,
-            got=status,
-            allowed=COMPLETE,
-            action="`uflip run --resume FOLDER` goes on with them",
-        )
+def unfinished(status: str) -> ResultsError:
+    """Make the error for results that are not finished: so far, they stand for no device."""
+    return ResultsError(
+        "These results are not finished",
+        where=manifest.FILE_NAME,
+        got=status,
+        allowed=COMPLETE,
+        action="`uflip run --resume FOLDER` goes on with them",
+    )
 
 
 def _is_of_a_folder(name: str) -> bool:

@@ -19,7 +19,7 @@ from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
 from uflip.results.files import Files
 from uflip.results.proof import examine
-from uflip.site.offer import check_finished
+from uflip.site.offer import COMPLETE, unfinished
 
 PRIVATE_DETAILS = (
     "backing_file", "boot_id", "brand", "diskseq", "file_system_device", "inode", "snapshot",
@@ -96,7 +96,9 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
             allowed="a folder whose ledger proves every file",
             action="measure again with this version of uflip",
         )
-    check_finished(held.usable_manifest().status)
+    status = held.usable_manifest().status
+    if status != COMPLETE:
+        raise unfinished(status)
     (out / manifest.RUNS).mkdir(parents=True)
     for name in (manifest.FILE_NAME, ledger.FILE_NAME):
         shutil.copyfile(folder / name, out / name)
