@@ -55,7 +55,7 @@ SAID = {
         "behind it writes spread over a much wider range than reads, and a few stand high above",
     ),
     "start_up": ("The shaded part is the start-up, of cheap writes only",),
-    "pause": ("with a long enough pause after each write, writes are as cheap as they can be",),
+    "pause": ("with a long enough pause after each write, nearly all are as cheap as they can be",),
     "lines": (
         "the mean at the first value of its parameter, a sparkline, and the mean at the last",
     ),
@@ -67,7 +67,7 @@ SAID = {
     "play": (
         "of the 64 pages of a block 23 are valid when it is collected, not 45",
         "the write amplification falls from 3.33 to 1.55, and the time that one write in a"
-        " hundred exceeds (p99) from 1.69 to 0.44 ms",
+        " hundred exceeds (p99) from 1.72 to 0.44 ms",
     ),
     "why": (
         "More than half of it is garbage collection",
@@ -173,9 +173,8 @@ def test_a_pause_makes_writes_as_cheap_as_they_can_be(demo: Result) -> None:
     says("pause")
     paused = [r for r in demo.runs if r.micro_benchmark == "pause" and r.pattern == "RW"]
     longest = max(paused, key=lambda run: run.value)
-    assert set(np.asarray(longest.trace().column("response_time_ns")).tolist()) == {
-        times_of(demo, "RW").min()
-    }
+    times = np.asarray(longest.trace().column("response_time_ns"))
+    assert np.mean(times == times_of(demo, "RW").min()) > 0.9
 
 
 def test_the_slowest_waited_for_garbage_collection(folder: Path, demo: Result) -> None:
@@ -228,7 +227,7 @@ def test_more_spare_space_is_what_play_shows() -> None:
     ]
     assert [round(each) for each in valid] == [45, 23]
     p99 = [round(each["statistics"]["p99_ns"] / 1e6, 2) for each in (before, after)]
-    assert p99 == [1.69, 0.44]
+    assert p99 == [1.72, 0.44]
     # ... and Play begins with these.
     first = (PAGE.parents[1] / "web" / "src" / "play.ts").read_text("utf-8")
     assert 'FIRST: Record<string, string> = { io_size: "4KiB", io_count: "4000"' in first
