@@ -22,6 +22,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::leaving::Leaving;
 use crate::config::Flush;
 use crate::device::token::{EPOCHS, Epoch, PageIdx};
 use crate::flash::geometry::Lpn;
@@ -48,19 +49,6 @@ impl Flushed {
 /// Which sectors of a page are in the cache, one bit each.
 pub(crate) type Sectors = u64;
 
-/// A page in the cache.
-#[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
-struct Cached {
-    /// Which of its sectors wait to be flushed; none where it does not wait.
-    waiting: Sectors,
-    /// The stream of the first write of these.
-    stream: u8,
-    /// Which are being flushed, and stay until they are on flash.
-    leaving: Sectors,
-    /// So many times they are.
-    flushes: u32,
-}
-
 /// The cache. It keeps no time: who uses it says when something has happened.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteCache {
@@ -70,12 +58,13 @@ pub(crate) struct WriteCache {
     together: usize,
     /// All sectors of a page.
     whole: Sectors,
-    pages: BTreeMap<Lpn, Cached>,
-    /// So many of them wait to be flushed.
-    dirty: usize,
-    /// The order in which these came; a page that was trimmed meanwhile waits no more.
+    /// What waits to be flushed, which of its sectors are there, and the stream of its first write.
+    dirty: BTreeMap<Lpn, (Sectors, u8)>,
+    /// The order in which they came; a page that was trimmed meanwhile is not in `dirty` any more.
     order: VecDeque<Lpn>,
-    /// Pages that are being flushed and still have their place: by epoch, the present one last.
+    /// What is being flushed, and stays until it is on flash.
+    leaving: Leaving,
+    /// How many pages that is, which still have their place: by epoch, the present one last.
     epochs: VecDeque<usize>,
     /// The number of the first of these epochs.
     oldest: Epoch,
@@ -95,9 +84,9 @@ impl WriteCache {
             flush,
             together,
             whole: u64::MAX >> (64 - sectors),
-            pages: BTreeMap::new(),
-            dirty: 0,
+            dirty: BTreeMap::new(),
             order: VecDeque::new(),
+            leaving: Leaving::default(),
             epochs: VecDeque::from([0]),
             oldest: 0,
             waiting: VecDeque::new(),
@@ -125,18 +114,15 @@ impl WriteCache {
     }
 
     fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
-        let cached = self.pages.get_mut(&page).filter(|cached| cached.waiting != 0);
-        let there = cached.map(|cached| cached.waiting |= sectors).is_some();
+        let there = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
         self.absorbed += u64::from(there);
         there
     }
 
     fn put(&mut self, page: Lpn, sectors: Sectors, stream: u8) -> bool {
-        let fits = self.dirty + self.flushing() < self.places;
+        let fits = self.dirty.len() + self.flushing() < self.places;
         if fits {
-            let cached = self.pages.entry(page).or_default();
-            (cached.waiting, cached.stream) = (sectors, stream);
-            self.dirty += 1;
+            self.dirty.insert(page, (sectors, stream));
             self.order.push_back(page);
         }
         fits
@@ -167,11 +153,8 @@ impl WriteCache {
 
     /// `page`, if it is in the cache, to be written to flash now.
     pub(crate) fn expel(&mut self, page: Lpn) -> Option<Flushed> {
-        let cached = self.pages.get_mut(&page).filter(|cached| cached.waiting != 0)?;
-        let (sectors, stream) = (std::mem::take(&mut cached.waiting), cached.stream);
-        cached.leaving |= sectors;
-        cached.flushes += 1;
-        self.dirty -= 1;
+        let (sectors, stream) = self.dirty.remove(&page)?;
+        self.leaving.begin(page, sectors);
         let present = self.epochs.back_mut().expect("there always is one");
         *present += 1;
         let epoch = self.oldest.wrapping_add(self.epochs.len() as Epoch - 1);
@@ -180,14 +163,7 @@ impl WriteCache {
 
     /// `page` has been written to flash; its flush began in `epoch`.
     pub(crate) fn flushed(&mut self, page: Lpn, epoch: Epoch) {
-        let cached = self.pages.get_mut(&page).expect("it stays until it is on flash");
-        cached.flushes -= 1;
-        if cached.flushes == 0 {
-            cached.leaving = 0;
-            if cached.waiting == 0 {
-                self.pages.remove(&page);
-            }
-        }
+        self.leaving.end(page);
         // A token has room for no more of it, and fewer are under way.
         let place = epoch.wrapping_sub(self.oldest) % EPOCHS;
         self.epochs[place as usize] -= 1;
@@ -217,29 +193,25 @@ impl WriteCache {
         let was_idle = std::mem::replace(&mut self.idle, true);
         let pages = std::iter::from_fn(|| self.next_flush()).collect();
         (self.idle, self.epochs) = (was_idle, VecDeque::from([0]));
-        self.pages.clear();
+        self.leaving.clear();
         pages
     }
 
     /// Pages that flash has not.
     pub(crate) fn volatile(&self) -> usize {
-        self.dirty + self.flushing()
+        self.dirty.len() + self.flushing()
     }
 
     /// Whether a read of `sectors` of `page` needs no flash.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
-        let there = |cached: &Cached| (cached.waiting | cached.leaving) & sectors == sectors;
-        self.pages.get(&page).is_some_and(there)
+        let waits = self.dirty.get(&page).map_or(0, |(there, _)| *there);
+        (waits | self.leaving.sectors(page)) & sectors == sectors
     }
 
     /// `page` holds nothing any more.
     pub(crate) fn trim(&mut self, page: Lpn) {
-        let Some(cached) = self.pages.get_mut(&page) else { return };
-        self.dirty -= usize::from(cached.waiting != 0);
-        (cached.waiting, cached.leaving) = (0, 0);
-        if cached.flushes == 0 {
-            self.pages.remove(&page);
-        }
+        self.dirty.remove(&page);
+        self.leaving.trim(page);
     }
 }
 

@@ -23,6 +23,7 @@ mod interface;
 mod interrupts;
 mod issued;
 mod jobs;
+mod leaving;
 mod merging;
 mod outage;
 mod paged;

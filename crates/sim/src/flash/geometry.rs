@@ -23,7 +23,7 @@ use crate::collections::divisor::Divisor;
 
 /// Logical page number: what the host addresses, in flash pages.
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
 )]
 pub struct Lpn(pub u32);
 
