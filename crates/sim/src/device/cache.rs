@@ -22,7 +22,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::leaving::Leaving;
+use super::leaving::{Leaving, Sectors};
 use crate::config::Flush;
 use crate::device::token::{EPOCHS, Epoch, PageIdx};
 use crate::flash::geometry::Lpn;
@@ -45,9 +45,6 @@ impl Flushed {
         Extent::single(self.page, self.whole, self.stream)
     }
 }
-
-/// Which sectors of a page are in the cache, one bit each.
-pub(crate) type Sectors = u64;
 
 /// The cache. It keeps no time: who uses it says when something has happened.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

@@ -4,7 +4,8 @@ use uflip_core::Io;
 
 use super::SimDevice;
 use super::backend::Write;
-use super::cache::{Flushed, Sectors, WriteCache};
+use super::cache::{Flushed, WriteCache};
+use super::leaving::Sectors;
 use super::token::{Epoch, Target};
 use crate::flash::geometry::Lpn;
 use crate::flash::make::Equipped;

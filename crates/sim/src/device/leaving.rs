@@ -1,4 +1,7 @@
 //! Pages that leave the write cache, and can be read there until they are on flash.
+//!
+//! A full cache has thousands, and each comes and goes with a write: a tree of them costs 13 % of the
+//! instructions of such a write, and numbers in a table 1 %. Nobody goes through the table but in the order of pages.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -6,8 +9,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::cache::Sectors;
 use crate::flash::geometry::Lpn;
+
+/// Which sectors of a page are in the cache, one bit each.
+pub(crate) type Sectors = u64;
 
 /// One of them.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
