@@ -128,3 +128,13 @@ def site_server(folder: Path, database: str | None = None, *options: str) -> Ite
         yield server
     finally:
         server.end()
+
+
+def small_result(out: Path) -> Path:
+    """Measure a small device in a second: a result that can be submitted."""
+    done = uflip(
+        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
+        "--out", out,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return out

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import uflip
-from site_server import SiteServer, site_server
+from site_server import SiteServer, site_server, small_result
 
 ID = "0123456789ab"
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -128,12 +128,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("client") / "result"
-    done = uflip(
-        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
-        "--out", out,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    return out
+    return small_result(out)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", " ", "\t\n"])

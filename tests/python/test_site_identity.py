@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from command_line import start, tree, uflip
-from site_server import SiteServer, postgres, site_server
+from site_server import SiteServer, postgres, site_server, small_result
 
 import uflip as package
 from uflip.errors import RefusedError
@@ -28,12 +28,7 @@ LONG_AGO_S = 2 * 3600
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("identity") / "result"
-    done = uflip(
-        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
-        "--out", out,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    return out
+    return small_result(out)
 
 
 def _published(server: SiteServer, folder: Path) -> str:
