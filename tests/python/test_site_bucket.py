@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from command_line import uflip
-from site_server import site_server
+from site_server import site_server, small_result
 
 import uflip as package
 
@@ -74,12 +74,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    done = uflip(
-        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
-        "--out", tmp_path / "result",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    return tmp_path / "result"
+    return small_result(tmp_path / "result")
 
 
 def emptied(folder: Path) -> None:

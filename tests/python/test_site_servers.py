@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import start, uflip
-from site_server import SiteServer, postgres, site_server
+from site_server import SiteServer, postgres, site_server, small_result
 
 AT_ONCE = 6
 
@@ -24,11 +24,7 @@ def both(tmp_path: Path) -> Iterator[tuple[SiteServer, SiteServer]]:
 def test_what_comes_to_both_at_once_is_one_and_seen_by_both(
     both: tuple[SiteServer, SiteServer], tmp_path: Path
 ) -> None:
-    done = uflip(
-        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
-        "--out", tmp_path / "result",
-    )  # fmt: skip
-    assert done.code == 0, done.err
+    small_result(tmp_path / "result")
     token = both[0].token("alice")
     told: list[dict[str, Any]] = []
     processes = [
@@ -57,11 +53,7 @@ def test_what_comes_to_both_at_once_is_one_and_seen_by_both(
 
 
 def test_it_is_published_once_by_many(both: tuple[SiteServer, SiteServer], tmp_path: Path) -> None:
-    done = uflip(
-        "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "order", "-q",
-        "--out", tmp_path / "result",
-    )  # fmt: skip
-    assert done.code == 0, done.err
+    small_result(tmp_path / "result")
     token = both[0].token("alice")
     made = uflip("submit", tmp_path / "result", both[0].url, "--token", token, "--json")
     result = json.loads(made.out)["id"]
