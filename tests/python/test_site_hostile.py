@@ -25,6 +25,7 @@ from command_line import uflip
 from forging import prove_again
 
 from uflip.errors import UflipError
+from uflip.site.examined import examined
 from uflip.site.examiner import look
 from uflip.site.redaction import redacted_copy
 
@@ -171,7 +172,7 @@ def looked_at(folder: Path) -> tuple[str, float, int]:
     if child == 0:
         said = "it was taken"
         try:
-            look(folder)
+            examined(look(folder))
         except UflipError as error:
             said = f"refused: {error}"
         except BaseException:

@@ -16,7 +16,7 @@ from site_server import SiteServer, site_server
 from uflip.errors import ResultsError
 from uflip.site import publishing
 from uflip.site.client import Client, Prepared
-from uflip.site.examiner import examine
+from uflip.site.examined import examine
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, Device, Result

@@ -3,24 +3,21 @@
     python -m uflip.site.examiner FOLDER
 
 Nothing that came along is believed: files are held against the ledger, every run against what is
-possible and what was planned, and summary and row are computed from the traces. Printed is what the
-database keeps, as JSON, or the error in its parts.
+possible and what was planned, and summary and row are computed from the traces. Printed is what
+`examined.Examined` says, as JSON, or the error in its parts.
 """
 
 import json
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from pydantic import ValidationError
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
 from uflip.site.offer import COMPLETE, unfinished
-from uflip.site.said import DeviceSaid, Examined, Kept
 
 if TYPE_CHECKING:
     from uflip.data.summary import Summary
@@ -34,43 +31,8 @@ SECONDS = 300
 PARTS = ("what", "where", "got", "allowed", "action")
 
 
-def examine(folder: Path) -> Examined:
-    """Hold a folder against itself, and compute what it says.
-
-    Parameters
-    ----------
-    folder : Path
-        With the files that were sent.
-
-    Returns
-    -------
-    Examined
-        Computed from the traces.
-
-    Raises
-    ------
-    ResultsError
-        If it does not hold, or takes more memory or time than any result does.
-    """
-    command = [sys.executable, "-m", "uflip.site.examiner", str(folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        said = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise ResultsError(
-            "The results cannot be checked",
-            where=folder.name,
-            got="they take more memory or time than there is for it",
-            allowed=f"{MEMORY_BYTES >> 20} MiB, {SECONDS} s",
-            action="submit what `uflip verify` finds nothing wrong with",
-        ) from error
-    if "error" in said:
-        raise ResultsError(**said["error"])
-    return Examined.model_validate(said)
-
-
-def look(folder: Path) -> Examined:
-    """Compute what a folder says, in this process.
+def look(folder: Path) -> Table:
+    """Compute what a folder says, in this process: the fields of `examined.Examined`.
 
     Raises
     ------
@@ -124,7 +86,7 @@ def look(folder: Path) -> Examined:
     return _said(results, document)
 
 
-def _said(results: "Results", document: "Summary") -> Examined:
+def _said(results: "Results", document: "Summary") -> Table:
     from uflip.data.document import plain
     from uflip.hints.classes import classify
     from uflip.site.built import model_of
@@ -133,44 +95,34 @@ def _said(results: "Results", document: "Summary") -> Examined:
     kept = results.manifest
     said, device = of_summary(document), kept.device
     means, row = said["baselines_ms"] or {}, document["key_characteristics"]
-    try:
-        return Examined(
-            device=DeviceSaid(
-                kind=device.kind,
-                model=model_of(device),
-                capacity_bytes=device.capacity_bytes,
-            ),
-            row=Kept(
-                folder_id=kept.folder_id or "",
-                created_utc=kept.created_utc,
-                uflip_version=kept.uflip_version,
-                firmware=device.firmware,
-                scale=kept.scale,
-                state=kept.state.state,
-                durability=kept.durability or "",
-                status=kept.status,
-                runs=len(results.runs),
-                experiments=said["experiments"],
-                known=said["known"],
-                warnings=len(results.warnings),
-                sr_ms=means.get("SR"),
-                rr_ms=means.get("RR"),
-                sw_ms=means.get("SW"),
-                rw_ms=means.get("RW"),
-                cells=said["cells"],
-                device_class=None if row is None else classify(row).name,
-            ),
-            summary=plain(document),
-        )
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise ResultsError(
-            "No site can keep what these results say of themselves",
-            where=f"manifest.json, {'.'.join(map(str, wrong['loc']))}",
-            got=str(wrong["input"])[:200],
-            allowed=wrong["msg"],
-            action="submit the folder as `uflip run` wrote it",
-        ) from error
+    return {
+        "device": {
+            "kind": device.kind,
+            "model": model_of(device),
+            "capacity_bytes": device.capacity_bytes,
+        },
+        "row": {
+            "folder_id": kept.folder_id or "",
+            "created_utc": kept.created_utc,
+            "uflip_version": kept.uflip_version,
+            "firmware": device.firmware,
+            "scale": kept.scale,
+            "state": kept.state.state,
+            "durability": kept.durability or "",
+            "status": kept.status,
+            "runs": len(results.runs),
+            "experiments": said["experiments"],
+            "known": said["known"],
+            "warnings": len(results.warnings),
+            "sr_ms": means.get("SR"),
+            "rr_ms": means.get("RR"),
+            "sw_ms": means.get("SW"),
+            "rw_ms": means.get("RW"),
+            "cells": said["cells"],
+            "device_class": None if row is None else classify(row).name,
+        },
+        "summary": plain(document),
+    }
 
 
 def _main(folder: Path) -> None:
@@ -178,7 +130,7 @@ def _main(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
-        said = look(folder).model_dump()
+        said = look(folder)
     except UflipError as error:
         # Where the site keeps it is nobody's business.
         parts = {part: str(getattr(error, part) or "") for part in PARTS}

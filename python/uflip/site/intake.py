@@ -29,7 +29,7 @@ from uflip.site import publishing
 from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
-from uflip.site.examiner import examine
+from uflip.site.examined import examine
 from uflip.site.offer import COMPLETE, Offered, check_names, result_id, unfinished
 from uflip.site.parts import Part
 from uflip.site.said import Examined
