@@ -1,5 +1,7 @@
 """Folders that prove what nobody measured: whoever wants to can write a ledger of their own."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,19 @@ import msgspec
 
 from uflip import _native
 from uflip.data import ledger, manifest
+from uflip.site.redaction import redacted_copy
+
+
+def forged(folder: Path, out: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Copy results, let `change` have its way with their manifest, and prove them again."""
+    redacted_copy(folder, out)
+    path = out / manifest.FILE_NAME
+    content = json.loads(path.read_bytes())
+    change(content)
+    path.unlink()
+    path.write_text(json.dumps(content))
+    prove_again(out)
+    return out
 
 
 def prove_again(folder: Path) -> None:

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from command_line import uflip
-from forging import prove_again
+from forging import forged
 from site_server import SiteServer, site_server
 from test_markup import OBEYED, TERMINAL
 
 from uflip.profiles import read_profile
 from uflip.results import Results
 from uflip.site.built import model_of
-from uflip.site.redaction import redacted_copy
 
 SMALL = "sim:demo?blocks_per_die=64"
 
@@ -46,15 +45,8 @@ def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
 
 
 def _forged(folder: Path, out: Path, **device: object) -> Path:
-    """The same results, of a device that says something else of itself; proven again."""
-    redacted_copy(folder, out)
-    path = out / "manifest.json"
-    content = json.loads(path.read_bytes())
-    content["device"].update(device)
-    path.unlink()
-    path.write_text(json.dumps(content))
-    prove_again(out)
-    return out
+    """The same results, of a device that says something else of itself."""
+    return forged(folder, out, lambda content: content["device"].update(device))
 
 
 def test_devices_that_are_built_otherwise_are_others(
@@ -82,8 +74,8 @@ def test_a_device_is_what_its_profile_says_not_what_its_name_says(
     assert model_of(plain) == "demo"
     # The profile of another device under the plain name, and one of which the name says nothing.
     for url in ("sim:demo", "sim:", "sim:dftl", "sim:demo?program_ns=1", "sim:demo?nothing=1"):
-        forged = _forged(measured, tmp_path / url.replace("?", "-"), url=url)
-        told = model_of(Results.load(forged).manifest.device)
+        folder = _forged(measured, tmp_path / url.replace("?", "-"), url=url)
+        told = model_of(Results.load(folder).manifest.device)
         assert told.startswith("demo, profile "), (url, told)
     own = tmp_path / "own.toml"
     own.write_text(read_profile("demo")[1])

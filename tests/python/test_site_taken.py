@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from command_line import Outcome, uflip
-from forging import prove_again
+from forging import forged
 from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
@@ -129,22 +129,11 @@ def test_the_length_of_a_file_is_that_of_the_file(
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
 
 
-def _unfinished(folder: Path, out: Path) -> Path:
-    """The same results, said to be interrupted, and proven as such."""
-    redacted_copy(folder, out)
-    path = out / "manifest.json"
-    content = json.loads(path.read_bytes())
-    content["status"] = "interrupted"
-    path.unlink()
-    path.write_text(json.dumps(content))
-    prove_again(out)
-    return out
-
-
 def test_what_is_not_finished_is_neither_sent_nor_taken(
     server: SiteServer, measured: Path, tmp_path: Path
 ) -> None:
-    folder = _unfinished(measured, tmp_path / "unfinished")
+    said = {"status": "interrupted"}
+    folder = forged(measured, tmp_path / "unfinished", lambda content: content.update(said))
     done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
     assert (done.code, "These results are not finished" in done.err) == (5, True), done.err
     files = [

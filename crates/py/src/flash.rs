@@ -12,7 +12,7 @@ use uflip_store::Inside;
 
 use crate::column::Column;
 use crate::error::raise;
-use crate::inside::{Recorded, Recorder};
+use crate::inside::{self, Recorded, Recorder};
 use crate::job::{Handle, Job, Watchable};
 use crate::slot::Slot;
 
@@ -260,10 +260,7 @@ impl FlashTrace {
 
     /// Write what was recorded inside the device to a new Parquet file, and sync it.
     fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
-        let nothing = Inside::new();
-        let inside = self.inside.as_ref().unwrap_or(&nothing);
-        py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
-            .map_err(|error| raise(&error))
+        inside::write(self.inside.as_ref(), py, path, about_json)
     }
 
     fn write_csv(&self, py: Python<'_>, path: &str, sector_bytes: u64) -> PyResult<()> {

@@ -10,11 +10,16 @@
 //! The engine drives it as it drives the device itself, which does not notice: a look changes nothing
 //! and takes no time on its clock.
 
+use std::path::Path;
+
+use pyo3::prelude::*;
 use uflip_core::{
     Completion, Counters, Device, DeviceInfo, FlashIo, FlashOp, Io, Mode, Nanos, Result, Ticket,
 };
 use uflip_sim::{OpenChannelDevice, Operation, Operations, SimDevice};
 use uflip_store::Inside;
+
+use crate::error::raise_to_user;
 
 /// Samples at most; at least half as many of a run that is long enough.
 const SAMPLES: usize = 512;
@@ -255,6 +260,19 @@ fn columns_of(operations: &Operations, began: u64) -> Inside {
 
 fn wide(values: &[u32]) -> Vec<u64> {
     values.iter().map(|value| u64::from(*value)).collect()
+}
+
+/// Write what was seen to a new Parquet file, and sync it; `None` is a run of which nothing was.
+pub(crate) fn write(
+    seen: Option<&Inside>,
+    py: Python<'_>,
+    path: &str,
+    about_json: &str,
+) -> PyResult<()> {
+    let nothing = Inside::new();
+    let seen = seen.unwrap_or(&nothing);
+    py.detach(|| uflip_store::write_inside(seen, Path::new(path), about_json))
+        .map_err(|error| raise_to_user(&error))
 }
 
 /// A device that is looked into.

@@ -10,6 +10,7 @@ use uflip_store::{ColumnData, Inside, StoredTrace};
 
 use crate::column::Column;
 use crate::error::{raise, raise_to_user};
+use crate::inside;
 
 /// Every I/O of one run.
 #[pyclass(frozen, module = "uflip")]
@@ -167,10 +168,7 @@ impl Trace {
     /// about_json : str
     ///     What is to be kept with it.
     fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
-        let nothing = Inside::new();
-        let inside = self.inside.as_ref().unwrap_or(&nothing);
-        py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
-            .map_err(|error| raise_to_user(&error))
+        inside::write(self.inside.as_ref(), py, path, about_json)
     }
 
     /// Append a line for each I/O to a table of text.

@@ -185,9 +185,11 @@ impl Paged {
         let gather = self.gather.as_mut().expect("units are gathered");
         match told {
             Told::Modified(index) => {
-                let Some(write) = gather.modified(index) else { return };
-                self.seek_and_write::<Equipped>(&write, at, hardware);
-                self.gathered_late(write.through, at, hardware);
+                let write = gather.modified(index);
+                if let Some(write) = &write {
+                    self.seek_and_write::<Equipped>(write, at, hardware);
+                }
+                self.gathered_late(write.is_some_and(|write| write.through), at, hardware);
             }
             Told::Programmed(number) => {
                 let Programmed { waits, drained } = gather.programmed(number);
