@@ -63,19 +63,25 @@ impl Paged {
         sought
     }
 
-    /// Whether it is certain that whoever looks for room would wait, wherever: mostly, while thousands do.
+    /// Something has changed, or a pass begins: who of those that wait is to be tried. Mostly, while thousands wait,
+    /// it is certain that there is no room anywhere, and then who would look at a plane that collects waits for it,
+    /// without a try.
     #[inline]
-    fn all_wait(&mut self) -> bool {
-        let all_wait = self.collector.collects_all() && self.ftl.has_room_nowhere();
+    fn choose_who_tries(&mut self) {
+        let nowhere = self.ftl.has_room_nowhere();
         debug_assert!(
-            !all_wait
+            !nowhere
                 || self
                     .ftl
                     .planes_from(PlaneIdx(0))
                     .all(|plane| !self.ftl.has_room::<Equipped>(plane)),
-            "a die has room, and none was to have any"
+            "a plane has room, and none was to have any"
         );
-        all_wait
+        if nowhere && self.collector.collects_all() {
+            return self.waiting.end_pass();
+        }
+        let (goes_on, collector) = (self.ftl.host_goes_on(), &self.collector);
+        self.waiting.go_on(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
     }
 
     /// Something was collected: see who of those that wait has room now.
@@ -93,21 +99,21 @@ impl Paged {
                 self.ftl.end_of_life();
             }
         }
-        let (mut others_wait, mut all_wait) = (false, self.all_wait());
-        if !all_wait {
-            self.waiting.begin_pass();
-        }
+        let mut others_wait = false;
+        self.waiting.begin_pass();
+        self.choose_who_tries();
         while !self.ftl.is_read_only()
-            && !all_wait
             && let Some(turn) = self.waiting.next()
         {
             self.serve(self.waiting.stream());
             // A flash page that has begun is gone on with.
             let turn = self.ftl.host_goes_on().unwrap_or(turn);
-            let sought = self.seek(turn, &mut others_wait, at, hardware);
-            match sought {
-                Sought::Waits => self.waiting.waits(),
-                Sought::Begun => self.waiting.waits_changed(),
+            match self.seek(turn, &mut others_wait, at, hardware) {
+                Sought::Waits => {
+                    self.waiting.waits();
+                    continue; // and nothing has changed
+                }
+                Sought::Begun => self.waiting.waits(),
                 Sought::Room(plane) => {
                     let ftl = &self.ftl;
                     let Waiter { write, since, .. } = self.waiting.take(|next, one_more| {
@@ -120,8 +126,7 @@ impl Paged {
                     self.gathered_late(write.through, at, hardware);
                 }
             }
-            // Who waits changes nothing.
-            all_wait = !matches!(sought, Sought::Waits) && self.all_wait();
+            self.choose_who_tries();
         }
         if self.ftl.is_read_only() {
             self.refuse_waiting(at, hardware);

@@ -52,13 +52,14 @@ pub(crate) enum Sought {
 /// Where a pass through those that wait is; over when nobody looks.
 #[derive(Clone, Default, Debug)]
 struct Pass {
-    /// Who is tried next for each plane, unless one has waited in vain since something changed: number,
-    /// and plane.
+    /// Who is tried next for each plane that is not in the other list: number, and plane.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The planes for which one has.
+    /// The planes for which nobody is to be tried until something has changed.
     in_vain: Vec<u32>,
     /// Who is tried now.
     tried: (u64, u32),
+    /// Who came before this number had their turn.
+    from: u64,
 }
 
 impl Waiting {
@@ -101,21 +102,43 @@ impl Waiting {
         gone
     }
 
-    /// Begin a pass.
+    /// Begin a pass; who is tried says [`Waiting::go_on`].
     pub(crate) fn begin_pass(&mut self) {
-        let Pass { next, in_vain, .. } = &mut self.pass;
-        in_vain.clear();
-        next.clear();
-        let first = |(plane, queue): (usize, &VecDeque<Waiter>)| {
-            queue.front().map(|first| Reverse((first.number, plane as u32)))
-        };
-        next.extend(self.queues.iter().enumerate().filter_map(first));
+        self.end_pass();
+        self.pass.from = 0;
+        self.pass.in_vain.extend(0..self.queues.len() as u32);
+    }
+
+    /// Nobody is tried any more.
+    pub(crate) fn end_pass(&mut self) {
+        self.pass.next.clear();
+        self.pass.in_vain.clear();
+    }
+
+    /// Something has changed: who waits behind any plane is to be tried, but for the planes that `waits` says it
+    /// would be in vain for.
+    pub(crate) fn go_on(&mut self, waits: impl Fn(PlaneIdx) -> bool) {
+        let Pass { next, in_vain, from, .. } = &mut self.pass;
+        let mut stay = 0;
+        for at in 0..in_vain.len() {
+            let plane = in_vain[at];
+            if waits(PlaneIdx(plane)) {
+                in_vain[stay] = plane;
+                stay += 1;
+                continue;
+            }
+            let queue = &self.queues[plane as usize];
+            if let Some(waiter) = queue.get(place_of(queue, *from)) {
+                next.push(Reverse((waiter.number, plane)));
+            }
+        }
+        in_vain.truncate(stay);
     }
 
     /// The plane whose turn it was for the page that is to be tried; it waits or is taken next.
     pub(crate) fn next(&mut self) -> Option<PlaneIdx> {
         let Reverse(tried) = self.pass.next.pop()?;
-        self.pass.tried = tried;
+        (self.pass.tried, self.pass.from) = (tried, tried.0 + 1);
         Some(PlaneIdx(tried.1))
     }
 
@@ -125,21 +148,9 @@ impl Waiting {
         queue.front().map_or(0, |first| first.write.extent.stream())
     }
 
-    /// The page that was tried goes on waiting, and nothing has changed.
+    /// The page that was tried goes on waiting, and speaks for all behind it until something changes.
     pub(crate) fn waits(&mut self) {
         self.pass.in_vain.push(self.pass.tried.1);
-    }
-
-    /// It goes on waiting, but something has changed.
-    pub(crate) fn waits_changed(&mut self) {
-        self.waits();
-        let (number, _) = self.pass.tried;
-        while let Some(plane) = self.pass.in_vain.pop() {
-            let queue = &self.queues[plane as usize];
-            if let Some(waiter) = queue.get(place_of(queue, number + 1)) {
-                self.pass.next.push(Reverse((waiter.number, plane)));
-            }
-        }
     }
 
     /// The page that was tried has found a place, which changes something; `coming` is told which two of the same
@@ -152,7 +163,7 @@ impl Waiting {
         let page = |at| queue.get(at).map(|waiter: &Waiter| waiter.write.page);
         coming(page(at), page(at + 1));
         self.length -= 1;
-        self.waits_changed();
+        self.pass.in_vain.push(plane);
         taken
     }
 
@@ -202,6 +213,10 @@ mod tests {
     struct World(u64);
 
     impl World {
+        fn would_wait(&self, plane: u32) -> bool {
+            self.clone().try_for(plane) == Try::Waits
+        }
+
         fn try_for(&mut self, plane: u32) -> Try {
             let drawn = (self.0 ^ u64::from(plane)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             let outcome = match drawn % 8 {
@@ -220,10 +235,10 @@ mod tests {
     }
 
     proptest! {
-        /// Against one queue, all of which is tried at each pass.
+        /// Against one queue, all of which is tried at each pass; whether it is known who would wait or not.
         #[test]
         fn who_finds_a_place_is_who_would_if_all_were_tried(
-            seed in any::<u64>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
+            seed in any::<u64>(), known in any::<bool>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
         ) {
             let (mut waiting, mut world) = (Waiting::new(DIES), World(seed));
             let (mut all, mut naive_world) = (VecDeque::new(), World(seed));
@@ -243,12 +258,17 @@ mod tests {
                 }
                 let mut found = Vec::new();
                 waiting.begin_pass();
+                waiting.go_on(|plane| known && world.would_wait(plane.0));
                 while let Some(plane) = waiting.next() {
                     match world.try_for(plane.0) {
-                        Try::Waits => waiting.waits(),
-                        Try::Changes => waiting.waits_changed(),
+                        Try::Waits => {
+                            waiting.waits();
+                            continue;
+                        }
+                        Try::Changes => waiting.waits(),
                         Try::Found => found.push(waiting.take(|_, _| ()).write.page.0),
                     }
+                    waiting.go_on(|plane| known && world.would_wait(plane.0));
                 }
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(world.0, naive_world.0);
