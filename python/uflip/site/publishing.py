@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select, update
+from sqlalchemy import and_, case, func, or_, select, update
 
 from uflip.results.beginning import utc_now
 from uflip.site.accounts import note
@@ -10,11 +10,18 @@ from uflip.site.offer import COMPLETE
 from uflip.site.tables import Account, Device, Result
 
 if TYPE_CHECKING:
-    from sqlalchemy import ScalarSelect
     from sqlalchemy.orm import Session
 
-BEST = "standard"
-"""The scale of the result that stands for a device, where it has one."""
+_HAS_BASELINES = or_(*(
+    each.is_not(None) for each in (Result.sr_ms, Result.rr_ms, Result.sw_ms, Result.rw_ms)
+))  # fmt: skip
+STANDS_FOR_DEVICE = (
+    # A replay, or a benchmark of other things, would empty the row of its device.
+    case((and_(_HAS_BASELINES, Result.scale == "standard"), 0), (_HAS_BASELINES, 1), else_=2),
+    Result.created_utc.desc(),
+    Result.id.desc(),
+)
+"""The order in which results may stand for a device: what has baselines, standard before others."""
 
 
 def publish(session: "Session", who: Account, result: Result) -> None:
@@ -34,23 +41,18 @@ def withdraw(session: "Session", who: Account, result: Result) -> None:
 
 
 def count_again(session: "Session", device: int) -> None:
-    """Count what everybody sees of a device, and find the newest of it that is complete."""
+    """Count what everybody sees of a device, and find which complete one stands for it."""
     session.flush()
     # Another server may be counting the same: who comes second sees what the first changed.
     session.execute(select(Device.id).where(Device.id == device).with_for_update(key_share=True))
     published = Result.device_id == device, Result.published_utc.is_not(None)
     # What is older than the rule may have been submitted before it was finished.
     complete = (*published, Result.status == COMPLETE)
-    newest = func.coalesce(_newest(*complete, Result.scale == BEST), _newest(*complete))
+    newest = select(Result.id).where(*complete).order_by(*STANDS_FOR_DEVICE).limit(1)
     counted = select(func.count()).where(*published).scalar_subquery()
     session.execute(
         update(Device)
         .where(Device.id == device)
-        .values(published=counted, newest_id=newest)
+        .values(published=counted, newest_id=newest.scalar_subquery())
         .execution_options(synchronize_session=False)
     )
-
-
-def _newest(*where: object) -> "ScalarSelect[str]":
-    query = select(Result.id).where(*where)  # type: ignore[arg-type]
-    return query.order_by(Result.created_utc.desc(), Result.id.desc()).limit(1).scalar_subquery()

@@ -65,8 +65,8 @@ class Account(Base):
 class Device(Base):
     """A model of a device: all results of one that has this name, capacity and kind.
 
-    `published` counts those that everybody sees, `newest_id` is the newest of them that is
-    complete, a standard one if there is any: both are kept by `publishing`, so that the table of
+    `published` counts those that everybody sees, `newest_id` is the complete one of them that
+    stands for it, see `publishing.STANDS_FOR_DEVICE`: both are kept there, so that the table of
     devices reads no results.
     """
 

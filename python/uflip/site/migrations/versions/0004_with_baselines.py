@@ -1,0 +1,18 @@
+"""Which results stand for devices: those with baselines before those without."""
+
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+BASELINES = "coalesce(r.sr_ms, r.rr_ms, r.sw_ms, r.rw_ms) IS NOT NULL"
+RANK = f"CASE WHEN {BASELINES} AND r.scale = 'standard' THEN 0 WHEN {BASELINES} THEN 1 ELSE 2 END"
+
+
+def upgrade() -> None:
+    """Look for the results again."""
+    op.execute(
+        "UPDATE device SET newest_id = (SELECT r.id FROM result r WHERE r.device_id = device.id "
+        "AND r.published_utc IS NOT NULL AND r.status = 'complete' "
+        f"ORDER BY {RANK}, r.created_utc DESC, r.id DESC LIMIT 1)"
+    )
