@@ -10,16 +10,22 @@ if TYPE_CHECKING:
     from arro3.core import Array, Table
 
 Row = Mapping[str, object]
+Columns = Mapping[str, type]
+"""What columns a table has, in their order, and of which type: str, int, float or bool."""
 
 
-def frame(rows: Sequence[Row]) -> "Table":
+def frame(rows: Sequence[Row], columns: Columns) -> "Table":
     """Make a table of rows; a value that a row does not have, or None, is null.
+
+    What a column is does not depend on what is in it, so that tables of several results go
+    together: a percentile that no sample was large enough for is a number all the same.
 
     Parameters
     ----------
     rows : sequence of mapping
-        Plain values by name: texts, numbers, booleans. The columns are all names, in the order in
-        which they appear.
+        Plain values by name, of the types that `columns` has.
+    columns : mapping
+        Name -> str, int, float or bool.
 
     Returns
     -------
@@ -29,26 +35,22 @@ def frame(rows: Sequence[Row]) -> "Table":
 
     Examples
     --------
-    >>> frame([{"pattern": "SR", "mean_ns": 1.5}, {"pattern": "RW", "mean_ns": None}]).shape
+    >>> rows = [{"pattern": "SR", "mean_ns": 1.5}, {"pattern": "RW", "mean_ns": None}]
+    >>> frame(rows, {"pattern": str, "mean_ns": float}).shape
     (2, 2)
     """
     from arro3.core import Table
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return Table.from_pydict({name: _column([row.get(name) for row in rows]) for name in names})
+    return Table.from_pydict(
+        {name: _column([row.get(name) for row in rows], kind) for name, kind in columns.items()}
+    )
 
 
-def _column(values: Sequence[Any]) -> "Array":
-    """Give values of one kind that type, whole and real numbers real, anything else text."""
+def _column(values: Sequence[Any], kind: type) -> "Array":
     from arro3.core import Array, DataType
 
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {bool}:
-        return Array(values, type=DataType.bool())
-    if kinds == {int}:
-        return Array(values, type=DataType.int64())
-    if kinds in ({float}, {int, float}):
-        real = [None if value is None else float(value) for value in values]
-        return Array(real, type=DataType.float64())
-    texts = [None if value is None else str(value) for value in values]
-    return Array(texts, type=DataType.utf8())
+    types = {
+        bool: DataType.bool(), int: DataType.int64(), float: DataType.float64(),
+        str: DataType.utf8(),
+    }  # fmt: skip
+    return Array([None if each is None else kind(each) for each in values], type=types[kind])

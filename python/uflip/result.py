@@ -18,7 +18,7 @@ from uflip.data.document import Table as Plain
 from uflip.data.document import plain
 from uflip.data.summary import NamedExperiment, Summary, Warned
 from uflip.errors import unknown_name
-from uflip.frame import frame
+from uflip.frame import Columns, frame
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
 from uflip.results.summarise import describe_device, experiments_of
@@ -28,10 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Statistics of an experiment in its row of the frame.
-NUMBERS = (
-    "count", "mean_ns", "std_ns", "min_ns", "p5_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns",
-    "p99_9_ns", "max_ns",
-)  # fmt: skip
+NUMBERS: Columns = {
+    "count": int, "mean_ns": float, "std_ns": float, "min_ns": int, "p5_ns": int, "p50_ns": int,
+    "p90_ns": int, "p95_ns": int, "p99_ns": int, "p99_9_ns": int, "max_ns": int,
+}  # fmt: skip
+COLUMNS: Columns = {
+    "micro_benchmark": str, "pattern": str, "parameter": str, "value": float, "unit": str,
+    "repetitions": int, "half_width_ns": float, "converged": bool, **NUMBERS,
+    "write_amplification": float,
+}  # fmt: skip
+"""Of the frame of a result, which has a column more for each cause of time spent."""
 
 
 class Result:
@@ -116,9 +122,12 @@ class Result:
         -------
         arro3.core.Table
             For `pandas.DataFrame.from_arrow`, `polars.DataFrame`, `pyarrow.table`, DuckDB. Times
-            are in nanoseconds.
+            are in nanoseconds. The columns and their types are those of every result; simulated
+            devices have the means of their causes, `mean_*_ns`, beside.
         """
-        return frame([_row(each) for each in self.experiments])
+        rows = [_row(each) for each in self.experiments]
+        causes = dict.fromkeys((name for row in rows for name in row if name not in COLUMNS), float)
+        return frame(rows, {**COLUMNS, **causes})
 
     def trace(self, run: str) -> Trace:
         """Read every I/O of a run.
@@ -274,5 +283,5 @@ def _row(run: NamedExperiment) -> Mapping[str, object]:
     }
     statistics: Mapping[str, object] = run["statistics"] or {}
     row |= {name: statistics.get(name) for name in NUMBERS}
-    row |= {f"mean_{cause}": ns for cause, ns in run.get("time_spent_ns", {}).items()}
-    return row | {"write_amplification": run.get("write_amplification")}
+    row["write_amplification"] = run.get("write_amplification")
+    return row | {f"mean_{cause}": ns for cause, ns in run.get("time_spent_ns", {}).items()}

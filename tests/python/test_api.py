@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,15 +145,60 @@ def test_the_frame_is_what_show_says_and_others_take_it(result: uflip.Result) ->
 
 def test_a_frame_keeps_values_and_gaps() -> None:
     rows = [
-        {"whole": 2**62, "real": 1.5, "text": "a", "truth": True, "mixed": 1},
-        {"whole": None, "real": 2, "text": None, "truth": False, "mixed": "x", "late": 7},
+        {"whole": 2**62, "real": 1.5, "text": "a", "truth": True},
+        {"whole": None, "real": 2, "text": None, "truth": False, "late": 7},
     ]
-    table = pa.table(frame(rows))
+    columns = {
+        "whole": int, "real": float, "text": str, "truth": bool, "late": int, "never": float,
+    }  # fmt: skip
+    table = pa.table(frame(rows, columns))
     assert table.to_pylist() == [
-        {"whole": 2**62, "real": 1.5, "text": "a", "truth": True, "mixed": "1", "late": None},
-        {"whole": None, "real": 2.0, "text": None, "truth": False, "mixed": "x", "late": 7},
+        {"whole": 2**62, "real": 1.5, "text": "a", "truth": True, "late": None, "never": None},
+        {"whole": None, "real": 2.0, "text": None, "truth": False, "late": 7, "never": None},
     ]
-    assert pa.table(frame([])).num_rows == 0
+    assert str(table.schema.field("never").type) == "double"
+    assert pa.table(frame([], columns)).schema == table.schema
+
+
+@pytest.fixture(scope="module")
+def frames(result: uflip.Result, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Of results that have and lack what others have: baselines, percentiles, causes."""
+    folder = tmp_path_factory.mktemp("frames")
+    part = uflip.run(DEVICE, folder / "part", scale="quick", only=["pause"], pause="1ms")
+    real = uflip.run("null", folder / "real", scale="quick", only=["order"], pause="1ms")
+    return [each.frame() for each in (result, part, real)]
+
+
+def test_columns_are_of_the_same_types_whatever_is_in_them(frames: list[Any]) -> None:
+    theirs = [pa.table(each).schema for each in frames]
+    for name in theirs[-1].names:
+        types = {str(schema.field(name).type) for schema in theirs}
+        assert len(types) == 1, (name, types)
+        if name.endswith("_ns") or name in ("value", "count", "write_amplification"):
+            assert types <= {"int64", "double"}, (name, types)
+    simulated = frames[:2]
+    assert pl.concat([pl.DataFrame(each) for each in simulated]).height == sum(
+        each.num_rows for each in simulated
+    )
+    assert pl.concat([pl.DataFrame(each) for each in frames], how="diagonal").height == sum(
+        each.num_rows for each in frames
+    )
+    assert pa.concat_tables([pa.table(each) for each in simulated]).num_rows > 0
+    in_pandas = pd.concat([pd.DataFrame.from_arrow(each) for each in frames])
+    assert {str(in_pandas[name].dtype) for name in ("p99_ns", "p99_9_ns", "half_width_ns")} <= {
+        "float64", "int64", "Int64",
+    }  # fmt: skip
+    real = duckdb.from_arrow(pa.table(frames[2])).limit(1)
+    asked = real.select("typeof(p99_9_ns), typeof(write_amplification)")
+    assert asked.fetchall() == [("BIGINT", "DOUBLE")]
+
+
+def test_columns_of_a_comparison_are_numbers_where_none_is_known(result: uflip.Result) -> None:
+    found = result.compare(result)
+    fewer = replace(found, rows=tuple(replace(row, p99_ratio=None, low=None) for row in found.rows))
+    schemas = [pa.table(each.frame()).schema for each in (found, fewer)]
+    assert schemas[0] == schemas[1]
+    assert {str(schemas[1].field(name).type) for name in ("p99_ratio", "low")} == {"double"}
 
 
 def test_a_pattern_by_name_and_by_specification_are_one() -> None:

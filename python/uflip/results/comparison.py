@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uflip.data import compared
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
-from uflip.frame import frame
+from uflip.frame import Columns, frame
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparable import differences, is_another, left_out, made_once
 from uflip.results.consistency import worst_of
@@ -43,6 +43,13 @@ VERDICTS = {
 
 DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
 PERCENTILES: tuple[Literal["p50_ns", "p99_ns"], ...] = ("p50_ns", "p99_ns")
+
+COLUMNS: Columns = {
+    "micro_benchmark": str, "pattern": str, "parameter": str, "value": float, "unit": str,
+    "first_ns": float, "second_ns": float, "ratio": float, "low": float, "high": float,
+    "verdict": str, "p50_ratio": float, "p99_ratio": float, "repeats_to": float,
+}  # fmt: skip
+"""Of the frame of a comparison: the fields of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,7 @@ class Comparison:
 
     def frame(self) -> "Table":
         """One row an experiment, as an Arrow table; see `uflip.frame`."""
-        return frame([row.as_dict() for row in self.rows])
+        return frame([row.as_dict() for row in self.rows], COLUMNS)
 
     def as_dict(self) -> compared.Compared:
         """Plain data."""
