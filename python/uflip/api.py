@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from uflip._native import Trace
+from uflip.data.document import Table
+from uflip.described import NAMES, described
+from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
-from uflip.errors import UsageError
+from uflip.device.resolving import resolve
+from uflip.errors import UsageError, unknown_name
 from uflip.methodology import Plan
-from uflip.options import Duration, Options, request
+from uflip.options import DeviceOptions, Duration, Options, read_options, request
 from uflip.result import Comparison, Result
 from uflip.session import OnEvent, begin, ignore
 from uflip.session import resume as go_on
-from uflip.spec import Pattern, baseline
+from uflip.spec import Pattern
 from uflip.units import parse_duration
 
 
@@ -178,12 +182,15 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     Parameters
     ----------
     device : str
-        As for `run`; a block device and a file of others only by `uflip.open_device`.
+        As for `run`.
     pattern : str, Basic, Mix or Parallel
         SR, RR, SW or RW (uFLIP Table 1), or a specification made by `uflip.basic`, `uflip.mix`,
         `uflip.parallel`.
     **options
-        Of the pattern, if it is a name: io_size, io_count, target_size, ...; see `uflip.baseline`.
+        How the device is opened: size, durability, destroy, ..., see `uflip.options.DeviceOptions`.
+        And of the pattern, if it is a name, as the options of `uflip pattern`: io_size, io_count,
+        target_size, ...; mix and ratio or first_percent; until_converged with max_time, max_ios,
+        ....
 
     Returns
     -------
@@ -194,7 +201,8 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     Raises
     ------
     UsageError
-        A name or value that is unknown, or does not fit the device; options beside a specification.
+        A name or value that is unknown, or does not fit the device; options of a pattern beside a
+        specification. Nothing was touched.
     DeviceError
         If the device cannot be opened, or an I/O fails.
     RefusedError
@@ -206,20 +214,37 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     --------
     >>> len(pattern("null", "RR", io_size="4k", io_count=100))
     100
+    >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """
-    if not isinstance(pattern, Pattern):
-        spec: Pattern = baseline(pattern, **options)
-    elif options:
+    opening = {name: options.pop(name) for name in [*options] if name in _OF_DEVICES}
+    given = {name: each for name, each in options.items() if each is not None and each is not False}
+    spec = _named(pattern, given) if not isinstance(pattern, Pattern) else pattern
+    if given and spec is pattern:
         raise UsageError(
             "A specification says everything about its pattern",
             where="uflip.pattern",
-            got=", ".join(options),
+            got=", ".join(given),
+            allowed=", ".join(_OF_DEVICES),
             action="give the options where it is made, or to its `but`",
         )
-    else:
-        spec = pattern
-    with open_device(device) as opened:
+    read = read_options(opening)
+    # All that can be wrong is looked for before anything is created or opened for writing.
+    size, buffered = read.get("size"), read.get("buffered", False)
+    resolve(spec, inspect_device(device, size=size, buffered=buffered))
+    with open_device(device, writable=spec.writes or size is not None, **read) as opened:
         return opened.run(spec)
+
+
+_OF_DEVICES = tuple(DeviceOptions.__annotations__)
+
+
+def _named(name: str, given: Table) -> Pattern:
+    """Describe a pattern by its name and options."""
+    known = [each for each in NAMES if each not in ("pattern", "mode", "location")]
+    for each in given:
+        if each not in known:
+            raise unknown_name("option", each, [*known, *_OF_DEVICES], where="uflip.pattern")
+    return described({"pattern": name, **given})
 
 
 @overload

@@ -1,6 +1,6 @@
-"""What `uflip.run` and `uflip.plan` take by name, read as the command line reads its options."""
+"""What `uflip.run`, `plan` and `pattern` take by name, read as the command line reads options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -22,10 +22,39 @@ COUNTS = ("seed", "repetitions")
 SWITCHES = ("buffered", "inside")
 
 
-class Options(TypedDict, total=False):
+class DeviceOptions(TypedDict, total=False):
+    """How a device is opened: what `run`, `plan` and `pattern` take by name.
+
+    Attributes
+    ----------
+    size : str or int
+        For a file: create it, or grow it, to this size; for the null device its size [bytes].
+    buffered : bool
+        Accept I/O through the page cache.
+    durability, data : str
+        What a write waits for: "cached", "fua" or "flush:N"; what it is: "random" or "zeros".
+    destroy : str
+        The token of a block device, or the path of a file of others, that may be overwritten.
+    io_timeout : str or int
+        How long an I/O on a real device may take [ns]; 0: for ever.
+    completion : str
+        How the end of an I/O in a queue is learned of: "auto", "interrupt" or "polled".
+    """
+
+    size: Size
+    buffered: bool
+    durability: str
+    data: str
+    destroy: str
+    io_timeout: Duration
+    completion: str
+
+
+class Options(DeviceOptions, total=False):
     """What `run` and `plan` take by name; each as the option of `uflip run` of that name.
 
-    Sizes are bytes, or texts such as "4k"; durations nanoseconds, or texts such as "100ms".
+    Those of `DeviceOptions` are among them. Sizes are bytes, or texts such as "4k"; durations
+    nanoseconds, or texts such as "100ms".
 
     Attributes
     ----------
@@ -52,18 +81,6 @@ class Options(TypedDict, total=False):
         Leave out runs beyond so much time [ns].
     plan_file, record : path
         A plan that `uflip plan --out` wrote; the file in which the device's state is noted.
-    size : str or int
-        For a file: create it, or grow it, to this size; for the null device its size [bytes].
-    buffered : bool
-        Accept I/O through the page cache.
-    durability, data : str
-        What a write waits for: "cached", "fua" or "flush:N"; what it is: "random" or "zeros".
-    destroy : str
-        The token of a block device, or the path of a file of others, that may be overwritten.
-    io_timeout : str or int
-        How long an I/O on a real device may take [ns]; 0: for ever.
-    completion : str
-        How the end of an I/O in a queue is learned of: "auto", "interrupt" or "polled".
     inside : bool
         Record what happens inside a simulated device with each run.
     """
@@ -82,25 +99,30 @@ class Options(TypedDict, total=False):
     max_time: Duration
     plan_file: str | PathLike[str]
     record: str | PathLike[str]
-    size: Size
-    buffered: bool
-    durability: str
-    data: str
-    destroy: str
-    io_timeout: Duration
-    completion: str
     inside: bool
 
 
 def request(device: str, **options: Unpack[Options]) -> Request:
     """Read options as the command line does."""
-    given: Table = {}
-    for name, value in options.items():
+    for name in options:
         if name not in Options.__annotations__:
             raise unknown_name("option", name, Options.__annotations__, where="options of a run")
-        if value is not None:
-            given[DURATIONS.get(name, name)] = _read(name, value)
-    return Request(device=device, **given)
+    return Request(device=device, **read_options(options))
+
+
+def read_options(options: Mapping[str, object]) -> Table:
+    """Read options whose names are known: sizes in bytes, durations in nanoseconds.
+
+    Raises
+    ------
+    UsageError
+        For a value that cannot be read, or is of another type.
+    """
+    return {
+        DURATIONS.get(name, name): _read(name, value)
+        for name, value in options.items()
+        if value is not None
+    }
 
 
 def _read(name: str, value: Any) -> object:

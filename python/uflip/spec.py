@@ -130,8 +130,8 @@ def baseline(label: str, **parameters: Given) -> Basic:
     Basic(mode='read', location='sequential', io_size=512)
     """
     _known("pattern", label, BASELINES)
-    mode, location = BASELINES[label]
-    return basic(mode, location, **parameters)
+    # Read first: mode and location are none of its parameters.
+    return basic(*BASELINES[label], **_read(parameters, PARAMETERS))
 
 
 def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Given) -> Mix:

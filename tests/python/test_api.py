@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from command_line import uflip as command
+from pyarrow import parquet as pq
 
 import uflip
 from uflip import analysis, models, spec, stats
@@ -314,6 +315,76 @@ def test_a_specification_takes_no_options_beside_it() -> None:
         uflip.pattern("null", None)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="two basic patterns"):
         uflip.mix("RR", "RW", 2)  # type: ignore[arg-type]
+
+
+def test_a_pattern_has_the_options_of_the_command_line(tmp_path: Path) -> None:
+    for options in (
+        {"io_size": "4k", "io_count": 60, "incr": None, "io_ignore": 0},
+        {"mix": "SR", "ratio": 3, "io_count": 20},
+        {"mix": "RR", "first_percent": 30, "io_count": 20, "durability": "fua"},
+        {"until_converged": True, "max_ios": 600, "max_time": "1min"},
+    ):
+        typed: list[object] = []
+        for name, value in options.items():
+            typed += [] if value is None else [f"--{name.replace('_', '-')}"]
+            typed += [] if value is None or value is True else [value]
+        out = tmp_path / "theirs.parquet"
+        done = command("pattern", DEVICE, "--pattern", "RW", *typed, "--trace", out, "--force")
+        assert done.code == 0, done.err
+        ours = uflip.pattern(DEVICE, "RW", **options).column("response_time_ns")
+        theirs = pq.read_table(out)["response_time_ns"].to_numpy()
+        assert np.array_equal(np.asarray(ours), theirs), options
+
+
+def test_a_pattern_makes_its_file_when_nothing_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "new.bin"
+    wrong: Any
+    for wrong in (
+        {"size": "1MiB", "target_size": "1GiB"}, {"size": "1MiB", "io_cuont": 3},
+        {"size": "1MiB", "durability": "soon"}, {"size": "1MiB", "max_time": "1s"},
+        {"size": "1MiB", "buffered": 1}, {"size": "large"},
+    ):  # fmt: skip
+        with pytest.raises(UsageError):
+            uflip.pattern(f"file:{file}", "RW", **wrong)
+        assert not file.exists(), wrong
+    trace = uflip.pattern(f"file:{file}", "RW", size="1MiB", buffered=True, io_count=5)
+    assert (len(trace), file.stat().st_size) == (5, 1 << 20)
+    # Writing to what uflip did not make needs its name once more; reading does not.
+    other = tmp_path / "other.bin"
+    other.write_bytes(b"x" * (1 << 20))
+    with pytest.raises(uflip.UflipError, match="destroy"):
+        uflip.pattern(f"file:{other}", "RW", buffered=True, io_count=5)
+    assert len(uflip.pattern(f"file:{other}", "RR", buffered=True, io_count=5)) == 5
+    spec = uflip.baseline("RW", io_count=5)
+    named = uflip.pattern(f"file:{other}", spec, buffered=True, destroy=str(other))
+    assert len(named) == 5
+
+
+def test_what_is_wrong_is_an_error_of_ours() -> None:
+    asked: list[tuple[str, Callable[[], Any]]] = [
+        ("did you mean io_count", lambda: uflip.pattern(DEVICE, "RW", io_cuont=3)),
+        ("Unknown option", lambda: uflip.pattern(DEVICE, "RW", location="sequential")),
+        ("Unknown parameter", lambda: uflip.baseline("RW", mode="read")),
+        ("did you mean io_count", lambda: uflip.baseline("RW").but(io_cuont=3)),
+        ("did you mean 'sim:demo'", lambda: uflip.run(Path("sim:demo"))),  # type: ignore[arg-type]
+        ("called by a text", lambda: uflip.open_device(Path("null"))),  # type: ignore[arg-type]
+        ("response_time_ns", lambda: uflip.analyse(uflip.pattern("null", "RR", io_count=50))),
+        ("response_time_ns", lambda: uflip.analyse(["1", "fast"])),
+        (r"\['greedy'\]", lambda: uflip.sweep(DEVICE, "RW", {"gc": "greedy"})),
+        (r"\[4\]", lambda: uflip.sweep(DEVICE, "RW", {"channels": 4})),  # type: ignore[dict-item]
+        ("did you mean RW", lambda: uflip.sweep(DEVICE, "RWX", {"channels": [4]})),
+    ]
+    for words, ask in asked:
+        with pytest.raises(UsageError, match=words):
+            ask()
+
+
+def test_a_sweep_takes_the_name_of_a_pattern() -> None:
+    vary = {"spare_factor": [0.15, 0.3]}
+    named, described = (
+        uflip.sweep(DEVICE, spec, vary, timed=False) for spec in ("RW", uflip.baseline("RW"))
+    )
+    assert named == described
 
 
 @pytest.mark.parametrize("rule", [{"confidence": float("nan")}, {"half_width": float("inf")}])

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"errors"},
     "profiles": {"_native", "data", "errors"},
     "spec": {"data", "errors", "units"},
+    "described": {"errors", "spec"},
     "startup": {"data"},
     "executors": {"_native", "device", "ends", "errors"},
     "ends": set(),
@@ -46,8 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results", "site"},
     "options": {"data", "errors", "session", "units"},
     "api": {
-        "_native", "data", "device", "errors", "methodology", "options", "result", "results",
-        "session", "spec", "units",
+        "_native", "data", "described", "device", "errors", "methodology", "options", "result",
+        "results", "session", "spec", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
     "microbench": {"_native", "choices", "data", "errors", "experiment", "spec", "units"},

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
 from uflip.data.phases import PhasesOfPattern
-from uflip.errors import native_errors
+from uflip.errors import UsageError, native_errors
 from uflip.units import parse_count
 
 PHASES = {
@@ -255,4 +255,13 @@ def run_length(
 
 
 def _series(response_time_ns: ArrayLike) -> NDArray[np.float64]:
-    return np.ascontiguousarray(response_time_ns, dtype=np.float64)
+    try:
+        return np.ascontiguousarray(response_time_ns, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            "Response times are numbers",
+            where="response_time_ns",
+            got=type(response_time_ns).__name__,
+            allowed="a sequence or an array of nanoseconds",
+            action='take the column of a trace: trace.column("response_time_ns")',
+        ) from error

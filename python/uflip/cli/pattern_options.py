@@ -3,34 +3,16 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from uflip.cli.common import read_duration, read_size, real, together, whole
 from uflip.data.document import Table, decode
 from uflip.data.reading import Kind, read_document
+from uflip.described import described
 from uflip.errors import UsageError
-from uflip.spec import (
-    BASELINES,
-    LOCATIONS,
-    MIX_ARRIVALS,
-    MIX_PARAMETERS,
-    MODES,
-    OPEN_TIMES,
-    SIZES,
-    STOP,
-    TIMES,
-    Basic,
-    Functions,
-    Mix,
-    Replay,
-    baseline,
-    basic,
-    mix,
-    read_spec,
-    until_converged,
-)
+from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec
 
 SPEC = Kind(
     "specification",
@@ -43,8 +25,6 @@ SPEC = Kind(
 
 Typed = str | int | float | None
 """What an option has when it was read; None, or False of a flag, where it was not given."""
-Parameters = dict[str, str | int]
-"""Of a pattern, those that were given."""
 
 
 def _size(name: str, text: str) -> Any:
@@ -98,9 +78,7 @@ pattern_options = together(
         _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
         _count("--io-ignore", "Of these, at the start, left out of the statistics."),
         _count("--seed", "Seed of random addresses."),
-        click.option(
-            "--mix", "mixed_in", metavar="|".join(BASELINES), help="Mix in a second baseline."
-        ),
+        click.option("--mix", metavar="|".join(BASELINES), help="Mix in a second baseline."),
         _count("--ratio", "I/Os of the first pattern for each one of the second."),
         _count("--first-percent", "Instead: the chance of the first pattern, for each I/O."),
     ]
@@ -122,7 +100,6 @@ stop_options = together(
         _count("--max-ios", "Budget of I/Os, as --io-count counts them."),
         click.option(
             "--max-time",
-            "max_time_ns",
             metavar="DURATION",
             callback=read_duration,
             help="Budget of time.",
@@ -144,89 +121,12 @@ def given_pattern(spec_file: str | None, parameters: Mapping[str, Typed]) -> Fun
         for name, value in parameters.items()
         if value is not None and value is not False
     }
-    return _build(given) if spec_file is None else _read_spec(spec_file, given)
-
-
-def _build(typed: Mapping[str, str | int | float]) -> Functions:
-    """Make a specification of the options that were given."""
-    rule = {name: typed[name] for name in STOP if name in typed}
-    apart = (*STOP, "until_converged")
-    given = cast("Parameters", {name: typed[name] for name in typed if name not in apart})
-    if "until_converged" not in typed:
-        if rule:
-            name = next(iter(rule)).removesuffix("_ns").replace("_", "-")
-            raise UsageError(
-                "This belongs to runs that find their own length",
-                where=f"--{name}",
-                got=f"--{name} without --until-converged",
-                action="give --until-converged as well",
-            )
-        return _of_pattern(given)
-    for name in ("io_count", "io_ignore"):
-        if name in given:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(
-                "The length of the run is given, and to be found",
-                where=option,
-                got=f"{option} with --until-converged",
-                action=f"leave one of them away; --max-ios is a budget for {option}",
-            )
-    return until_converged(_of_pattern(given), **rule)
-
-
-def _of_pattern(given: Parameters) -> Basic | Mix:
-    """Make the pattern alone, basic or mixed."""
-    second, ratio = given.pop("mixed_in", None), given.pop("ratio", None)
-    drawn = "first_percent" in given
-    if (second is None) != (ratio is None and not drawn):
-        missing = "--mix" if second is None else "--ratio"
-        raise UsageError(
-            "A mix needs a second pattern, and a ratio or a share",
-            where=missing,
-            got="nothing",
-            allowed="--mix SR|RR|SW|RW with --ratio N or --first-percent N",
-            action=f"give {missing} as well",
-        )
-    if second is None:
-        return _first(given)
-    whole = {name: given.pop(name) for name in MIX_PARAMETERS if name in given}
-    if given.get("time") in OPEN_TIMES:
-        whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
-    # The second pattern has the sizes and the target of the first.
-    shared = {name: given[name] for name in SIZES if name in given}
-    turns = None if ratio is None else int(ratio)
-    return mix(_first(given), baseline(str(second), **shared), turns, **whole)
-
-
-def _first(given: Parameters) -> Basic:
-    """Make the basic pattern."""
-    named = ("mode", "location", "pattern")
-    rest = {name: value for name, value in given.items() if name not in named}
-    if "pattern" not in given:
-        for name, values in (("mode", MODES), ("location", LOCATIONS)):
-            if name not in given:
-                raise UsageError(
-                    "The pattern is not complete",
-                    where=f"--{name}",
-                    got="nothing",
-                    allowed=", ".join(values),
-                    action=f"give --{name}, or a baseline with --pattern SR|RR|SW|RW",
-                )
-        return basic(str(given["mode"]), str(given["location"]), **rest)
-    for name in ("mode", "location"):
-        if name in given:
-            raise UsageError(
-                f"--pattern says the {name} already",
-                where=f"--{name}",
-                got=f"--pattern {given['pattern']} --{name} {given[name]}",
-                action=f"leave one of them away, as in --mode {MODES[0]} --location ordered",
-            )
-    return baseline(str(given["pattern"]), **rest)
+    return described(given) if spec_file is None else _read_spec(spec_file, given)
 
 
 def _read_spec(name: str, given: Mapping[str, object]) -> Functions:
     if given:
-        first = next(iter(given)).replace("_", "-").replace("mixed-in", "mix")
+        first = next(iter(given)).replace("_", "-")
         raise UsageError(
             "--spec is the whole pattern",
             where="--spec",

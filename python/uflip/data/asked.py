@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.errors import UsageError
+from uflip.errors import UsageError, unknown_name
 
 Mode = Literal["read", "write", "trim", "append", "reset", "finish", "open", "close"]
 Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
@@ -161,12 +161,21 @@ class Spec:
         **changes
             Field -> its value; None: not given.
 
+        Raises
+        ------
+        UsageError
+            For a name that it does not have.
+
         Examples
         --------
         >>> from uflip.spec import basic
         >>> basic("read", "random", io_size=512).but(io_size=None, seed=7)
         Basic(mode='read', location='random', seed=7)
         """
+        known: tuple[str, ...] = self.__struct_fields__  # type: ignore[attr-defined]
+        for name in changes:
+            if name not in known:
+                raise unknown_name("parameter", name, known, where="but")
         return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
 
     @property

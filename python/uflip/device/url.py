@@ -53,6 +53,14 @@ def parse_url(url: str) -> DeviceUrl:
     >>> parse_url("sim:demo?spare_factor=0.2").overrides
     (('spare_factor', '0.2'),)
     """
+    if not isinstance(url, str):
+        raise UsageError(
+            "A device is called by a text",
+            where="DEVICE",
+            got=repr(url),
+            allowed=URL_FORMS,
+            action=f"did you mean {str(url)!r}?",
+        )
     scheme, colon, rest = url.partition(":")
     if url == "null":
         return DeviceUrl(url, "null")

@@ -14,7 +14,7 @@ Points know nothing of each other: a row is what the same command would give alo
 with however many others it was measured (`uflip.executors`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ import numpy as np
 
 from uflip.data.sweep import Design, Range, Sample, Value, Varied
 from uflip.durability import CACHED
+from uflip.errors import UsageError
 from uflip.executors import OnStep, ignore
-from uflip.spec import Functions
+from uflip.spec import Functions, baseline
 from uflip.sweeping.carrying_out import Planned, plan, planned_again
 from uflip.sweeping.points import Point, points
 from uflip.sweeping.row import Row
@@ -37,7 +38,7 @@ __all__ = [
 
 def sweep(
     url: str,
-    spec: Functions,
+    spec: Functions | str,
     vary: Mapping[str, Sequence[Any] | Range],
     *,
     sample: Sample | None = None,
@@ -53,8 +54,8 @@ def sweep(
     ----------
     url : str
         A simulated device; its own overrides hold at every point.
-    spec : Basic, Mix or Parallel
-        The pattern, as `uflip.baseline` and the like make it.
+    spec : str, Basic, Mix or Parallel
+        The pattern: SR, RR, SW or RW, or as `uflip.baseline` and the like make it.
     vary : mapping
         Name -> values, or a `Range` of numbers. A name is one of `uflip.spec.CHANGEABLE`,
         "durability", or else a key of the profile.
@@ -87,18 +88,28 @@ def sweep(
 
     Examples
     --------
-    >>> from uflip.spec import baseline
     >>> rows = sweep(
-    ...     "sim:demo?blocks_per_die=64", baseline("RW"), {"spare_factor": [0.15, 0.3]}, timed=False
+    ...     "sim:demo?blocks_per_die=64", "RW", {"spare_factor": [0.15, 0.3]}, timed=False
     ... )
     >>> rows[0].write_amplification > rows[1].write_amplification
     True
     """
-    given = {name: each if isinstance(each, Range) else _plain(each) for name, each in vary.items()}
-    design = Design(url, spec, given, sample, durability, warm_up, timed)
+    given = {name: _plain(name, each) for name, each in vary.items()}
+    pattern = baseline(spec) if isinstance(spec, str) else spec
+    design = Design(url, pattern, given, sample, durability, warm_up, timed)
     return plan(design, None if data is None else Path(data)).carry_out(on_step)
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
+def _plain(name: str, values: Any) -> list[Any] | Range:
     """Return values as Python has them: numpy's are of types of their own."""
+    if isinstance(values, Range):
+        return values
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(
+            "What varies is a list of values",
+            where=name,
+            got=repr(values),
+            allowed="a list, or a Range of numbers",
+            action=f"write [{values!r}] for this one value",
+        )
     return [each.item() if isinstance(each, np.generic) else each for each in values]

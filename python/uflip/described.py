@@ -1,0 +1,134 @@
+"""A pattern as options have it: what `uflip pattern`, `sweep` and `uflip.pattern` take alike."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from uflip.errors import UsageError
+from uflip.spec import (
+    LOCATIONS,
+    MIX_ARRIVALS,
+    MIX_PARAMETERS,
+    MODES,
+    OPEN_TIMES,
+    PARAMETERS,
+    SIZES,
+    STOP,
+    Basic,
+    Functions,
+    Mix,
+    baseline,
+    basic,
+    mix,
+    until_converged,
+)
+
+Parameters = dict[str, str | int]
+"""Of a pattern, those that were given."""
+RULE = {name.removesuffix("_ns"): name for name in STOP}
+"""What ends a run that finds its own length: option -> parameter of `until_converged`."""
+NAMES = (
+    "pattern", "mode", "location", *PARAMETERS, "mix", "ratio", "first_percent", "until_converged",
+    *RULE,
+)  # fmt: skip
+"""The options of a pattern."""
+
+
+def described(typed: Mapping[str, str | int | float]) -> Functions:
+    """Make a specification of options.
+
+    Parameters
+    ----------
+    typed : mapping
+        Those of `NAMES` that were given: values as people write them, sizes and durations as texts
+        with a unit, or bytes and nanoseconds.
+
+    Returns
+    -------
+    Basic or Mix
+        With its `stop`, where `until_converged` is among them.
+
+    Raises
+    ------
+    UsageError
+        For options that do not belong together, an unknown name, or a value that cannot be read.
+
+    Examples
+    --------
+    >>> described({"pattern": "SR", "mix": "RW", "ratio": 4}).ratio
+    4
+    """
+    rule = {name: typed[name] for name in RULE if name in typed}
+    apart = (*RULE, "until_converged")
+    given = cast("Parameters", {name: typed[name] for name in typed if name not in apart})
+    if "until_converged" not in typed:
+        if rule:
+            name = next(iter(rule)).replace("_", "-")
+            raise UsageError(
+                "This belongs to runs that find their own length",
+                where=f"--{name}",
+                got=f"--{name} without --until-converged",
+                action="give --until-converged as well",
+            )
+        return _of_pattern(given)
+    for name in ("io_count", "io_ignore"):
+        if name in given:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(
+                "The length of the run is given, and to be found",
+                where=option,
+                got=f"{option} with --until-converged",
+                action=f"leave one of them away; --max-ios is a budget for {option}",
+            )
+    return until_converged(
+        _of_pattern(given), **{RULE[name]: value for name, value in rule.items()}
+    )
+
+
+def _of_pattern(given: Parameters) -> Basic | Mix:
+    """Make the pattern alone, basic or mixed."""
+    second, ratio = given.pop("mix", None), given.pop("ratio", None)
+    drawn = "first_percent" in given
+    if (second is None) != (ratio is None and not drawn):
+        missing = "--mix" if second is None else "--ratio"
+        raise UsageError(
+            "A mix needs a second pattern, and a ratio or a share",
+            where=missing,
+            got="nothing",
+            allowed="--mix SR|RR|SW|RW with --ratio N or --first-percent N",
+            action=f"give {missing} as well",
+        )
+    if second is None:
+        return _first(given)
+    whole = {name: given.pop(name) for name in MIX_PARAMETERS if name in given}
+    if given.get("time") in OPEN_TIMES:
+        whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
+    # The second pattern has the sizes and the target of the first.
+    shared = {name: given[name] for name in SIZES if name in given}
+    turns = None if ratio is None else int(ratio)
+    return mix(_first(given), baseline(str(second), **shared), turns, **whole)
+
+
+def _first(given: Parameters) -> Basic:
+    """Make the basic pattern."""
+    named = ("mode", "location", "pattern")
+    rest = {name: value for name, value in given.items() if name not in named}
+    if "pattern" not in given:
+        for name, values in (("mode", MODES), ("location", LOCATIONS)):
+            if name not in given:
+                raise UsageError(
+                    "The pattern is not complete",
+                    where=f"--{name}",
+                    got="nothing",
+                    allowed=", ".join(values),
+                    action=f"give --{name}, or a baseline with --pattern SR|RR|SW|RW",
+                )
+        return basic(str(given["mode"]), str(given["location"]), **rest)
+    for name in ("mode", "location"):
+        if name in given:
+            raise UsageError(
+                f"--pattern says the {name} already",
+                where=f"--{name}",
+                got=f"--pattern {given['pattern']} --{name} {given[name]}",
+                action=f"leave one of them away, as in --mode {MODES[0]} --location ordered",
+            )
+    return baseline(str(given["pattern"]), **rest)
