@@ -161,6 +161,27 @@ def test_every_kind_of_file_says_the_same(here: Path) -> None:
     assert "period         3 I/Os" in text
 
 
+def test_a_trace_of_msr_cambridge_counts_in_100_ns(here: Path) -> None:
+    times = noisy(MTRON).round(-2)
+    lines = [
+        f"{128166372003061629 + i},hm,{i % 2},{'Read' if i % 3 else 'Write'},{i * 512},512,{t:.0f}"
+        for i, t in enumerate(times / 100)
+    ]
+    head = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
+    (here / "bare.csv").write_text("\n".join(lines))
+    (here / "named.csv").write_text("\n".join([head, *lines]))
+    expected = json.loads(json.dumps(analyse(times).as_dict()))
+    for arguments in (("bare.csv",), ("named.csv",), ("named.csv", "--column", "ResponseTime")):
+        assert found_in(*arguments) == expected, arguments
+    assert found_in("bare.csv", "--unit", "us")["mean_ns"] == pytest.approx(
+        10 * analyse(times).mean_ns
+    )
+    done = uflip("analyse", "named.csv", "--column", "Size")
+    assert "equal" in done.err, "another column is that column"
+    done = uflip("explore", "named.csv", "--no-browser")
+    assert (done.code, "uflip replay FILE DEVICE" in done.err) == (2, True)
+
+
 def test_a_run_and_its_export_say_the_same(here: Path) -> None:
     trace = open_device("sim:demo").run(baseline("RW", io_count=5000))
     trace.write_parquet("run.parquet", "{}")

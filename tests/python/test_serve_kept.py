@@ -169,6 +169,17 @@ def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
     assert run.trace().bytes_written == 37 * MIB
 
 
+def test_what_a_recording_does_not_have_is_counted(here: Path) -> None:
+    program = qemu_io("write 0 64k", "flush", "discard 0 1M", "discard 1M 1M")
+    code, out, err = serve(program, "--record", "did.csv")
+    assert code == 0, err
+    assert recorded() == [["Write", "0", str(64 * KIB)]]
+    (line,) = [each for each in (out + err).splitlines() if "not in did.csv" in each]
+    flushes, trims = line.rpartition(": ")[2].split(", ")
+    assert trims == "2 trims"
+    assert int(flushes.split()[0]) >= 1, "the client flushes at its end as well"
+
+
 def test_a_copy_with_holes_is_replayed_as_long_as_it_was(here: Path) -> None:
     if shutil.which("nbdcopy") is None:
         pytest.skip("nbdcopy is not installed")

@@ -31,6 +31,9 @@ COLUMN = "response_time_ns"
 UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 # fio's lines: time [ms], value [ns], direction, block size, offset, and in newer versions more.
 FIO_FEWEST = 4
+# The block traces of MSR Cambridge, as `uflip serve --record` writes them; most have no first line.
+MSR_COLUMNS = ("Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime")
+MSR_TICK_NS = 100.0
 # What our own tables hold beside response times.
 RUN_COLUMN, STREAM_COLUMN = "run", "stream"
 
@@ -41,12 +44,13 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     Parameters
     ----------
     path : Path
-        A run file of a result folder, a Parquet or CSV table, or a fio latency log
-        (`--write_lat_log`).
+        A run file of a result folder, a Parquet or CSV table, a fio latency log
+        (`--write_lat_log`), or a trace in the form of MSR Cambridge.
     column : str, optional
         The column of a table; without it `response_time_ns`, or the only column there is.
     unit : str, optional
-        Of the column, one of `UNITS_NS`; without it what its name ends with, else ns.
+        Of the column, one of `UNITS_NS`; without it what its name ends with, else ns, and of a
+        trace of MSR Cambridge its ticks of 100 ns. A run file says its own.
 
     Returns
     -------
@@ -139,6 +143,10 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
 
 def _of_text(path: Path, start: bytes, column: str | None, unit: str | None) -> Times:
     first = _first_line(path, start)
+    if column in (None, MSR_COLUMNS[-1]) and _is_msr(first):
+        has_names = tuple(first) == MSR_COLUMNS
+        ticks = _load(path, len(MSR_COLUMNS) - 1, int(has_names))
+        return ticks * (MSR_TICK_NS if unit is None else UNITS_NS[unit])
     if _are_numbers(first):
         if len(first) >= FIO_FEWEST and column is None:
             return _in_ns(path, "value", unit or "ns", _load(path, 1, 0))
@@ -197,6 +205,14 @@ def _check_count(path: Path, count: int) -> None:
             allowed=f"at most {MOST_TIMES}",
             action="analyse a part of them",
         )
+
+
+def _is_msr(cells: list[str]) -> bool:
+    if tuple(cells) == MSR_COLUMNS:
+        return True
+    if len(cells) != len(MSR_COLUMNS) or cells[3].strip() not in ("Read", "Write", "read", "write"):
+        return False
+    return all(cells[place].strip().isdecimal() for place in (0, 4, 5, 6))
 
 
 def _are_numbers(cells: list[str]) -> bool:

@@ -20,10 +20,11 @@ Examples:
   uflip analyse job_clat.1.log --json
 
 \b
-FILE is a run of a result folder, a CSV or Parquet table, or a latency log of
-fio (--write_lat_log). The unit is what the name of the column ends with (_ns,
-_us, _ms, _s), else ns. Of a run with several processes the mean of the I/Os of
-the same number is taken.
+FILE is a run of a result folder, a CSV or Parquet table, a latency log of fio
+(--write_lat_log), or a trace in the form of MSR Cambridge, as `uflip serve
+--record` writes it. The unit is what the name of the column ends with (_ns,
+_us, _ms, _s), else ns; of such a trace ticks of 100 ns. Of a run with several
+processes the mean of the I/Os of the same number is taken.
 """
 
 

@@ -23,17 +23,16 @@ from uflip.cli.common import (
     save_device,
     save_option,
 )
-from uflip.cli.terminal import echo, echo_json
-from uflip.data.known import ServedDocument, ServedExport
+from uflip.cli.served_output import conclude
+from uflip.cli.terminal import echo
+from uflip.data.known import ServedDocument
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.serving import Export, Told, listen_tcp, listen_unix, serve, served
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
-from uflip.table import Table
-from uflip.units import format_duration_ns, format_size
-from uflip.visible import plain
+from uflip.units import format_size
 from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
 
 if TYPE_CHECKING:
@@ -94,7 +93,9 @@ MOST_SLOWDOWN = 1000.0
     "--record",
     metavar="FILE.csv",
     type=click.Path(path_type=Path),
-    help="Write down every read and write, zeroes as well: a trace in the form of MSR Cambridge.",
+    help="Write down every read and write, zeroes as well: a trace in the form of MSR Cambridge, "
+    "for `uflip replay` and `uflip analyse`. Flushes and trims, which it has no line for, are "
+    "counted at the end.",
 )
 @save_option
 @force_option
@@ -172,7 +173,7 @@ def command(
     if not errors and _is_cut_short(program):
         cut = InterruptedRun("Interrupted", action="what was served until then is kept, and told")
         errors.append(interrupted_by(ends.caught(), cut))
-    _conclude(document, errors, quiet=quiet, as_json=as_json, err=program is not None)
+    conclude(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
 def _place_of(record: Path, *, force: bool) -> "Place":
@@ -310,37 +311,3 @@ def _name_of(url: str) -> str:
     """Name an export after its device."""
     target = parse_url(url)
     return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind
-
-
-def _conclude(
-    document: ServedDocument, errors: list[UflipError], *, quiet: bool, as_json: bool, err: bool
-) -> None:
-    """Tell what was served, and what failed; the exit code is that of the first that did."""
-    if as_json:
-        first = errors[0] if errors else None
-        error = first and {"error": {**first.parts(), "exit_code": first.exit_code}}
-        echo_json({**document, **(error or {})})
-    elif not quiet:
-        _show(document, err=err)
-    for each in errors[1:]:
-        echo("error: ", err=True, newline=False, fg="red", bold=True)
-        echo(each, err=True)
-    if errors and as_json:  # it is told already
-        click.get_current_context().exit(errors[0].exit_code)
-    if errors:
-        raise errors[0]
-
-
-def _show(document: ServedDocument, *, err: bool) -> None:
-    head = ["export", "reads", "writes", "flushes", "failed", "p50", "p99", "lag p50", "lag p99"]
-    rows = [_row_of(export) for export in document["exports"]]
-    for line in Table([*head, "lag max"], plain(rows), "l" + "r").lines():
-        echo(line, err=err)
-
-
-def _row_of(export: ServedExport) -> list[str]:
-    response, lag = export["response_time"], export["lag"]
-    counts = (export["reads"], export["writes"], export["flushes"], export["failed"])
-    times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
-    shown = [f"{count:,}" for count in counts]
-    return [export["name"], *shown, *map(format_duration_ns, times)]

@@ -148,11 +148,13 @@ def _named(root: Path, path: Path) -> str:
 
 
 def _root(path: Path) -> Path:
+    action = "`uflip run sim:demo --out results/demo` makes one"
     try:
         found = path.resolve(strict=True)
         if found.is_dir():
             return found
         got = "a file"
+        action = "of a trace `uflip replay FILE DEVICE --out FOLDER` makes one; explore that folder"
     except (OSError, RuntimeError) as error:
         got = getattr(error, "strerror", None) or str(error)
     raise UsageError(
@@ -160,7 +162,7 @@ def _root(path: Path) -> Path:
         where=str(path),
         got=got,
         allowed="a result folder, or a folder with such in it",
-        action="`uflip run sim:demo --out results/demo` makes one",
+        action=action,
     )
 
 

@@ -1,0 +1,64 @@
+"""What `uflip serve` tells at its end: what was served, what a recording lacks, and what failed."""
+
+from pathlib import Path
+
+import click
+
+from uflip.cli.terminal import echo, echo_json
+from uflip.data.known import ServedDocument, ServedExport
+from uflip.errors import UflipError
+from uflip.table import Table
+from uflip.units import format_count, format_duration_ns
+from uflip.visible import plain
+
+
+def conclude(
+    document: ServedDocument,
+    errors: list[UflipError],
+    record: Path | None,
+    *,
+    quiet: bool,
+    as_json: bool,
+    err: bool,
+) -> None:
+    """Tell what was served, and what failed; the exit code is that of the first that did."""
+    if as_json:
+        first = errors[0] if errors else None
+        error = first and {"error": {**first.parts(), "exit_code": first.exit_code}}
+        echo_json({**document, **(error or {})})
+    elif not quiet:
+        _show(document, err=err)
+        if record is not None:
+            _show_left_out(document, record, err=err)
+    for each in errors[1:]:
+        echo("error: ", err=True, newline=False, fg="red", bold=True)
+        echo(each, err=True)
+    if errors and as_json:  # it is told already
+        click.get_current_context().exit(errors[0].exit_code)
+    if errors:
+        raise errors[0]
+
+
+def _show(document: ServedDocument, *, err: bool) -> None:
+    head = ["export", "reads", "writes", "flushes", "failed", "p50", "p99", "lag p50", "lag p99"]
+    rows = [_row_of(export) for export in document["exports"]]
+    for line in Table([*head, "lag max"], plain(rows), "l" + "r").lines():
+        echo(line, err=err)
+
+
+def _show_left_out(document: ServedDocument, record: Path, *, err: bool) -> None:
+    """Say how much of what clients did a recording does not have."""
+    flushes, trims = (
+        sum(export[name] for export in document["exports"]) for name in ("flushes", "trims")
+    )
+    if flushes or trims:
+        left_out = f"{format_count(flushes)} flushes, {format_count(trims)} trims"
+        echo(f"not in {plain(str(record))}, whose form has no line for them: {left_out}", err=err)
+
+
+def _row_of(export: ServedExport) -> list[str]:
+    response, lag = export["response_time"], export["lag"]
+    counts = (export["reads"], export["writes"], export["flushes"], export["failed"])
+    times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
+    shown = [f"{count:,}" for count in counts]
+    return [export["name"], *shown, *map(format_duration_ns, times)]
