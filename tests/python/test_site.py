@@ -7,8 +7,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -381,7 +383,8 @@ def test_every_route_answers_every_role_as_it_must(server: SiteServer, folder: P
             for name, value in filled.items():
                 address = address.replace(name, value)
             client = server.client(who)
-            status = client.request(method, address, params={"offset": 0}).status_code
+            asked = {"offset": 0} if path.endswith("/files/{digest}") and method == "put" else {}
+            status = client.request(method, address, params=asked).status_code
             expected = _expected(path, needs, who)
             assert status in expected, f"{method} {path} by {who}: {status}, not {expected}"
         if path.endswith("/publish"):
@@ -414,9 +417,16 @@ def test_no_page_shows_anybody_what_is_not_published(
     }  # fmt: skip
     addresses = _pages(tmp_path, known)
     assert len(addresses) > 20
+    # The pages know what they are asked for, and refuse the rest.
+    of_pages = {f"/{each}": {} for each in ("devices", "site.css")} | {"/": {"q": private["id"]}}
+    of_pages |= {f"/devices/{known['device_slug']}": {}, f"/results/{private['id']}": {}}
+    assert of_pages.keys() <= {*addresses}
 
     def shown(who: str | None) -> set[str]:
-        answers = {each: server.client(who).get(each, params=asked) for each in addresses}
+        answers = {
+            each: server.client(who).get(each, params=of_pages.get(each, asked))
+            for each in addresses
+        }
         assert {each.status_code for each in answers.values()} <= {200, 400, 404}
         # An address may be repeated; what only this result has may not.
         mine = (known["submitted_utc"], "0001-", f"results/{private['id']}")
@@ -507,6 +517,10 @@ def test_a_revoked_token_allows_nothing(server: SiteServer) -> None:
     assert (third.code, "--revoke" in third.err) == (2, True)
 
 
+def _slug(client: httpx.Client) -> str:
+    return str(client.get("/api/v1/results").json()["results"][0]["device_slug"])
+
+
 def test_pages_are_found_again_by_search_filter_and_order(
     either: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
@@ -528,6 +542,27 @@ def test_pages_are_found_again_by_search_filter_and_order(
     assert client.get("/api/v1/results?sort=nothing").status_code == 400
     for nowhere in ("after=nothing", "before=WzEsMl0=", "per_page=0", "year=MMXX", "capacity=x"):
         assert client.get(f"/api/v1/results?{nowhere}").status_code == 400, nowhere
+    for page, name, meant in (
+        ("/api/v1/results.csv?scal=standard", "scal", "did you mean scale?"),
+        ("/api/v1/results?limit=-1", "limit", "per_page"), ("/?order=rw", "order", "sort"),
+        ("/devices?kind=sim&sort=rw", "kind", "sort, after, before"),
+        ("/api/v1/devices.csv?scale=quick", "scale", "no parameters"),
+        ("/api/v1/results?scale=quick&scale=standard", "scale", "2 times"),
+        (f"/api/v1/results/{next(iter(ids))}?bogus=1", "bogus", "no parameters"),
+    ):  # fmt: skip
+        answer = client.get(page)
+        assert answer.status_code == 400, page
+        assert name in answer.text, page
+        assert meant in answer.text, page
+    # What pages make themselves, the form with fields that nobody filled in as well, is known.
+    left_empty = "q=&kind=&class=&capacity=&scale=&state=&durability=&year=&sort=-created"
+    assert client.get(f"/?{left_empty}").status_code == 200
+    for page in ("/?scale=quick", "/devices", f"/devices/{_slug(client)}"):
+        links = re.findall(r'href="(/[^"#]*|\?[^"#]*)"', client.get(page).text)
+        assert any("?" in each for each in links), page
+        for link in links:
+            address = urljoin(page, unescape(link))
+            assert client.get(address).status_code == 200, (page, address)
     assert client.get("/api/v1/results?q=%00").status_code == 400
     assert client.get("/devices/%00").status_code == 400
     table = client.get("/api/v1/results.csv").text.splitlines()

@@ -16,6 +16,7 @@ from uflip._native import __version__
 from uflip.errors import RefusedError, UsageError
 from uflip.site import browse, parts, publishing, rows
 from uflip.site.accounts import account_of, may
+from uflip.site.addresses import FILTERED, PAGE, names_known, wanted_of
 from uflip.site.answers import (
     Begun,
     Committed,
@@ -31,12 +32,10 @@ from uflip.site.downloads import as_table
 from uflip.site.offer import Offered
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, Result
-from uflip.site.wanted import FILTERS, Wanted
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
 
-PAGE = 50
 MOST_OF_A_TABLE = 100_000
 
 
@@ -107,10 +106,10 @@ def _own(session: Session, who: Account | None, name: str) -> tuple[Account, Res
     return somebody, found
 
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(names_known)])
 
 
-@router.get("/results")
+@router.get("/results", openapi_extra=FILTERED)
 def list_results(  # noqa: PLR0917 -- parameters of an address
     session: SessionOf,
     who: Who,
@@ -132,22 +131,7 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
     )
 
 
-def wanted_of(  # noqa: PLR0917 -- parameters of an address
-    request: Request,
-    q: str,
-    sort: str = "-created",
-    after: str = "",
-    before: str = "",
-    per_page: int = PAGE,
-) -> Wanted:
-    """Read which results an address wants."""
-    filters = tuple(
-        (name, value) for name, value in request.query_params.items() if name in FILTERS and value
-    )
-    return Wanted(q[:200], filters, sort, after, before, per_page)
-
-
-@router.get("/results.{ending}")
+@router.get("/results.{ending}", openapi_extra=FILTERED)
 def whole_table(
     session: SessionOf, who: Who, request: Request, ending: str, q: str = ""
 ) -> Response:

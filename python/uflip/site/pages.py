@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy import Row
 
 from uflip._native import __version__
@@ -23,7 +23,8 @@ from uflip.durability import CACHED, FUA
 from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
-from uflip.site.api import SessionOf, site_of, wanted_of
+from uflip.site.addresses import FILTERED, names_known, wanted_of
+from uflip.site.api import SessionOf, site_of
 from uflip.units import format_size
 from uflip.visible import on_page
 
@@ -59,7 +60,7 @@ class _Spread(msgspec.Struct):
     cells: list[tuple[float, float] | None]
 
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(names_known)])
 
 
 @cache
@@ -108,7 +109,7 @@ def style() -> Response:
     )
 
 
-@router.get("/")
+@router.get("/", openapi_extra=FILTERED)
 def index(  # noqa: PLR0917 -- parameters of an address
     session: SessionOf,
     request: Request,
