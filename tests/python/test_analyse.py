@@ -188,6 +188,9 @@ def test_a_run_and_its_export_say_the_same(here: Path) -> None:
     trace.write_table("table.parquet", "[]")
     direct = analyse(np.asarray(trace.column("response_time_ns"))).as_dict()
     assert found_in("run.parquet") == found_in("table.parquet") == json.loads(json.dumps(direct))
+    assert found_in("run.parquet", "--unit", "ns") == found_in("run.parquet")
+    done = uflip("analyse", "run.parquet", "--unit", "s")
+    assert (done.code, "in nanoseconds" in done.err) == (2, True)
 
 
 def test_processes_are_no_one_series(here: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from command_line import uflip
 
+from uflip.cli.pattern_preset import _every
 from uflip.device.opening import open_device
 from uflip.methodology import myers_sinclair
 from uflip.reproduce import ms_cliff
@@ -88,11 +89,23 @@ def test_the_command_prints_phases_and_classes(tmp_path: Path) -> None:
     assert document["steady"]["bins"][0]["share"] > 0.9
 
 
+def test_a_class_that_was_there_for_a_while_is_told_with_how_long() -> None:
+    for distance, told in (
+        (98, ", every 98 writes, all within 883"),
+        (9_000, ", every 9,000 writes"),
+    ):
+        times = np.full(100_000, 100_000)
+        times[5_000 + distance * np.arange(10)] = 400_000_000
+        (peak,) = latency_classes(times).peaks
+        assert (peak.share, _every(peak, len(times))) == (0.0001, told)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--preset", "myers-sinclair", "--io-size", "8k"), "has a pattern of its own"),
         (("--batches", 2, "--pattern", "RW"), "Only a preset runs in batches"),
+        (("--preset", "myers-sinclair", "--incr", 0), "has a pattern of its own"),
         (("--preset", "fio"), "myers-sinclair"),
     ],
 )

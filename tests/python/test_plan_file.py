@@ -1,5 +1,6 @@
 """Is a plan the same after it was written, read and edited, and is every mistake in it named?"""
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -212,6 +213,16 @@ def test_a_plan_is_written_edited_and_executed(
     done = uflip("run", SMALL_SIM, "--plan", "plan.toml", "--out", "out", "--quiet")
     assert done.code == 0, done.err
     assert [run.id for run in Results.load("out").runs] == planned
+
+
+def test_a_plan_says_how_often_it_lists_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    text = write_plan(a_plan(only=("order",), repetitions=2))
+    path.write_text(text)
+    assert "repetitions: 2 of each run\n" in uflip("plan", SMALL_SIM, "--plan", path).out
+    path.write_text(re.sub("^repetitions = 2$", "repetitions = 3", text, flags=re.M))
+    done = uflip("plan", SMALL_SIM, "--plan", path)
+    assert "repetitions: 2 of each run, as listed" in done.out, done.err
 
 
 @pytest.mark.parametrize("option", [("--seed", "1"), ("--scale", "quick"), ("--state", "random")])

@@ -169,6 +169,19 @@ def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
     assert run.trace().bytes_written == 37 * MIB
 
 
+def test_what_was_not_served_took_no_time_that_is_known(here: Path) -> None:
+    code, out, err = serve("true", "--json")
+    assert code == 0, err
+    (export,) = json.loads(out)["exports"]
+    for name in ("response_time", "simulated", "lag", "recent"):
+        known = {key: each for key, each in export[name].items() if each is not None}
+        assert known.pop("count") == 0
+        assert known.keys() <= {"span_ns"}, known
+    code, out, err = serve("true")
+    (line,) = [each for each in (out + err).splitlines() if each.startswith("demo?")]
+    assert line.split()[-5:] == ["–"] * 5
+
+
 def test_what_a_recording_does_not_have_is_counted(here: Path) -> None:
     program = qemu_io("write 0 64k", "flush", "discard 0 1M", "discard 1M 1M")
     code, out, err = serve(program, "--record", "did.csv")

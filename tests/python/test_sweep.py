@@ -269,6 +269,19 @@ def test_rows_are_printed_written_and_drawn(here: Path) -> None:
     assert (here / "rows.svg").read_bytes() == figure, "the same data, the same figure"
 
 
+def test_a_pattern_that_varies_needs_none_beside_it() -> None:
+    of_all = ("sweep", "sim:demo?blocks_per_die=64", "--io-count", 30, "--json")
+    varied = uflip(*of_all, "--vary", "pattern=SR,RR,SW,RW")
+    assert varied.code == 0, varied.err
+    beside = uflip(*of_all, "--vary", "pattern=SR,RR,SW,RW", "--pattern", "SR")
+    assert json.loads(varied.out)["rows"] == json.loads(beside.out)["rows"]
+    modes = uflip(*of_all, "--vary", "mode=read,write", "--location", "random")
+    rows = [json.loads(done.out)["rows"] for done in (modes, varied)]
+    assert [row["elapsed_ns"] for row in rows[0]] == [rows[1][n]["elapsed_ns"] for n in (1, 3)]
+    for wrong in (("--vary", "mode=read,write"), ("--vary", "pattern=SR,RR", "--mode", "read")):
+        assert uflip(*of_all, *wrong).code == 2, wrong
+
+
 def test_an_untimed_sweep_prints_no_times(here: Path) -> None:
     done = uflip("sweep", URL, *ARGUMENTS, "--untimed", "-o", "wa.png")
     assert done.code == 0

@@ -60,8 +60,8 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     Raises
     ------
     UsageError
-        No such file, column or unit; a value that is not a number; several runs in one table; all
-        response times equal.
+        No such file, column or unit; another unit than that of a run; a value that is not a number;
+        several runs in one table; all response times equal.
     UnavailableError
         A Parquet table that is not ours, without pyarrow.
     """
@@ -90,6 +90,7 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
         except UflipError:
             pass  # a table of somebody else's
         else:
+            _check_unit_of_run(path, unit)
             return _of_trace(path, trace)
     try:
         from pyarrow import ArrowException, parquet
@@ -115,6 +116,17 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
             action="check that it was written to its end",
         ) from error
     return _in_ns(path, name, unit, values)
+
+
+def _check_unit_of_run(path: Path, unit: str | None) -> None:
+    if unit not in (None, "ns"):
+        raise UsageError(
+            "The times of a run are in nanoseconds",
+            where="--unit",
+            got=f"{unit} for {path}",
+            allowed="ns",
+            action="leave --unit away",
+        )
 
 
 def _of_trace(path: Path, trace: _native.Trace) -> Times:

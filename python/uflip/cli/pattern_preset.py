@@ -30,6 +30,8 @@ PRESET_DURABILITY = FUA
 
 # From this share on a class is the rule, and its spacing tells nothing.
 COMMON = 0.5
+# A class that lasts for less of the series than this was there for a while only.
+WHOLE = 0.5
 # A trace of each has a name of its own, looked at before the first.
 MOST_BATCHES = 10_000
 
@@ -91,7 +93,11 @@ def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Bas
     """Return the first batch; of a preset only length and seed can be chosen."""
     from uflip.methodology.myers_sinclair import batch
 
-    given = {name: value for name, value in parameters.items() if value not in (None, False)}
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if value is not None and value is not False
+    }
     count, seed = given.pop("io_count", None), given.pop("seed", None)
     if given or spec_file is not None:
         raise UsageError(
@@ -174,7 +180,7 @@ def _print_classes(title: str, classes: "LatencyClasses") -> None:
     groups = ((classes.bins, " – "), (classes.peaks, " to "))
     echo_pairs(
         [
-            (_limits(each, join), _class(each, each.mean_ns))
+            (_limits(each, join), _class(each, each.mean_ns, classes.ios))
             for group, join in groups
             for each in group
             if each.mean_ns is not None
@@ -190,16 +196,18 @@ def _limits(each: "LatencyClass", join: str) -> str:
     return low if low == high else f"{low}{join}{high}"
 
 
-def _class(each: "LatencyClass", mean_ns: float) -> str:
+def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
     share = f"{each.share:.2%}"
     if share == "0.00%":
         share = f"{each.ios} in all"
-    return f"{share}, mean {format_duration_ns(mean_ns)}{_every(each)}"
+    return f"{share}, mean {format_duration_ns(mean_ns)}{_every(each, ios)}"
 
 
-def _every(each: "LatencyClass") -> str:
+def _every(each: "LatencyClass", ios: int) -> str:
     """Say how far it is from one to the next, where most writes are something else."""
     spacing = each.spacing_ios
     if spacing is None or each.share > COMMON:
         return ""
-    return f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
+    every = f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
+    within = round(spacing * (each.ios - 1)) + 1
+    return every if within >= WHOLE * ios else f"{every}, all within {format_count(within)}"

@@ -118,9 +118,17 @@ def _place_of(out: Path, force: bool) -> outputs.Place:
     return outputs.check(out, seals.PLAN, "--out", force=force)
 
 
+def _repetitions(plan: Plan) -> str:
+    """Say how often each run is made; a plan that was edited may list fewer than it asks for."""
+    listed = max((run.repetition for run in plan.runs), default=plan.repetitions)
+    if listed == plan.repetitions:
+        return f"{listed} of each run"
+    return f"{listed} of each run, as listed; `repetitions = {plan.repetitions}` lists no others"
+
+
 def _notes(plan: Plan, *, known: bool) -> list[str]:
     """Say what comes beside the runs: the state before, resets, repetitions, wear."""
-    notes = [f"repetitions: {plan.repetitions} of each run"]
+    notes = [f"repetitions: {_repetitions(plan)}"]
     if plan.durability != CACHED:
         notes.append(f"durability {plan.durability}: {meaning(plan.durability)}")
     if any(run.spec.stop for run in plan.runs):

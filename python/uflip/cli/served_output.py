@@ -61,4 +61,5 @@ def _row_of(export: ServedExport) -> list[str]:
     counts = (export["reads"], export["writes"], export["flushes"], export["failed"])
     times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
     shown = [f"{count:,}" for count in counts]
-    return [export["name"], *shown, *map(format_duration_ns, times)]
+    told = ("–" if each is None else format_duration_ns(each) for each in times)
+    return [export["name"], *shown, *told]

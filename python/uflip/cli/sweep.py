@@ -37,6 +37,7 @@ from uflip.durability import chosen
 from uflip.errors import InterruptedRun, UsageError
 
 if TYPE_CHECKING:
+    from uflip.data.sweep import Varied
     from uflip.sweeping import Planned, Row
 
 GOES_ON_WITH = (
@@ -189,9 +190,11 @@ def command(
         planned = planned_again(resume)
     else:
         _check_given(device, vary)
+        varied = read_varied(vary)
+        if spec_file is None:
+            parameters |= _varied_pattern(varied, parameters)
         spec = given_pattern(spec_file, parameters)
         drawn, waits_for = read_sample(sample, sample_seed), chosen(durability)
-        varied = read_varied(vary)
         design = Design(str(device), spec, varied, drawn, waits_for, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
@@ -221,6 +224,17 @@ def command(
     if planned.impossible:
         echo(impossible_line(planned))
     print_findings(found, rows, list(design.vary))
+
+
+def _varied_pattern(varied: "Varied", parameters: Mapping[str, object]) -> Mapping[str, str]:
+    """Return the first value of what makes a pattern, where it varies and is not given beside."""
+    beside = {"pattern": ("mode", "location"), "mode": ("pattern",), "location": ("pattern",)}
+    return {
+        name: str(values[0])
+        for name, excluding in beside.items()
+        if isinstance(values := varied.get(name), list)
+        and all(parameters.get(each) is None for each in (name, *excluding))
+    }
 
 
 @contextmanager

@@ -34,15 +34,15 @@ class KnownDevice(TypedDict):
 
 
 class Quantiles(TypedDict):
-    """Of durations [ns]; `span_ns` of those of the last whole stretch of time."""
+    """Of durations [ns], null where there are none; `span_ns`: of the last whole stretch."""
 
     count: Count
-    mean_ns: Count
-    p50_ns: Count
-    p90_ns: Count
-    p99_ns: Count
-    p999_ns: Count
-    max_ns: Count
+    mean_ns: Count | None
+    p50_ns: Count | None
+    p90_ns: Count | None
+    p99_ns: Count | None
+    p999_ns: Count | None
+    max_ns: Count | None
     span_ns: NotRequired[Count]
 
 

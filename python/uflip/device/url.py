@@ -104,6 +104,9 @@ def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) 
 
 def _nearest_url(url: str) -> str:
     """Guess what a malformed URL was meant to be."""
+    host, at, rest = url.partition("@")
+    if at and rest.startswith(("sim:", "file:", "/dev/", "block:", "nbd:")):
+        return f"{rest} on the machine {host} is reached with --scheduler, see `uflip run --help`"
     if url in profile_names():
         return f"did you mean sim:{url}?"
     with suppress(OSError, ValueError):  # what is too long to be a name is none

@@ -44,8 +44,8 @@ def new_token(session: Session, name: str, role: str) -> str:
             "There is an account of this name",
             where="NAME",
             got=name,
-            action="revoke its token with `uflip site token --revoke`, and ask for a new one; or "
-            "take another name",
+            action=f"revoke its token with `uflip site token FOLDER {name} --revoke`, and ask "
+            "for a new one; or take another name",
         )
     account.role, account.token_digest, account.revoked_utc = role, _digest(token), None
     note(session, name, "token", role)

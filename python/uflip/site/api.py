@@ -72,7 +72,7 @@ def whoever(request: Request, session: SessionOf) -> Account | None:
         raise RefusedError(
             "This token allows nothing",
             where="Authorization",
-            action="ask whoever runs this site for one: `uflip site token NAME`",
+            action="ask whoever runs this site for one: `uflip site token FOLDER NAME`",
         )
     return found
 
