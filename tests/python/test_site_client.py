@@ -1,6 +1,7 @@
 """A client that meets what is no site, and a token that is none: told in full, and no secret."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import uflip
+from forging import forged
 from site_server import SiteServer, site_server, small_result
 
 ID = "0123456789ab"
@@ -117,6 +119,21 @@ def test_an_answer_that_leads_elsewhere_is_no_file(tmp_path: Path, status: int) 
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
     assert (done.code, str(status) in done.err) == (6, True), done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_upload_that_is_refused_is_ended_at_the_address_that_is_told(
+    server: SiteServer, tmp_path: Path
+) -> None:
+    result = small_result(tmp_path / "result")
+    other = forged(result, tmp_path / "forged", lambda told: told["plan"][0].update(pattern="RW"))
+    done = uflip("submit", other, server.url, "--token", server.token("owner"))
+    assert done.code == 5, done.err
+    (address,) = re.findall(r"DELETE (\S+) ends the upload", done.err)
+    owner, stranger = server.client("owner"), server.client()
+    assert owner.get(address).status_code == 200
+    assert stranger.delete(address).status_code == 403
+    assert owner.delete(address).status_code == 204
+    assert owner.get(address).status_code == 404
 
 
 @pytest.fixture(scope="module")

@@ -168,7 +168,7 @@ class Client:
         Raises
         ------
         ResultsError
-            If the site finds that it does not hold.
+            If the site finds that it does not hold; how the upload is ended is said.
         RefusedError
             If the token does not allow it.
         UnavailableError
@@ -186,7 +186,13 @@ class Client:
                 there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
                 on_bytes(there, prepared.bytes)
         commit, asked = f"submissions/{begun.id}/commit", {"publish": publish}
-        return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
+        try:
+            return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
+        except ResultsError as error:
+            # The site keeps what was sent; nobody else could say under which name.
+            ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"
+            error.action = "; ".join(filter(None, (error.action, ends)))
+            raise
 
     def pull(self, result: str, out: Path) -> Path:
         """Fetch a result into a new folder; its files are what the site says they are.
