@@ -12,16 +12,15 @@ from uflip.site.tables import Account, Device, Result
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-_HAS_BASELINES = or_(*(
-    each.is_not(None) for each in (Result.sr_ms, Result.rr_ms, Result.sw_ms, Result.rw_ms)
-))  # fmt: skip
+_KNOWN = [each.is_not(None) for each in (Result.sr_ms, Result.rr_ms, Result.sw_ms, Result.rw_ms)]
 STANDS_FOR_DEVICE = (
     # A replay, or a benchmark of other things, would empty the row of its device.
-    case((and_(_HAS_BASELINES, Result.scale == "standard"), 0), (_HAS_BASELINES, 1), else_=2),
+    case((and_(*_KNOWN, Result.scale == "standard"), 0), (and_(*_KNOWN), 1), (or_(*_KNOWN), 2),
+         else_=3),
     Result.created_utc.desc(),
     Result.id.desc(),
-)
-"""The order in which results may stand for a device: what has baselines, standard before others."""
+)  # fmt: skip
+"""The order in which results may stand for a device: all baselines, standard first; some; none."""
 
 
 def publish(session: "Session", who: Account, result: Result) -> None:

@@ -5,8 +5,12 @@ from alembic import op
 revision = "0004"
 down_revision = "0003"
 
-BASELINES = "coalesce(r.sr_ms, r.rr_ms, r.sw_ms, r.rw_ms) IS NOT NULL"
-RANK = f"CASE WHEN {BASELINES} AND r.scale = 'standard' THEN 0 WHEN {BASELINES} THEN 1 ELSE 2 END"
+ALL = " AND ".join(f"r.{each}_ms IS NOT NULL" for each in ("sr", "rr", "sw", "rw"))
+SOME = "coalesce(r.sr_ms, r.rr_ms, r.sw_ms, r.rw_ms) IS NOT NULL"
+RANK = (
+    f"CASE WHEN {ALL} AND r.scale = 'standard' THEN 0 WHEN {ALL} THEN 1 WHEN {SOME} THEN 2 "
+    "ELSE 3 END"
+)
 
 
 def upgrade() -> None:
