@@ -6,6 +6,8 @@ The values are converted once, into Arrow's own layout; whoever reads the table 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uflip.errors import ResultsError
+
 if TYPE_CHECKING:
     from arro3.core import Array, Table
 
@@ -33,6 +35,11 @@ def frame(rows: Sequence[Row], columns: Columns) -> "Table":
         An object with `__arrow_c_stream__`: `pandas.DataFrame.from_arrow`, `polars.DataFrame`,
         `pyarrow.table` and `duckdb.sql` take it.
 
+    Raises
+    ------
+    ResultsError
+        For a part of a number in a column of whole ones.
+
     Examples
     --------
     >>> rows = [{"pattern": "SR", "mean_ns": 1.5}, {"pattern": "RW", "mean_ns": None}]
@@ -42,13 +49,20 @@ def frame(rows: Sequence[Row], columns: Columns) -> "Table":
     from arro3.core import Table
 
     return Table.from_pydict(
-        {name: _column([row.get(name) for row in rows], kind) for name, kind in columns.items()}
+        {name: _column(name, [row.get(name) for row in rows], columns[name]) for name in columns}
     )
 
 
-def _column(values: Sequence[Any], kind: type) -> "Array":
+def _column(name: str, values: Sequence[Any], kind: type) -> "Array":
     from arro3.core import Array, DataType
 
+    if kind is int and (parts := [v for v in values if v is not None and v != int(v)]):
+        raise ResultsError(
+            "A column of whole numbers has one that is none",
+            where=name,
+            got=str(parts[0]),
+            action="look at it in `summary`; no version of uflip wrote it",
+        )
     types = {
         bool: DataType.bool(), int: DataType.int64(), float: DataType.float64(),
         str: DataType.utf8(),

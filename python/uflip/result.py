@@ -33,7 +33,7 @@ NUMBERS: Columns = {
     "p90_ns": int, "p95_ns": int, "p99_ns": int, "p99_9_ns": int, "max_ns": int,
 }  # fmt: skip
 COLUMNS: Columns = {
-    "micro_benchmark": str, "pattern": str, "parameter": str, "value": float, "unit": str,
+    "micro_benchmark": str, "pattern": str, "parameter": str, "value": int, "unit": str,
     "repetitions": int, "half_width_ns": float, "converged": bool, **NUMBERS,
     "write_amplification": float,
 }  # fmt: skip

@@ -21,7 +21,7 @@ from pyarrow import parquet as pq
 
 import uflip
 from uflip import analysis, models, spec, stats
-from uflip.errors import UsageError
+from uflip.errors import ResultsError, UsageError
 from uflip.frame import frame
 
 DEVICE = "sim:demo?blocks_per_die=64"
@@ -159,6 +159,8 @@ def test_a_frame_keeps_values_and_gaps() -> None:
     ]
     assert str(table.schema.field("never").type) == "double"
     assert pa.table(frame([], columns)).schema == table.schema
+    with pytest.raises(ResultsError, match=r"0\.5"):
+        frame([{"whole": 0.5}], {"whole": int})
 
 
 @pytest.fixture(scope="module")

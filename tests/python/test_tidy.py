@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "_native", "choices", "data", "durability", "errors", "profiles", "spec", "units",
         "waiting",
     },
-    "frame": set(),
+    "frame": {"errors"},
     "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results", "site"},
     "options": {"data", "errors", "session", "units"},
     "api": {

@@ -45,7 +45,7 @@ DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
 PERCENTILES: tuple[Literal["p50_ns", "p99_ns"], ...] = ("p50_ns", "p99_ns")
 
 COLUMNS: Columns = {
-    "micro_benchmark": str, "pattern": str, "parameter": str, "value": float, "unit": str,
+    "micro_benchmark": str, "pattern": str, "parameter": str, "value": int, "unit": str,
     "first_ns": float, "second_ns": float, "ratio": float, "low": float, "high": float,
     "verdict": str, "p50_ratio": float, "p99_ratio": float, "repeats_to": float,
 }  # fmt: skip
