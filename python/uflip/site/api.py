@@ -205,7 +205,7 @@ def delete(session: SessionOf, who: Who, request: Request, result: str) -> Respo
 
 @router.get("/devices")
 def list_devices(session: SessionOf) -> list[DeviceRow]:
-    """Every device with its newest published result that is complete: Table 3 of everything."""
+    """Every device with the published result that stands for it: Table 3 of everything."""
     return [*map(rows.as_device, browse.every_device(session))]
 
 

@@ -111,7 +111,7 @@ def has_file(session: "Session", result: Result, digest: str) -> bool:
 
 
 def devices(session: "Session", sort: str, after: str, before: str) -> Page:
-    """List a page of the devices of which something is published, each with its newest result.
+    """List a page of the devices of which something is published, with what stands for each.
 
     Raises
     ------
