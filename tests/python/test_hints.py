@@ -169,6 +169,29 @@ def test_an_interval_that_holds_the_limit_does_not_tell() -> None:
     assert hints(measured(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
 
 
+@pytest.mark.parametrize("half_width_ns", [None, 27.9 * MS])
+def test_a_ratio_without_an_interval_does_not_tell(half_width_ns: float | None) -> None:
+    """Random writes at their boundary take 17.7 ms, or nothing, or twice as much."""
+    document = measured(drive_of_today)
+    writes = {
+        one["value"]: one["together"]
+        for one in document["micro_benchmarks"]["alignment"]
+        if one["pattern"] == "RW"
+    }
+    writes[0].update(mean_ns=17.7 * MS, half_width_ns=half_width_ns)
+    writes[512].update(mean_ns=22.1 * MS, half_width_ns=16.2 * MS)
+    found = hints(document)[3]
+    assert (found.verdict, found.advice) == (NOT_MEASURED, "")
+    assert "too badly" in found.because
+    # What surely is dear is told, however little is known of what may be dearer.
+    for one in document["micro_benchmarks"]["alignment"]:
+        if one["pattern"] == "SW":
+            one["together"]["half_width_ns"] = 0.0
+            one["together"]["mean_ns"] *= 1.0 if one["value"] == 0 else 1.24
+    found = hints(document)[3]
+    assert (found.verdict, found.numbers["pattern"]) == (CONFIRMED, "SW")
+
+
 def writes_by_byte(at_16_kib: float) -> Cost:
     """Writes of 16 KiB cost so many times a byte what larger ones do, smaller ones far more."""
 

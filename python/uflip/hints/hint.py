@@ -92,6 +92,8 @@ def surest(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bo
     ('b', Factor(value=1.25, low=1.23, high=1.27), True)
     >>> surest({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
     True
+    >>> surest({"a": Factor(1.5, 1.4, 1.6), "b": Factor(1.7)}, 1.2)[0]
+    'a'
     """
     for answer in (True, None, False):
         cases = {name: one for name, one in factors.items() if one.beyond(limit) is answer}

@@ -5,7 +5,9 @@ interval of a ratio.
 **Faithful** An interval is that of all repetitions of an experiment (`results.agreement`).
 **Simplified** What is known of two means is taken not to depend on each other.
 **Ambiguous** Whether a ratio is beyond a limit whose side its interval does not tell: it is not
-known (`beyond`).
+known (`beyond`). Nor is it of a ratio without an interval: the mean of too few I/Os has none, and
+Fieller gives none where what it is over may as well be nothing. What is known exactly, as the one
+response time of a simulated read, has an interval of no width.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,26 +60,38 @@ def together(parts: Iterable[Mean]) -> Mean:
 
 @dataclass(frozen=True)
 class Factor:
-    """A ratio of two means, and its interval where that is known."""
+    """A ratio of two means, and its interval; None where nothing is known of how far it may lie."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
     def beyond(self, limit: float) -> bool | None:
-        """Whether it is above a limit; None where its interval holds the limit."""
-        if self.low is None or self.high is None:
-            return self.value > limit
-        return None if self.low <= limit <= self.high else self.value > limit
+        """Whether it is above a limit; None where its interval holds the limit, or is not known.
+
+        Examples
+        --------
+        >>> Factor(1.5, 1.4, 1.6).beyond(1.2), Factor(1.5, 1.1, 1.9).beyond(1.2)
+        (True, None)
+        >>> Factor(1.7).beyond(1.2) is None, Factor(1.7, 1.7, 1.7).beyond(1.2)
+        (True, True)
+        """
+        if self.low is None or self.high is None or self.low <= limit <= self.high:
+            return None
+        return self.value > limit
 
 
 def over(first: Mean, second: Mean) -> Factor:
     """How many times the second the first is.
 
+    Without an interval where one of the two has none, and where that of the second holds zero.
+
     Examples
     --------
     >>> over(Mean(150.0, 15.0), Mean(100.0, 0.0))
     Factor(value=1.5, low=1.35, high=1.65)
+    >>> over(Mean(22.1, 16.2), Mean(17.7, 27.9)).beyond(1.2) is None
+    True
     """
     bounds = ratio_interval(second.ns, second.half_width_ns, first.ns, first.half_width_ns)
     return Factor(first.ns / second.ns, *(bounds or (None, None)))

@@ -5,9 +5,9 @@
 **Simplified** Means are compared, not distributions.
 **Ambiguous** The paper's words as numbers, of which none was set by a device: "significantly" is
 what does not round to "=" on the scale of Table 3 (`STEP`); "no improvement" none beyond 5 %, by
-which the paper's own repetitions differed (`REPEATS`). Where an interval holds the limit, the hint
-counts as not measured, and says so. A hint to limit something is contradicted where nothing is to
-be gained by it.
+which the paper's own repetitions differed (`REPEATS`). Where an interval holds the limit, or there
+is none, the hint counts as not measured, and says so. A hint to limit something is contradicted
+where nothing is to be gained by it.
 """
 
 from math import ceil, log2
