@@ -94,6 +94,15 @@ def test_random_writes_that_need_no_pause() -> None:
     assert found.pause.verdict == "everywhere"
 
 
+@pytest.mark.parametrize(("ratio", "written"), [(1.21, "="), (1.24, "x1.5")])
+def test_what_behaves_like_another_is_what_the_table_writes_as_equal(
+    ratio: float, written: str
+) -> None:
+    """ "=" ends at the geometric mean of 1 and 1.5, 1.2247."""
+    alike = characteristics(BASELINES | {"RW": ratio * 0.4}, MTRON).pause.verdict == "everywhere"
+    assert (key_row.factor(ratio), alike) == (written, written == "=")
+
+
 def test_a_pause_that_helps_a_little_is_none() -> None:
     found = row(pause=curve("RW", {100_000: 9.0, 25_600_000: 0.6}))
     assert (found.pause.verdict, found.pause.factor) == ("none", pytest.approx(1.5))

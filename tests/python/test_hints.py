@@ -16,9 +16,8 @@ from command_line import uflip
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.hints import CONFIRMED, CONTRADICTED, NOT_MEASURED, VERDICTS, Hint, advise
-from uflip.hints.blocks import STEP
 from uflip.hints.classes import classify
-from uflip.results.characteristics import characteristics
+from uflip.results.characteristics import LIKE, characteristics
 
 KIB, MIB, MS = 1 << 10, 1 << 20, 1e6
 PATTERNS = ("SR", "RR", "SW", "RW")
@@ -164,7 +163,7 @@ def test_what_was_not_run_is_not_measured(name: str) -> None:
 def test_an_interval_that_holds_the_limit_does_not_tell() -> None:
     wide = hints(measured(disk_of_2009, share=0.5))
     assert wide[6].verdict == NOT_MEASURED
-    assert f"{STEP:.2f}" in wide[6].because
+    assert f"{LIKE:.2f}" in wide[6].because
     assert wide[6].advice == ""
     assert hints(measured(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
 
@@ -222,7 +221,7 @@ def test_block_sizes_of_writes_are_told_apart_by_intervals(
     assert ("too badly" in found.because) == (found.advice == "") == (verdict == NOT_MEASURED)
     # What is said of the sizes is said all the same.
     assert found.numbers["best_for_reads_bytes"] < 32 * KIB
-    assert found.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < STEP else 32) * KIB
+    assert found.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE else 32) * KIB
 
 
 def reads_of_pages(at_64_kib: float) -> Cost:

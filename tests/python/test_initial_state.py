@@ -6,6 +6,7 @@ import pytest
 
 from uflip.device.opening import open_device
 from uflip.reproduce import uflip_states as states
+from uflip.results.characteristics import LIKE
 
 STILL = dict.fromkeys(states.PATTERNS, 1.0)
 WAYS = dict.fromkeys(states.DISTURBANCES, STILL)
@@ -24,7 +25,7 @@ def changes_most(state: str) -> float:
 
 def test_random_writes_spoil_a_sequential_state_and_no_random_one() -> None:
     """After a sequential rewrite nothing has to be collected until the spare blocks are used up."""
-    assert changes_most("random") < states.STEP
+    assert changes_most("random") < LIKE
     assert changes_most("sequential") > 2
 
 

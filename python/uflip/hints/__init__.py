@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from uflip.data.summary import Summary
 from uflip.errors import UsageError
-from uflip.hints.blocks import ENTRY_BYTES, STEP
+from uflip.hints.blocks import ENTRY_BYTES
 from uflip.hints.classes import CLASSES, Classified, classify
 from uflip.hints.hint import (
     CONFIRMED,
@@ -35,7 +35,6 @@ __all__ = [
     "ENTRY_BYTES",
     "NOT_MEASURED",
     "REPEATS",
-    "STEP",
     "VERDICTS",
     "Advice",
     "Classified",

@@ -12,7 +12,7 @@ changes the rules" (DaMoN 2007), which uFLIP (2009) §5.3 applies.
 belong in memory.
 **Simplified** Only sizes that were measured are compared.
 **Ambiguous** What writes want, on which the paper has "large": the smallest size whose cost a byte
-is within `STEP` of the least that was measured. "A good trade-off": a size between the two, so that
+is within `LIKE` of the least that was measured. "A good trade-off": a size between the two, so that
 no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
 (`smaller_writes`), each beyond the intervals of what is compared.
 """
@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from math import log2
 
 from uflip.hints.means import Curve, Factor, Mean, over
+from uflip.results.characteristics import LIKE
 
 ENTRY_BYTES = 20
 FILLED = 0.7
 MIB = 1 << 20
-STEP = 1.22
-"""Where "=" ends and x1.5 begins on the scale of Table 3, which is logarithmic: √1.5."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> 
     best_read = max(reads, key=lambda size: usefulness(size, reads[size], entry_bytes))
     a_byte = {size: mean.ns / size for size, mean in writes.items()}
     least = min(a_byte.values())
-    best_write = min(size for size, cost in a_byte.items() if cost <= STEP * least)
+    best_write = min(size for size, cost in a_byte.items() if cost <= LIKE * least)
     between = 2 ** round((log2(best_read) + log2(best_write)) / 2)
     return BlockSizes(best_read, best_write, between)
 

@@ -15,8 +15,7 @@ such a one is a class of its own.
 from dataclasses import dataclass
 
 from uflip.data.summary import KeyCharacteristics, Verdict
-from uflip.hints.blocks import STEP
-from uflip.results.characteristics import NEARLY
+from uflip.results.characteristics import LIKE, NEARLY
 
 ANYWHERE, HIGH, LOW, USB, UNKNOWN = "anywhere", "high-end", "low-end", "usb", "unknown"
 CLASSES = {
@@ -75,7 +74,7 @@ def classify(row: KeyCharacteristics) -> Classified:
     orders = _copes(row["reverse"]), _copes(row["in_place"])
     unusual = False if False in orders else None if None in orders else True
     name = UNKNOWN
-    if sequential and random and random <= STEP * sequential:
+    if sequential and random and random <= LIKE * sequential:
         name = ANYWHERE
     elif None not in (idle, focused, unusual):
         name = HIGH if idle and focused and unusual else LOW if focused or unusual else USB

@@ -4,7 +4,7 @@
 **Faithful** What each hint claims is asked of the micro-benchmark that the paper draws it from.
 **Simplified** Means are compared, not distributions.
 **Ambiguous** The paper's words as numbers, of which none was set by a device: "significantly" is
-what does not round to "=" on the scale of Table 3 (`STEP`); "no improvement" none beyond 5 %, by
+what does not round to "=" on the scale of Table 3 (`LIKE`); "no improvement" none beyond 5 %, by
 which the paper's own repetitions differed (`REPEATS`). Where an interval holds the limit, or there
 is none, the hint counts as not measured, and says so. A hint to limit something is contradicted
 where nothing is to be gained by it.
@@ -15,7 +15,6 @@ from math import ceil, log2
 from uflip.data.summary import KeyCharacteristics
 from uflip.hints.blocks import (
     ENTRY_BYTES,
-    STEP,
     block_sizes,
     break_even_s,
     larger_reads,
@@ -45,6 +44,7 @@ from uflip.hints.measures import (
 )
 from uflip.microbench.words import PATTERN_NAMES, format_ratio
 from uflip.results.agreement import AGREEMENT
+from uflip.results.characteristics import LIKE
 from uflip.units import format_duration_ns, format_size
 
 REPEATS = 1 + AGREEMENT
@@ -92,11 +92,11 @@ def block_size(
     larger = larger_reads(reads, LARGE_BYTES, entry_bytes)
     smaller = smaller_writes(writes, LARGE_BYTES)
     exceeded = True if larger is None else bool(larger) and surest(larger, 1.0)[2]
-    undercut = bool(smaller) and surest(smaller, 1 / STEP)[2]
+    undercut = bool(smaller) and surest(smaller, 1 / LIKE)[2]
     holds = _neither(exceeded, undercut)
     numbers: Numbers = {
         "best_for_reads_bytes": found.reads, "enough_for_writes_bytes": found.writes,
-        "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": STEP,
+        "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": LIKE,
     }  # fmt: skip
     because = (
         f"pages of {format_size(found.reads)} are best for lookups (entries of {entry_bytes} "
@@ -136,16 +136,16 @@ def alignment(lines: Lines) -> Hint:
     cases = {(p, shift): factor for p, found in every.items() for shift, factor in found.items()}
     if not cases:
         return _unknown(*about, "alignment", "shifted I/Os")
-    (pattern, shift), factor, beyond = surest(cases, STEP)
+    (pattern, shift), factor, beyond = surest(cases, LIKE)
     numbers = {
         **numbers_of("unaligned_over_aligned", factor), "pattern": pattern,
-        "shift_bytes": shift, "limit": STEP,
+        "shift_bytes": shift, "limit": LIKE,
     }  # fmt: skip
     because = f"{PATTERN_NAMES[pattern]}s off by {format_size(shift)} cost {words_of(factor)}"
-    because += _doubt(beyond, STEP)
+    because += _doubt(beyond, LIKE)
     advice = "alignment need not be cared for"
     if beyond:
-        unit = alignment_unit(every[pattern], STEP)
+        unit = alignment_unit(every[pattern], LIKE)
         numbers["unit_bytes"] = unit
         advice = f"align to {format_size(unit)}"
     return Hint(
@@ -160,14 +160,14 @@ def focus(lines: Lines, row: Row) -> Hint:
     found, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or found["verdict"] in ("not_measured", "not_repeatable"):
         return _unknown(*about, "locality", "random writes within areas of several sizes")
-    numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": STEP}
+    numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": LIKE}
     anywhere = f"random writes cost {words_of(cost)} what sequential ones do"
-    beyond = cost.beyond(STEP)
+    beyond = cost.beyond(LIKE)
     if beyond is False:
         advice = "random writes may go anywhere"
         return Hint(*about, CONTRADICTED, anywhere, advice, numbers, "locality")
     if beyond is None:
-        because = anywhere + _doubt(beyond, STEP)
+        because = anywhere + _doubt(beyond, LIKE)
         return Hint(*about, NOT_MEASURED, because, "", numbers, "locality")
     if found["verdict"] == "none":
         advice = "avoid random writes: write sequentially, as a log does"
@@ -221,13 +221,13 @@ def mixing(lines: Lines) -> Hint:
     cases = mixes(lines)
     if not cases:
         return _unknown(*about, "mix", "mixes of two patterns")
-    (pattern, ratio), factor, beyond = surest(cases, STEP)
+    (pattern, ratio), factor, beyond = surest(cases, LIKE)
     numbers = {
-        **numbers_of("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio, "limit": STEP,
+        **numbers_of("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio, "limit": LIKE,
     }  # fmt: skip
     often, seldom = (PATTERN_NAMES[part] for part in pattern.split("/"))
     because = f"{ratio} {often}{'s' * (ratio > 1)} to a {seldom} cost {words_of(factor)} their sum"
-    because += _doubt(beyond, STEP)
+    because += _doubt(beyond, LIKE)
     advice = ""
     if beyond is not None:
         advice = (

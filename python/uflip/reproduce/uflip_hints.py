@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from uflip.executors import OnStep, on_all
-from uflip.hints import REPEATS, STEP, Lines, lines_of
+from uflip.hints import REPEATS, Lines, lines_of
 from uflip.hints.measures import (
     MOST_PROCESSES,
     cost_of_small,
@@ -29,6 +29,7 @@ from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
+from uflip.results.characteristics import LIKE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,13 +80,13 @@ def rows(data: Data) -> list[Row]:
         found += [
             stated(f"uflip/hints/{profile}/larger", small.value, above(1)),
             stated(
-                f"uflip/hints/{profile}/mix", mix, below(STEP),
-                note=MIXES.get(pattern, "") * (mix >= STEP),
+                f"uflip/hints/{profile}/mix", mix, below(LIKE),
+                note=MIXES.get(pattern, "") * (mix >= LIKE),
             ),
             stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
             stated(
-                f"uflip/hints/{profile}/degenerate", cost.value, between(round(1 / STEP, 2), STEP),
-                note=ONE_STREAM * (not 1 / STEP <= cost.value <= STEP),
+                f"uflip/hints/{profile}/degenerate", cost.value, between(round(1 / LIKE, 2), LIKE),
+                note=ONE_STREAM * (not 1 / LIKE <= cost.value <= LIKE),
             ),
             stated(f"uflip/hints/{profile}/pauses", least, at_least(LEAST)),
         ]  # fmt: skip

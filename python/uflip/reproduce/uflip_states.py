@@ -28,7 +28,6 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.executors import OnStep, on_all
 from uflip.experiment import BASELINE_IO_SIZE
-from uflip.hints import STEP
 from uflip.methodology import Choices, make_plan
 from uflip.microbench import suited
 from uflip.report.key_row import COLUMNS, cells
@@ -38,6 +37,7 @@ from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
+from uflip.results.characteristics import LIKE
 from uflip.results.summarise import key_row_of
 from uflip.spec import Spec, baseline
 from uflip.table import Table
@@ -216,10 +216,10 @@ def rows(data: Data) -> list[Row]:
     for device, states in data.disturbed.items():
         stable, unstable = _most(states["random"]), _most(states["sequential"])
         found += [
-            stated(f"uflip/4.1/{device}/stable", stable, below(STEP)),
+            stated(f"uflip/4.1/{device}/stable", stable, below(LIKE)),
             stated(
-                f"uflip/4.1/{device}/less_stable", unstable, at_least(STEP),
-                note=MEMORYLESS * (unstable < STEP),
+                f"uflip/4.1/{device}/less_stable", unstable, at_least(LIKE),
+                note=MEMORYLESS * (unstable < LIKE),
             ),
         ]  # fmt: skip
     return found

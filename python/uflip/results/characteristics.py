@@ -36,8 +36,9 @@ from dataclasses import dataclass
 
 from uflip.data.summary import Experiment, KeyCharacteristics, Verdict
 
-LIKE = 1.25
-"""Behaves like a sequential write: up to so many times its mean."""
+LIKE = 1.22
+"""Behaves like a sequential write: up to so many times its mean; √1.5, where "=" ends and x1.5
+begins on a logarithmic scale."""
 NEARLY = 2.45
 """Without significant degradation: up to so many times the cost that it is compared with; √6, where
 x2 ends and x3 begins on a logarithmic scale."""

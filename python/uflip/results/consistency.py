@@ -22,10 +22,9 @@ from typing import Any, cast
 from uflip.data.spec import Basic, Spec
 from uflip.data.summary import Characteristic, KeyCharacteristics, Repeated, Verdict
 from uflip.results.agreement import AGREEMENT
+from uflip.results.characteristics import LIKE
 
 BASELINE = "baseline"
-# Up to this factor a mean counts as that of the sequential write (`characteristics.LIKE`).
-REPEATS_WELL = 1.25
 LENGTHS = ("cache_cliff",)
 """Micro-benchmarks whose runs differ in nothing but their length, and are told apart by it."""
 OTHER_STATES = ("deallocate",)
@@ -179,7 +178,7 @@ def only_what_repeats(
 ) -> KeyCharacteristics:
     """Take back the verdicts of a row of key characteristics that are smaller than repeatability.
 
-    What repeats to `REPEATS_WELL` is told whatever it is: "as much as" is then a verdict, too.
+    What repeats to `LIKE` is told whatever it is: "as much as" is then a verdict, too.
     """
     told = row.copy()
     for name, labels in VERDICTS_OVER.items():
@@ -187,7 +186,7 @@ def only_what_repeats(
         if worst is None or finding["factor"] is None:
             continue
         limit = float(worst[1]["factor"])
-        if limit > REPEATS_WELL and within(finding["factor"], limit):
+        if limit > LIKE and within(finding["factor"], limit):
             blank = cast(Verdict, dict.fromkeys(finding))
             told[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
     return told
