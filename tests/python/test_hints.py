@@ -93,6 +93,7 @@ def measured(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, An
         "baselines": [run(name, "io_size", size, mean, share) for name, mean in alone.items()],
         "micro_benchmarks": benchmarks,
         "key_characteristics": characteristics(alone, benchmarks).as_dict(),
+        "repeatability": {},
     }
 
 
@@ -317,8 +318,43 @@ def test_the_seven_devices_of_table_3_are_what_the_paper_calls_them(
 
     reference = "sequential" if (focused or 0) < 2.45 else "smallest"
     row = {
-        "SW_ms": ms[0], "RW_ms": ms[1], "pause": found(1.0 if pauses else None),
-        "locality": found(focused, reference=reference), "reverse": found(orders[0]),
-        "in_place": found(orders[1]),
+        "pause": found(1.0 if pauses else None), "reverse": found(orders[0]),
+        "locality": found(focused, reference=reference), "in_place": found(orders[1]),
     }  # fmt: skip
-    assert classify(row).name == expected
+    document = {
+        "baselines": [run("SW", "", 0, ms[0], 0.0), run("RW", "", 0, ms[1], 0.0)],
+        "micro_benchmarks": {
+            "order": [run("SW", "incr", -value, orders[1 - value] * ms[0], 0.0) for value in (0, 1)]
+        },
+        "repeatability": {}, "key_characteristics": row,
+    }  # fmt: skip
+    assert classify(document).name == expected
+
+
+@pytest.mark.parametrize(
+    ("ratio", "share", "expected"),
+    [
+        (1.0, 0.05, "anywhere"),
+        (1.0, 0.3, "unknown"),
+        (1.5, 0.3, "unknown"),
+        (1.5, 0.05, "high-end"),
+    ],
+)
+def test_a_class_is_told_where_the_interval_tells_it(
+    ratio: float, share: float, expected: str
+) -> None:
+    """Random writes so many times as dear, known to so little: 1.22 is in the interval or not."""
+
+    def cost(pattern: str, size: int, varies: str, value: int) -> float:
+        times = ratio if pattern == "RW" and varies == "baseline" else 1.0
+        return times * drive_of_today(pattern, size, varies, value)
+
+    document = measured(cost, share)
+    found = advise(document)
+    assert found.classified.name == expected
+    # The fourth hint is about the same ratio, and as sure.
+    told = {hint.number: hint.verdict for hint in found.hints}[4]
+    assert (told == NOT_MEASURED) == (expected == "unknown")
+    again = {"RW": {"experiments": 2, "smallest_ns": 1.0, "largest_ns": 1.6, "factor": 1.6}}
+    assert classify(document | {"repeatability": again}).name == "unknown"
+    assert classify(measured(disk_of_2009) | {"repeatability": again}).name == "high-end"

@@ -52,6 +52,7 @@ class ClassSaid(TypedDict):
 
     name: str
     meaning: str
+    random_as_sequential: bool | None
     reclaims_while_idle: bool | None
     focused_writes: bool | None
     unusual_orders: bool | None
@@ -75,6 +76,7 @@ class Advice:
             "class": {
                 "name": found.name,
                 "meaning": found.meaning,
+                "random_as_sequential": found.random_as_sequential,
                 "reclaims_while_idle": found.reclaims_while_idle,
                 "focused_writes": found.focused_writes,
                 "unusual_orders": found.unusual_orders,
@@ -123,4 +125,4 @@ def advise(
         mixing(lines),
         waiting(lines),
     )
-    return Advice(classify(row), hints)
+    return Advice(classify(document), hints)

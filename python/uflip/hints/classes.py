@@ -9,13 +9,19 @@ nearly what sequential ones do, reverse and in-place patterns that they cope wit
 into.
 **Ambiguous** "Cope with": without significant degradation, by the factor of
 `results.characteristics`. The paper has no device whose random writes cost what sequential ones do;
-such a one is a class of its own.
+such a one is a class of its own. Where an interval holds the limit that a ratio is held against, or
+there is none, or the same pattern differs by more when it is measured again, the class is
+`UNKNOWN`; pauses and areas are what the row of Table 3 says, by means.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
-from uflip.data.summary import KeyCharacteristics, Verdict
+from uflip.data.summary import Summary, Verdict
+from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, over
 from uflip.results.characteristics import LIKE, NEARLY
+from uflip.results.consistency import within, worst_of
+from uflip.results.summarise import key_row_of
 
 ANYWHERE, HIGH, LOW, USB, UNKNOWN = "anywhere", "high-end", "low-end", "usb", "unknown"
 CLASSES = {
@@ -23,8 +29,11 @@ CLASSES = {
     HIGH: "reclaims while it is idle, and copes with unusual writes, as the high-end SSDs of 2009",
     LOW: "copes with some unusual writes only, as the low-end SSDs of 2009",
     USB: "copes with sequential writes alone, as the USB flash drives of 2009",
-    UNKNOWN: "too little was measured to tell",
+    UNKNOWN: "too little was measured to tell, or known too badly",
 }
+
+UNUSUAL: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (("reverse", -1), ("in_place", 0))
+"""Orders of writes that not every device copes with -> their Incr."""
 
 
 @dataclass(frozen=True)
@@ -37,48 +46,45 @@ class Classified:
         One of `CLASSES`.
     meaning : str
         What it says.
-    reclaims_while_idle, focused_writes, unusual_orders : bool or None
-        What it follows from; None where that was not measured.
+    random_as_sequential, reclaims_while_idle, focused_writes, unusual_orders : bool or None
+        What it follows from; None where that was not measured, or what was does not tell.
     """
 
     name: str
     meaning: str
+    random_as_sequential: bool | None
     reclaims_while_idle: bool | None
     focused_writes: bool | None
     unusual_orders: bool | None
 
 
-def classify(row: KeyCharacteristics) -> Classified:
-    """Classify a device by its row of Table 3.
+def classify(document: Summary) -> Classified:
+    """Classify a device.
 
     Parameters
     ----------
-    row
-        `key_characteristics` of a summary.
-
-    Examples
-    --------
-    >>> found = lambda **more: {"verdict": "found", "factor": 1.0} | more
-    >>> row = {"SW_ms": 0.4, "RW_ms": 9.0, "pause": found(), "reverse": found(),
-    ...     "in_place": found(), "locality": found(factor=2.0, reference="sequential")}
-    >>> classify(row).name
-    'high-end'
-    >>> classify(row | {"pause": {"verdict": "none", "factor": 20.0}}).name
-    'low-end'
+    document
+        From `uflip.results.summary`, of a benchmark of patterns.
     """
-    sequential, random = row["SW_ms"], row["RW_ms"]
+    lines, row = lines_of(document), key_row_of(document)
+    cost = _over_sequential(lines, baseline(lines, "RW"))
+    anywhere = _within(cost, LIKE) if _repeats(document, cost) else None
     idle = _found(row["pause"])
     focused = _found(row["locality"])
     if focused:
         focused = row["locality"]["reference"] == "sequential"
-    orders = _copes(row["reverse"]), _copes(row["in_place"])
+    order = lines.get("order SW", {})
+    orders = [
+        _found(row[name]) and _within(_over_sequential(lines, order.get(incr)), NEARLY)
+        for name, incr in UNUSUAL
+    ]
     unusual = False if False in orders else None if None in orders else True
     name = UNKNOWN
-    if sequential and random and random <= LIKE * sequential:
+    if anywhere:
         name = ANYWHERE
-    elif None not in (idle, focused, unusual):
+    elif None not in (anywhere, idle, focused, unusual):
         name = HIGH if idle and focused and unusual else LOW if focused or unusual else USB
-    return Classified(name, CLASSES[name], idle, focused, unusual)
+    return Classified(name, CLASSES[name], anywhere, idle, focused, unusual)
 
 
 def _found(finding: Verdict) -> bool | None:
@@ -87,7 +93,20 @@ def _found(finding: Verdict) -> bool | None:
     return finding["verdict"] in ("found", "everywhere")
 
 
-def _copes(finding: Verdict) -> bool | None:
-    if finding["verdict"] != "found" or finding["factor"] is None:
-        return None
-    return bool(finding["factor"] <= NEARLY)
+def _over_sequential(lines: Lines, write: Mean | None) -> Factor | None:
+    sequential = baseline(lines, "SW")
+    return None if write is None or sequential is None else over(write, sequential)
+
+
+def _repeats(document: Summary, cost: Factor | None) -> bool:
+    """Whether the two patterns differ by more than they do when either is measured again."""
+    worst = worst_of(document["repeatability"], ("SW", "RW"))
+    repeats_to = LIKE if worst is None else float(worst[1]["factor"])
+    # What repeats as well as that may be told to be alike.
+    return cost is None or repeats_to <= LIKE or not within(cost.value, repeats_to)
+
+
+def _within(factor: Factor | None, limit: float) -> bool | None:
+    """Whether a factor is not beyond a limit; None where that is not known."""
+    beyond = None if factor is None else factor.beyond(limit)
+    return None if beyond is None else not beyond

@@ -119,7 +119,7 @@ def _said(results: "Results", document: "Summary") -> Table:
             "sw_ms": means.get("SW"),
             "rw_ms": means.get("RW"),
             "cells": said["cells"],
-            "device_class": None if row is None else classify(row).name,
+            "device_class": None if row is None else classify(document).name,
         },
         "summary": plain(document),
     }
