@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,43 @@ def test_a_mix_is_summarised_as_a_whole_and_apart(tmp_path: Path) -> None:
     assert second["statistics"]["mean_ns"] == pytest.approx(times[:, 3].mean())
     assert document["statistics"]["mean_ns"] == pytest.approx(times.mean())
     assert (document["io_count"], document["io_ignore"]) == (160, 16)
+
+
+def test_a_rate_is_that_of_what_is_measured(tmp_path: Path) -> None:
+    """A device that starts up: 32 writes fill its cache, all others wait for the flash."""
+    runs = [
+        stored.baseline_run(1, "RW", io_ignore=20),
+        stored.baseline_run(2, "RW", io_ignore=20, seed=8),
+        stored.baseline_run(3, "RW", io_ignore=20, time="pause", pause=1_000_000),
+        stored.baseline_run(4, "SW", io_ignore=5, parallel_degree=4, io_count=50),
+        stored.baseline_run(5, "SR", io_count=10, io_ignore=9),
+    ]
+    runs[1] = replace(runs[1], repetition=2)
+    runs[2] = replace(runs[2], parameter="pause", value=1_000_000, unit="ns")
+    results = stored.results(tmp_path / "r", runs, "sim:demo?write_cache_bytes=1m")
+    found = {run["run"]: run["ios_per_s"] for run in summary(results)["baselines"]}
+
+    def one_by_one(*numbers: int) -> float:
+        ios = ns = 0
+        for number in numbers:
+            trace, ignored = results.runs[number].trace(), runs[number].spec.io_ignore
+            columns = (trace.column(name) for name in ("stream", "submit_ns", "response_time_ns"))
+            streams: dict[int, list[tuple[int, int]]] = {}
+            for stream, submitted, took in zip(*map(np.asarray, columns), strict=True):
+                streams.setdefault(stream, []).append((int(submitted), int(submitted + took)))
+            kept = [io for every in streams.values() for io in every[ignored:]]
+            ns += max(ended for _, ended in kept) - min(submitted for submitted, _ in kept)
+            ios += len(kept)
+        return ios / ns * 1e9
+
+    assert found == {
+        runs[0].id: pytest.approx(one_by_one(0, 1)),
+        **{runs[n].id: pytest.approx(one_by_one(n)) for n in (2, 3, 4)},
+    }
+    # Little: so many under way over the mean of each, but for the last ones.
+    parallel = next(run for run in summary(results)["baselines"] if run["pattern"] == "SW")
+    by_means = 4e9 / parallel["statistics"]["mean_ns"]
+    assert parallel["ios_per_s"] == pytest.approx(by_means, rel=0.1)
 
 
 def test_time_spent_sums_to_the_mean(tmp_path: Path) -> None:

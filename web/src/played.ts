@@ -55,7 +55,7 @@ function over(views: Plain[], pictures: Picture[], looks: string[]): HTMLElement
 type Row = [string, (run: Plain) => number | null | undefined, (value: number) => string];
 const ROWS: Row[] = [
   ["mean", (run) => run.statistics?.mean_ns, duration], ["p50", (run) => run.statistics?.p50_ns, duration], ["p99", (run) => run.statistics?.p99_ns, duration],
-  ["max", (run) => run.statistics?.max_ns, duration], ["IOPS", (run) => (run.io_count / run.elapsed_ns) * 1e9, three],
+  ["max", (run) => run.statistics?.max_ns, duration], ["IOPS", (run) => run.ios_per_s, three],
   ["write amplification", (run) => run.write_amplification, (value) => value.toFixed(2)],
 ];
 

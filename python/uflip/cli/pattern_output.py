@@ -148,7 +148,10 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
         return []
     counted = {name: value for name, value in counters.items() if value}
     text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
-    return [("counters", text), ("write amplification", "" if ratio is None else f"{ratio:.2f}")]
+    # Unlike everything above: what a device does for an I/O it may do long after it.
+    whole = ", of the whole run" if document["ignored"] else ""
+    amplified = "" if ratio is None else f"{ratio:.2f}{whole}"
+    return [("counters", text and text + whole), ("write amplification", amplified)]
 
 
 def trace_place(path: Path, force: bool) -> "Place":

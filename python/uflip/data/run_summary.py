@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "uflip-run-summary", "format_version": 1, "uflip_version": …,
+    {"format": "uflip-run-summary", "format_version": 2, "uflip_version": …,
      "digest": …, "experiments": [{"of": [{"run": …, "bytes": …, "digest": …}, …],
                                    "summary": {…}, "pyramid": {…}}]}
 
@@ -13,8 +13,11 @@ nothing is lost.
 
 Version history
 ---------------
-1   first version. A version means numbers: whatever changes how one follows from a run raises it,
-    and summaries of other versions are made again when they are needed.
+1   first version
+2   added `ios_per_s`
+
+A version means numbers: whatever changes how one follows from a run raises it, and
+summaries of other versions are made again when they are needed.
 """
 
 from collections.abc import Mapping
@@ -30,7 +33,7 @@ from uflip.data.reading import Kind, read_if_there
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
 
-FORMAT_VERSION: Literal[1] = 1
+FORMAT_VERSION: Literal[2] = 2
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
 NO_DIGEST = b"0" * 64  # stands where that of the document will
@@ -86,6 +89,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     io_count: Count
     io_ignore: Count
     elapsed_ns: Count
+    ios_per_s: float | None
     statistics: Statistics | None
     repetitions: list[Repetition]
     disagreement: float | None
@@ -130,7 +134,7 @@ class Summaries(Struct, frozen=True, forbid_unknown_fields=True):
     experiments: tuple[Kept, ...]
     digest: DigestText = NO_DIGEST.decode()
     format: Literal["uflip-run-summary"] = "uflip-run-summary"
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[2] = FORMAT_VERSION
 
 
 def encode(kept: tuple[Kept, ...]) -> bytes:

@@ -101,6 +101,7 @@ class Repetitions(TypedDict):
     io_count: Count
     io_ignore: Count
     elapsed_ns: Count
+    ios_per_s: float | None
     repetitions: list[Repetition]
     disagreement: float | None
     components: NotRequired[dict[str, Component]]

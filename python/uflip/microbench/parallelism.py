@@ -10,7 +10,7 @@ for sequential ones each process has room for its I/Os, so that no process wraps
 """
 
 from uflip.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios, Run
+from uflip.microbench.finding import Experiments, Means, Ratios
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
@@ -47,10 +47,10 @@ def _describe(context: Context, pattern: str, degree: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """IOPS at the lowest and highest degree."""
+    """IOPS at the lowest and highest degree, without the start-up."""
     parts = []
     for pattern, runs in measured.items():
-        first, last = _rate(runs[0]), _rate(runs[-1])
+        first, last = runs[0]["ios_per_s"], runs[-1]["ios_per_s"]
         if len(runs) > 1 and first and last:
             parts.append(
                 f"{pattern} {format_count(round(first))} → {format_count(round(last))} "
@@ -60,15 +60,9 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         return ""
     runs = next(iter(measured.values()))
     return (
-        f"IOPS with {runs[0]['value']} and with {runs[-1]['value']} processes: "
-        + ", ".join(parts)
-        + "."
+        f"IOPS with {runs[0]['value']} and with {runs[-1]['value']} processes, without the "
+        "start-up: " + ", ".join(parts) + "."
     )
-
-
-def _rate(run: Run) -> float:
-    """IOPS over the whole run, pauses and start-up included."""
-    return float(run["io_count"] / run["elapsed_ns"] * 1e9) if run["elapsed_ns"] else 0.0
 
 
 MICRO_BENCHMARK = MicroBenchmark(

@@ -21,6 +21,7 @@ TIMES: dict[ResponseTime, str] = {
     "p99_9_ns": "p99.9",
     "max_ns": "max",
 }
+WITHOUT = "without the start-up: response time [ms], IOPS with pauses"
 
 
 def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
@@ -38,7 +39,7 @@ def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
         for run in measured
     ]
     head = ["pattern", parameter, "I/Os", *TIMES.values(), "IOPS"]
-    return Table(head, rows, "llr", f"{title(micro_benchmark)}, response time [ms]")
+    return Table(head, rows, "llr", f"{title(micro_benchmark)}, {WITHOUT}")
 
 
 def components_tables(runs: Sequence[Run]) -> list[Table]:
@@ -109,7 +110,7 @@ def baselines_tables(document: Summary) -> list[Table]:
         if run["statistics"] is not None
     ]
     head = ["pattern", "IOSize", "I/Os", *TIMES.values(), "IOPS"]
-    return [Table(head, rows, "llr", "Baselines, response time [ms]")] if rows else []
+    return [Table(head, rows, "llr", f"Baselines, {WITHOUT}")] if rows else []
 
 
 def causes_tables(document: Summary) -> list[Table]:
@@ -135,8 +136,8 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
         for name in counted[0]["counters"]
     ]
     rows.append(["write amplification", *(_plain(run["write_amplification"]) for run in counted)])
-    head = ["device counter, over the run", *(run["pattern"] for run in counted)]
-    return [Table(head, rows, "lr", "What the device counted")]
+    head = ["device counter, over the whole run", *(run["pattern"] for run in counted)]
+    return [Table(head, rows, "lr", "What the device counted, start-up included")]
 
 
 def every_run_table(document: Summary) -> Table:
@@ -212,6 +213,6 @@ def _plain(value: object) -> str:
 
 
 def _rate(run: Run | Measured) -> str:
-    """I/Os per second over the whole run, start-up and pauses included."""
-    elapsed_ns = run["elapsed_ns"]
-    return format_count(round(run["io_count"] / elapsed_ns * 1e9)) if elapsed_ns else "–"
+    """I/Os per second, as everything else in the row without the start-up; pauses count."""
+    ios_per_s = run["ios_per_s"]
+    return "–" if ios_per_s is None else format_count(round(ios_per_s))

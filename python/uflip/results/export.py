@@ -55,6 +55,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "io_count": ("I/Os", "I/Os in the run"),
     "io_ignore": ("I/Os", "of these, start-up left out of the statistics"),
     "elapsed_ns": ("ns", "first submission to last completion"),
+    "ios_per_s": ("I/Os a second", "of the I/Os in the statistics, in the time that they take"),
     "count": ("I/Os", "I/Os in the statistics"),
     "min_ns": ("ns", "shortest response time"),
     "max_ns": ("ns", "longest response time"),
@@ -183,7 +184,7 @@ def _constants(run: StoredRun) -> dict[str, str]:
 def _summary_row(run: StoredRun, document: Experiment) -> Mapping[str, object]:
     row: dict[str, object] = dict(_constants(run))
     row["io_count"], row["io_ignore"] = document["io_count"], document["io_ignore"]
-    row["elapsed_ns"] = document["elapsed_ns"]
+    row["elapsed_ns"], row["ios_per_s"] = document["elapsed_ns"], document["ios_per_s"]
     row |= document["statistics"] or {}
     for name, component in document.get("components", {}).items():
         row |= {f"{name}_{key}": value for key, value in (component["statistics"] or {}).items()}
@@ -218,7 +219,7 @@ def _derived_meaning(name: str) -> tuple[str, str]:
     """Meanings of columns whose names are made of others."""
     unit = "ns" if name.endswith("_ns") else ""
     if name.startswith("counter_"):
-        return unit, f"device counter {name.removeprefix('counter_')} over the run"
+        return unit, f"device counter {name.removeprefix('counter_')} over the whole run"
     which, _, rest = name.partition("_")
     if which in ("first", "second"):
         return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; {which} pattern of a mix"

@@ -53,6 +53,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
         "io_count": len(log),
         "io_ignore": 0,
         "elapsed_ns": log.elapsed_ns(),
+        "ios_per_s": len(log) / log.elapsed_ns() * 1e9 if log.elapsed_ns() else None,
         "statistics": _statistics(moved),
         "repetitions": [{"run": run.id, "io_count": len(log), "mean_ns": mean_ns} | said],
         "disagreement": None,

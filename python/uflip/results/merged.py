@@ -21,7 +21,7 @@ from uflip.data.run import metadata_of
 from uflip.data.run_summary import Repetition, RunSummary, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
-from uflip.results.columns import measured, written_bytes
+from uflip.results.columns import measured, measured_amount, rates, written_bytes
 from uflip.results.ended import repetition
 from uflip.stats import summarise
 
@@ -92,6 +92,7 @@ def merged(parts: Sequence[Part]) -> RunSummary:
         "io_count": len(first.trace),
         "io_ignore": len(first.trace) - len(every[0]),
         "elapsed_ns": first.trace.elapsed_ns(),
+        "ios_per_s": rates(map(measured_amount, traces))[0],
         "statistics": _statistics(np.concatenate(every)),
         "repetitions": repetitions,
         "disagreement": disagreement([each["mean_ns"] for each in repetitions]),

@@ -6,7 +6,7 @@ from uflip._native import Trace
 from uflip.amplification import write_amplification
 from uflip.data.device import DeviceInfo
 from uflip.data.one_run import OneRun
-from uflip.results.columns import as_array, measured, written_bytes
+from uflip.results.columns import as_array, measured, measured_amount, rates, written_bytes
 from uflip.spec import Mix, read_spec
 from uflip.stats import summarise
 
@@ -26,13 +26,13 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
     Returns
     -------
     OneRun
-        device, durability, spec, elapsed_ns, ios, bytes, ios_per_s, bytes_per_s, ignored,
-        statistics, components (of a mix), causes_ns (mean per I/O), counters, write_amplification,
-        ended (None, or how a run came to its length).
+        device, durability, spec, elapsed_ns, ios, bytes, ignored; of what was not ignored
+        ios_per_s, bytes_per_s, statistics, components (of a mix), causes_ns (mean per I/O); of the
+        whole run counters, write_amplification; ended (None, or how it came to its length).
     """
     spec = read_spec(trace.spec_json)
     response_ns = measured(trace)
-    elapsed_ns = trace.elapsed_ns()
+    ios_per_s, bytes_per_s = rates([measured_amount(trace)])
     total_bytes = int(as_array(trace, "io_size_bytes").sum(dtype="uint64"))
     counters = json.loads(trace.counters_json() or "null")
     document: OneRun = {
@@ -42,9 +42,9 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
         "ios": len(trace),
         "ignored": len(trace) - len(response_ns),
         "bytes": total_bytes,
-        "elapsed_ns": elapsed_ns,
-        "ios_per_s": len(trace) / elapsed_ns * 1e9 if elapsed_ns else None,
-        "bytes_per_s": total_bytes / elapsed_ns * 1e9 if elapsed_ns else None,
+        "elapsed_ns": trace.elapsed_ns(),
+        "ios_per_s": ios_per_s,
+        "bytes_per_s": bytes_per_s,
         "statistics": summarise(response_ns).as_dict(),
         "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
         "counters": counters,

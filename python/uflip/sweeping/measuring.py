@@ -13,6 +13,7 @@ from uflip.amplification import write_amplification
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
+from uflip.results.columns import measured_amount, rates
 from uflip.spec import Functions, Parallel
 from uflip.stats import summarise
 from uflip.sweeping.costs import costs
@@ -48,10 +49,9 @@ def _timed(device: Device, point: Point) -> Row:
     trace = device.run(point.spec)
     kept = np.asarray(trace.column("ignored")) == 0
     response_ns = np.asarray(trace.column("response_time_ns"))
-    elapsed_ns = trace.elapsed_ns()
+    ios_per_s, bytes_per_s = rates([measured_amount(trace)])
     sizes, modes = (np.asarray(trace.column(name)) for name in ("io_size_bytes", "mode"))
     reads, writes = (_statistics(response_ns[kept & (modes == mode)]) for mode in (0, 1))
-    size_bytes = int(sizes.sum(dtype=np.uint64))
     written_bytes = int(sizes[modes == 1].sum(dtype=np.uint64))
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
@@ -60,9 +60,9 @@ def _timed(device: Device, point: Point) -> Row:
         counters,
         write_amplification=write_amplification(counters, device.info.page_bytes, written_bytes),
         ios=len(trace),
-        elapsed_ns=elapsed_ns,
-        ios_per_s=len(trace) / elapsed_ns * 1e9,
-        bytes_per_s=size_bytes / elapsed_ns * 1e9,
+        elapsed_ns=trace.elapsed_ns(),
+        ios_per_s=ios_per_s,
+        bytes_per_s=bytes_per_s,
         reads=reads,
         writes=writes,
     )

@@ -29,7 +29,7 @@ class Row:
     elapsed_ns : int or None
         From the first submission to the last completion [ns]; None where no time passed.
     ios_per_s, bytes_per_s : float or None
-        Rates of the whole run.
+        Rates of what is not ignored, in the time that it takes.
     reads, writes : dict or None
         Of the response times of either: mean_ns, std_ns, percentiles, ...; None without any.
     write_amplification : float or None

@@ -240,6 +240,7 @@ class Run(NamedRun):
     io_count: int
     io_ignore: int
     elapsed_ns: int
+    ios_per_s: float | None
     statistics: Statistics | None
     repetitions: list[Repetition]
     causes: list[str]

@@ -182,6 +182,7 @@ def run(opened: Opened, key: str, name: str) -> answers.Run:
         "io_count": said["io_count"],
         "io_ignore": said["io_ignore"],
         "elapsed_ns": said["elapsed_ns"],
+        "ios_per_s": said["ios_per_s"],
         "statistics": said["statistics"],
         "repetitions": said["repetitions"],
         "causes": [cause_name(each) for each in spent],

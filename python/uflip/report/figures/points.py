@@ -28,7 +28,7 @@ class Point(Protocol):
 
     @property
     def ios_per_s(self) -> float | None:
-        """Rate of the whole run."""
+        """Rate of what is not ignored."""
 
     @property
     def reads(self) -> Times | None:

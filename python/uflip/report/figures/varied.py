@@ -34,7 +34,7 @@ class Point:
     values : dict
         What varied.
     iops : float or None
-        Rate of the whole run [IOPS]; None where no time passed.
+        Rate of what is not ignored [IOPS]; None where no time passed.
     write_amplification : float or None
         Bytes programmed over bytes written; None where none were.
     """
