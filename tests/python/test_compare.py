@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from command_line import uflip
 import uflip as api
 from uflip.report.figures import ratios
 from uflip.report.page import render
-from uflip.results.comparison import VERDICTS, Row, ratio_interval
+from uflip.results.comparison import VERDICTS, Row, slower_than
+from uflip.results.ratios import ratio_interval
 
 # What a read request waits for at the controller is more by this in the second device: its response
 # time grows by exactly so much, whatever else it takes.
@@ -308,12 +310,80 @@ def test_bad_input_is_an_error_in_parts(
     assert not done.out
 
 
+# Whether any is slower
+
+
+def drawn(rng: np.random.Generator, truth: list[float], error: float = 0.02) -> list[Row]:
+    """An experiment for each ratio that is in truth so, with means that are known to 2 % each."""
+    rows = []
+    for each in truth:
+        first, second = rng.normal([100.0, 100.0 * each], [100 * error, 100 * each * error])
+        one, other = (mean * error * 1.959964 for mean in (100, 100 * each))
+        low, high = ratio_interval(first, one, second, other) or (None, None)
+        made = row(second / first, low=low, high=high, first_half_ns=one, second_half_ns=other)
+        rows.append(replace(made, first_ns=first, second_ns=second))
+    return rows
+
+
+def test_devices_that_are_alike_seldom_fail_for_one_of_many_experiments() -> None:
+    """5 % slower in truth, of which 5 % are allowed; each interval is wrong once in forty times."""
+    rng = np.random.default_rng(1)
+    one_by_one = together = 0
+    for _ in range(400):
+        rows = drawn(rng, [1.05] * 100)
+        one_by_one += any(each.low is not None and each.low > 1.05 for each in rows)
+        together += bool(slower_than(rows, 0.05))
+    assert one_by_one / 400 > 0.8, "1 - 0.975^100 = 92 %"
+    assert together / 400 < 0.05, "2.5 %"
+    (alone,) = drawn(rng, [2.0])
+    assert slower_than([alone], 0.05) == [alone]
+
+
+def test_what_is_slower_is_found_among_many_that_are_not() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        rows = drawn(rng, [1.0] * 100 + [1.25])
+        assert rows[-1] in slower_than(rows, 0.05)
+
+
+@pytest.mark.parametrize(("percent", "fails", "passes"), [(10, "5%", "15%"), (20, "10%", "25%")])
+def test_a_device_that_is_slower_in_all_it_does_fails(
+    pair: tuple[Path, Path], tmp_path: Path, percent: int, fails: str, passes: str
+) -> None:
+    times = {
+        "read_ns": 50_000, "program_ns": 300_000, "program_high_ns": 300_000,
+        "erase_ns": 2_000_000, "command_read_ns": 20_000, "command_write_ns": 20_000,
+    }  # fmt: skip
+    rates = {"channel_bytes_per_s": 166_000_000, "link_bytes_per_s": 280_000_000}
+    keys = {name: ns * (100 + percent) // 100 for name, ns in times.items()}
+    keys |= {name: rate * 100 // (100 + percent) for name, rate in rates.items()}
+    url = "&".join([FIRST, *(f"{name}={value}" for name, value in keys.items())])
+    for repetitions in (1, 3):
+        slow = tmp_path / f"slow-{repetitions}"
+        api.run(url, slow, scale="quick", only=["granularity", "baseline"], repetitions=repetitions)
+        done = uflip("compare", pair[0], slow, "--fail-if-slower", fails)
+        assert done.code == 7
+        assert ("run once" in done.err) == (repetitions == 1)
+        assert uflip("compare", pair[0], slow, "--fail-if-slower", passes).code == 0
+
+
+def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    once = tmp_path / "once"
+    api.run(FIRST, once, scale="quick", only=["baseline"])
+    document = json.loads(uflip("compare", pair[0], once, "--json").out)["comparisons"][0]
+    (told,) = (each for each in document["conditions"] if each["code"] == "one_repetition")
+    assert told["numbers"] == {"experiments": 4, "of": 4}
+    assert {each["repetitions"] for each in document["rows"]} == {1}
+    assert told["message"] in " ".join(uflip("compare", pair[0], once).out.split())
+
+
 # The figure
 
 
 def row(ratio: float, verdict: str = "slower", **changes: Any) -> Row:
     given = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
     given |= {"verdict": verdict, "p50_ratio": None, "p99_ratio": None, "repeats_to": 1.0}
+    given |= {"first_half_ns": 1.0, "second_half_ns": 1.0, "repetitions": 3} | changes
     return Row("order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **given)
 
 

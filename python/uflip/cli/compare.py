@@ -30,8 +30,10 @@ Examples:
 
 \b
 Slower and faster are said where the 95 % interval of the ratio does not hold 1, and the ratio is
-larger than what the same pattern differs by within either result. --fail-if-slower also fails where
-there is nothing to compare (exit code 2).
+larger than what the same pattern differs by within either result. --fail-if-slower asks this of
+all experiments together, with Holm's correction for their number, and also fails where there is
+nothing to compare (exit code 2). Of experiments that were run once intervals are too narrow: give
+--repetitions 3 or more to both.
 """
 
 
@@ -126,22 +128,27 @@ def _failure(
 ) -> UflipError | None:
     """Return what is wrong where anything is slower than it may be, or nothing was compared."""
     from uflip.report.comparison import counted
-    from uflip.results.comparison import name_of
+    from uflip.results.comparison import name_of, slower_than
 
+    slower = slower_than([row for each in comparisons for row in each.rows], share)
     found = [
         f"{name_of(row.micro_benchmark, row.pattern, row.parameter, row.value)}: "
         f"x{row.ratio:.2f} in {name}"
         for name, each in zip(names[1:], comparisons, strict=True)
-        for row in each.slower_than(share)
+        for row in slower
+        if row in each.rows
     ]
     if found:
+        once = sum(row.repetitions < 2 for row in slower)
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         return SlowerError(
             f"Slower by more than {100 * share:g} %",
             where=", ".join(names[1:]),
             got="; ".join(found[:SHOWN]) + more,
             allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
-            action="look at these first, in the table above or with `uflip explore`",
+            action="look at these first, in the table above or with `uflip explore`"
+            + f"; {once} of them were run once: measure both with --repetitions 3 before you "
+            "believe it" * bool(once),
         )
     for name, each in zip(names[1:], comparisons, strict=True):
         if not any(row.low is not None for row in each.rows):

@@ -30,6 +30,9 @@ class Row(TypedDict):
     p50_ratio: float | None
     p99_ratio: float | None
     repeats_to: float
+    first_half_ns: float | None
+    second_half_ns: float | None
+    repetitions: Count
 
 
 class Compared(TypedDict):

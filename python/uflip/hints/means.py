@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import hypot
 
 from uflip.data.summary import Experiment, Summary
-from uflip.results.comparison import ratio_interval
+from uflip.results.ratios import ratio_interval
 from uflip.results.summarise import BASELINE, experiments_of
 
 

@@ -9,7 +9,7 @@ I/Os are other experiments (`is_another`), whatever their traces are called.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,16 +249,17 @@ def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]
     ]
 
 
-def made_once(first: Document, second: Document) -> list[StoredWarning]:
+def made_once(repetitions: Sequence[int]) -> list[StoredWarning]:
     """Doubt single runs: they know how far they scatter, not how far another would lie off."""
-    repetitions = first["repetitions"], second["repetitions"]
-    if min(repetitions) > 1:
+    once = sum(each < 2 for each in repetitions)
+    if not once:
         return []
     return [
         StoredWarning(
             "one_repetition",
-            "Experiments were run once: how far repetitions lie apart is not known",
-            {"first": repetitions[0], "second": repetitions[1]},
+            f"{once} of {len(repetitions)} experiments were run once in one of the results: their "
+            "intervals do not hold how far repetitions lie apart, and are too narrow",
+            {"experiments": once, "of": len(repetitions)},
             "measure both with --repetitions 3 or more before a difference is believed",
         )
     ]

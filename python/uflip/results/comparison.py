@@ -10,12 +10,12 @@ what a run knows of its own mean and how its repetitions scatter.
 **Ambiguous** When two means differ. Here: the interval of their ratio does not hold 1, and the
 ratio is larger than what the same pattern differs by when either result asks for it again
 (`consistency.repeatability`). They are the same where the whole interval is within `AGREEMENT`.
-Of many experiments a few differ by chance: up to 5 % of those that are in truth the same.
+Of many experiments a few differ by chance: up to 5 % of those that are in truth the same. So
+whether any is slower is asked of all together (`slower_than`), with Holm's correction.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 from uflip.data import compared
@@ -25,6 +25,7 @@ from uflip.frame import Columns, frame
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparable import differences, is_another, left_out, made_once
 from uflip.results.consistency import worst_of
+from uflip.results.ratios import chance_of, holm, ratio_interval
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
 
@@ -74,6 +75,10 @@ class Row:
     repeats_to : float
         By which factor the same pattern differs where either result asks for it again; 1 where
         neither does.
+    first_half_ns, second_half_ns : float or None
+        Half the width of the interval of either mean (95 %) [ns].
+    repetitions : int
+        Of the result that has fewer. The interval of one does not hold what differs between runs.
     """
 
     micro_benchmark: str
@@ -90,6 +95,9 @@ class Row:
     p50_ratio: float | None
     p99_ratio: float | None
     repeats_to: float
+    first_half_ns: float | None
+    second_half_ns: float | None
+    repetitions: int
 
     def as_dict(self) -> compared.Row:
         """Plain data, in the order of the fields."""
@@ -108,6 +116,9 @@ class Row:
             "p50_ratio": self.p50_ratio,
             "p99_ratio": self.p99_ratio,
             "repeats_to": self.repeats_to,
+            "first_half_ns": self.first_half_ns,
+            "second_half_ns": self.second_half_ns,
+            "repetitions": self.repetitions,
         }
 
 
@@ -142,14 +153,8 @@ class Comparison:
         return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
 
     def slower_than(self, share: float) -> list[Row]:
-        """Rows that are slower by more than a share, by their whole interval; the worst first.
-
-        And by more than their pattern repeats to. The verdict is not asked: what is slower by less
-        than `AGREEMENT` is "same", and slower by more than a smaller share all the same.
-        """
-        rows = [row for row in self.rows if row.low is not None and row.low > 1 + share]
-        worse = [row for row in rows if row.ratio > row.repeats_to]
-        return sorted(worse, key=lambda row: -row.ratio)
+        """Rows that are slower by more than a share, the worst first; see `slower_than`."""
+        return slower_than(self.rows, share)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{number} {name}" for name, number in self.count().items())
@@ -188,7 +193,8 @@ def compare(first: Summary, second: Summary) -> Comparison:
         for key in ours
         if key in theirs and not is_another(first, second, ours[key], theirs[key])
     ]
-    rows = (_row(key, ours[key], theirs[key], repeated) for key in both)
+    found = (_row(key, ours[key], theirs[key], repeated) for key in both)
+    rows = tuple(row for row in found if row is not None)
     only_in_first = tuple(name_of(*key) for key in ours if key not in both)
     only_in_second = tuple(name_of(*key) for key in theirs if key not in both)
     return Comparison(
@@ -198,12 +204,34 @@ def compare(first: Summary, second: Summary) -> Comparison:
         conditions=(
             *differences(first, second),
             *left_out(only_in_first, only_in_second),
-            *made_once(first, second),
+            *made_once([row.repetitions for row in rows]),
         ),
-        rows=tuple(row for row in rows if row is not None),
+        rows=rows,
         only_in_first=only_in_first,
         only_in_second=only_in_second,
     )
+
+
+def slower_than(rows: Sequence[Row], share: float) -> list[Row]:
+    """Rows that are slower by more than a share, the worst first.
+
+    Beyond what chance makes of so many: where in truth none is, one is returned in at most one case
+    in forty. And by more than their pattern repeats to. The verdict is not asked: what is slower by
+    less than `AGREEMENT` is "same", and slower by more than a smaller share all the same.
+    """
+    known: list[tuple[Row, float]] = []
+    for row in rows:
+        first, second = row.first_half_ns, row.second_half_ns
+        if row.low is not None and first is not None and second is not None:
+            chance = chance_of(row.first_ns, first, row.second_ns, second, 1 + share)
+            known.append((row, chance))
+    surely = holm([chance for _, chance in known])
+    worse = [
+        row
+        for (row, _), sure in zip(known, surely, strict=True)
+        if sure and row.ratio > row.repeats_to
+    ]
+    return sorted(worse, key=lambda row: -row.ratio)
 
 
 def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
@@ -216,28 +244,6 @@ def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: An
     """
     varies = () if parameter is None else (parameter, str(value))
     return " ".join((micro_benchmark, pattern, *varies))
-
-
-def ratio_interval(
-    first: float, first_half: float | None, second: float, second_half: float | None
-) -> tuple[float, float] | None:
-    """Return the interval of second / first, from the half widths of theirs (Fieller 1954).
-
-    Examples
-    --------
-    >>> ratio_interval(100.0, 0.0, 150.0, 15.0)
-    (1.35, 1.65)
-    >>> ratio_interval(100.0, 100.0, 150.0, 1.0) is None
-    True
-    """
-    if first_half is None or second_half is None or first <= 0:
-        return None
-    ours, theirs, ratio = first_half / first, second_half / first, second / first
-    if ours >= 1:
-        return None
-    middle = ratio / (1 - ours * ours)
-    half = sqrt((ratio * ours) ** 2 + theirs * theirs * (1 - ours * ours)) / (1 - ours * ours)
-    return middle - half, middle + half
 
 
 Key = tuple[str, str, str | None, Any]
@@ -283,6 +289,9 @@ def _row(
         p50_ratio=of_median,
         p99_ratio=of_tail,
         repeats_to=repeats_to,
+        first_half_ns=one["half_width_ns"],
+        second_half_ns=other["half_width_ns"],
+        repetitions=min(len(each["repetitions"]) for each in (first, second)),
     )
 
 
