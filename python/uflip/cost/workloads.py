@@ -2,7 +2,7 @@
 
 **Source** External merge sort and B-trees: Graefe, "Implementing Sorting in Database Systems" (ACM
 Comput. Surv. 38(3), 2006) and "Modern B-Tree Techniques" (2011). Levels: O'Neil et al., "The
-Log-Structured Merge-Tree" (Acta Inf. 33, 1996). Focused updates: uFLIP (CIDR 2009) §5.3, hint 3.
+Log-Structured Merge-Tree" (Acta Inf. 33, 1996). Focused updates: uFLIP (CIDR 2009) §5.3, hint 4.
 **Faithful** The number of passes, levels, misses and moved bytes.
 **Simplified** One I/O at a time, and no time for the processor. Inner pages of a tree are in
 memory, and inserts split no leaf. A level is merged into the next as a whole.
