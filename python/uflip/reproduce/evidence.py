@@ -36,6 +36,9 @@ SETTINGS: Mapping[str, Mapping[str, Source]] = {
             "chosen", "the simulator has no others",
             ("oc/fig3/writes_spread", "oc/fig3/reads_spread"),
         ),
+        "reads that all take the same": Source(
+            "chosen", "the simulator has no others", ("oc/fig2/stable",),
+        ),
         "programs that do not wear": Source(
             "chosen", "the simulator has no others",
             ("oc/fig4/write_time", "oc/fig4/failed_writes"),

@@ -78,7 +78,7 @@ def rows(data: Data) -> list[Row]:
         mix, pattern = max((one.value, parts) for (parts, _), one in mixes(lines).items())
         least = min(total.value for total in pauses(lines).values())
         found += [
-            stated(f"uflip/hints/{profile}/larger", small.value, above(1)),
+            stated(f"uflip/hints/{profile}/larger", small.value, above(REPEATS)),
             stated(
                 f"uflip/hints/{profile}/mix", mix, below(LIKE),
                 note=MIXES.get(pattern, "") * (mix >= LIKE),
