@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -14,11 +15,12 @@ from command_line import start, uflip
 from uflip.device.disturbance import check_target, disturbed
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
-from uflip.errors import DeviceError
+from uflip.errors import DeviceError, RefusedError
 from uflip.results import Results
 from uflip.spec import baseline
 
 MIB = 1 << 20
+FOREIGN = b"precious data of a user\n" * 1000
 READS = baseline("RR", io_size=4096, io_count=400)
 
 
@@ -58,6 +60,106 @@ def test_who_opens_and_who_writes_is_counted(target: Path) -> None:
                 file.write(b"x")
 
         assert seen(device, write) == {"opened": 1, "closed_by_writers": 1, "modified": 1}
+
+
+def overwrite(path: Path) -> None:
+    """Do what a program does that knows nothing of uflip: write over the file, in its middle."""
+    with path.open("r+b") as file:
+        file.seek(MIB)
+        file.write(FOREIGN)
+
+
+def writes(device: Device) -> None:
+    device.run(baseline("RW", io_size=4096, io_count=20, target_size=MIB))
+
+
+def between_two_runs(path: Path) -> None:
+    with open_device(f"file:{path}", buffered=True) as device:
+        writes(device)
+        overwrite(path)
+        writes(device)
+
+
+def before_the_first_run(path: Path) -> None:
+    with open_device(f"file:{path}", buffered=True) as device:
+        overwrite(path)
+        writes(device)
+
+
+def after_the_last_run(path: Path) -> None:
+    with open_device(f"file:{path}", buffered=True) as device:
+        writes(device)
+        overwrite(path)
+
+
+def by_one_who_does_not_close_it(path: Path) -> None:
+    with open_device(f"file:{path}", buffered=True) as device, path.open("r+b") as file:
+        writes(device)
+        file.seek(MIB)
+        file.write(FOREIGN)
+        file.flush()
+        device.run(READS)
+
+
+def in_a_run_of_ours(path: Path) -> None:
+    with open_device(f"file:{path}", buffered=True) as device:
+        stopped, written = threading.Event(), threading.Event()
+
+        def others() -> None:
+            while not stopped.is_set():
+                overwrite(path)
+                written.set()
+
+        other = threading.Thread(target=others)
+        other.start()
+        written.wait()
+        device.run(baseline("RW", io_size=4096, io_count=200, target_size=MIB))
+        stopped.set()
+        other.join()
+
+
+def with_the_time_set_back_to_before_the_run(path: Path) -> None:
+    with open_device(f"file:{path}", buffered=True) as device:
+        before = path.stat()
+        writes(device)
+        overwrite(path)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        between_two_runs,
+        before_the_first_run,
+        after_the_last_run,
+        by_one_who_does_not_close_it,
+        in_a_run_of_ours,
+        with_the_time_set_back_to_before_the_run,
+    ],
+)
+def test_what_others_write_while_it_is_open_is_not_vouched_for(
+    target: Path, written: Callable[[Path], None]
+) -> None:
+    if "user.uflip" not in os.listxattr(target):
+        pytest.skip("no extended attributes in the folder for temporary files")
+    written(target)
+    with pytest.raises(RefusedError, match="not made by uflip") as caught:
+        open_device(f"file:{target}", buffered=True)
+    assert "somebody else wrote to it" in caught.value.got
+    assert target.read_bytes()[MIB : MIB + len(FOREIGN)] == FOREIGN
+    # Given up by name it is ours again.
+    open_device(f"file:{target}", buffered=True, destroy=str(target))
+    open_device(f"file:{target}", buffered=True)
+
+
+def test_who_cannot_have_written_leaves_the_file_ours(target: Path) -> None:
+    with open_device(f"file:{target}", buffered=True) as device:
+        writes(device)
+        target.read_bytes()
+        target.open("r+b").close()
+        writes(device)
+        target.read_bytes()
+    open_device(f"file:{target}", buffered=True)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +208,33 @@ def test_a_disturbed_benchmark_is_complete_with_a_warning(target: Path) -> None:
     assert numbers["worst"]["opened"] >= 1
     assert set(numbers["runs"]) <= {run.id for run in Results.load("out").runs}
     assert "fuser" in found["disturbed"]["advice"]
+
+
+def test_what_others_write_in_a_pause_is_told_of_the_run_behind_it(target: Path) -> None:
+    begun = uflip("prepare", f"file:{target}", "--buffered", "--state", "sequential",
+                  "--record", "record.json", "-q")  # fmt: skip
+    assert begun.code == 0, begun.err
+    process = start("run", f"file:{target}", "--scale", "quick", "--only", "order",
+                    "--io-size", "4k", "--pause", "3s", "--buffered", "--state", "as-is",
+                    "--record", "record.json", "--out", "out", "-q")  # fmt: skip
+    while len(list(Path("out", "runs").glob("0*.parquet"))) < 2:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    time.sleep(0.5)
+    overwrite(target)
+    while len(list(Path("out", "runs").glob("0*.parquet"))) < 3:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    results = Results.load("out")
+    third = sorted(run.id for run in results.runs)[2]
+    numbers = {warning["code"]: warning for warning in results.warnings}["disturbed"]["numbers"]
+    assert numbers["runs"] == [third]
+    worst = {"opened": 1, "closed_by_writers": 1, "modified": 1}
+    assert worst.items() <= numbers["worst"].items()
+    assert not Path("record.json").exists(), "it is in no state that anybody knows"
 
 
 def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(

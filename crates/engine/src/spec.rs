@@ -280,6 +280,12 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// Whether anything is written, or deallocated.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.totals.bytes_written > 0 || self.totals.bytes_trimmed > 0
+    }
+
     /// The same pattern with fixed lengths, (`io_count`, `io_ignore`) of each part.
     pub(crate) fn of_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
         let mut canonical = self.canonical.clone();

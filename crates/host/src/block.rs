@@ -76,7 +76,7 @@ pub fn open_block(path: &str, options: BlockOptions) -> Result<DirectDevice> {
     tell_brand(&mut info, found, options.writable.then_some((brand, options.data)));
     info.io = how(options.buffered);
     info.data = options.data.name();
-    Ok(DirectDevice::new(info, file, options.data, Arc::new(Kept::unmarked(brand))))
+    Ok(DirectDevice::new(info, file, options.data, Arc::new(Kept::device(brand))))
 }
 
 /// Whether the block device at `path` may be written to, without opening it for writing.

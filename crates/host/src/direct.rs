@@ -19,7 +19,7 @@ use crate::buffer::{Data, Pool};
 use crate::clock;
 use crate::completions::{BUFFERED, Completions, not_polled, why_not_polled};
 use crate::guard::mark::Kept;
-use crate::standing::{Others, Standing, standing};
+use crate::standing::{Standing, standing};
 use crate::watch::{Watch, Watched};
 use crate::zoned;
 
@@ -45,14 +45,12 @@ pub struct DirectDevice {
     finished: Finished,
     watch: Watch,
     watched: Arc<Watched>,
-    /// Of the first handle only.
-    others: Option<Others>,
 }
 
 impl DirectDevice {
     pub(crate) fn new(info: DeviceInfo, file: File, data: Data, kept: Arc<Kept>) -> DirectDevice {
-        let (watch, others) = (Watch::new(&info.url), Others::of(&file));
-        DirectDevice { others, ..DirectDevice::watched_by(watch, info, file, data, kept) }
+        kept.listen(&file);
+        DirectDevice::watched_by(Watch::new(&info.url), info, file, data, kept)
     }
 
     fn watched_by(
@@ -76,7 +74,6 @@ impl DirectDevice {
             finished: Finished::default(),
             watch,
             watched,
-            others: None,
         }
     }
 
@@ -188,7 +185,12 @@ impl DirectDevice {
         (submitted, if done { request.size.0 as isize } else { -1 }, completed)
     }
 
-    /// A run is over: take note that what is there now is ours.
+    /// Something is about to be done that may write: what others wrote until now is no doing of ours.
+    pub fn begin(&self) {
+        self.kept.begin();
+    }
+
+    /// It is done: take note that what is there now is ours, unless others wrote.
     pub fn rest(&self) {
         self.kept.renew();
     }
@@ -202,7 +204,9 @@ impl DirectDevice {
     /// How the target stands now: to be asked before and after a run.
     pub fn standing(&mut self) -> Standing {
         let name = self.info.url.strip_prefix("file:").unwrap_or(&self.info.url);
-        standing(self.info.kind, name, &self.file, self.others.as_mut())
+        let mut now = standing(self.info.kind, name, &self.file);
+        self.kept.tell(&mut now);
+        now
     }
 
     /// Take note of how much of a file is there: what is not allocated is a hole, and reads of it

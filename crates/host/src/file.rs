@@ -207,7 +207,7 @@ fn open_to_read(
     refuse_memory(path, &system, options)?;
     let file =
         named.open(false, flags(options)).map_err(|error| not_opened(path, options, &error))?;
-    let kept = Kept::unmarked(Brand::fresh());
+    let kept = Kept::read(&file);
     Ok(Opened {
         file,
         system,

@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn shortened(file: File, length: u64, from: u64, to: u64) -> Growth {
-        let kept = Arc::new(Kept::unmarked(Brand::fresh()));
+        let kept = Arc::new(Kept::read(&file));
         Growth::new(from, to, Back::Shortened { file, length, kept, ours: true })
     }
 

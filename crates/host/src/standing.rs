@@ -27,6 +27,8 @@ pub struct Standing {
     pub opened: Option<u64>,
     /// How often others closed it who could write.
     pub closed_by_writers: Option<u64>,
+    /// How often it was not as we had left it when we came back to it; `None` where that is not followed.
+    pub changed_by_others: Option<u64>,
     /// Read from the disk [sectors of 512 bytes]; `None` for a file.
     pub sectors_read: Option<u64>,
     /// Written to the disk.
@@ -34,6 +36,7 @@ pub struct Standing {
 }
 
 /// Hears who else opens a file.
+#[derive(Debug)]
 pub(crate) struct Others {
     events: OwnedFd,
     opened: u64,
@@ -56,6 +59,18 @@ impl Others {
         let watch =
             unsafe { libc::inotify_add_watch(events.as_raw_fd(), path.as_ptr().cast(), mask) };
         (watch >= 0).then_some(Others { events, opened: 0, closed_by_writers: 0 })
+    }
+
+    /// How many have closed it by now who could write.
+    pub(crate) fn writers(&mut self) -> u64 {
+        self.listen();
+        self.closed_by_writers
+    }
+
+    /// Add what was heard by the last look.
+    pub(crate) fn tell(&self, now: &mut Standing) {
+        now.opened = Some(self.opened);
+        now.closed_by_writers = Some(self.closed_by_writers);
     }
 
     /// Take note of what happened since.
@@ -82,13 +97,8 @@ impl Others {
     }
 }
 
-/// How the target that `file` has open stands now.
-pub(crate) fn standing(
-    kind: DeviceKind,
-    name: &str,
-    file: &File,
-    others: Option<&mut Others>,
-) -> Standing {
+/// How the target that `file` has open stands now, without what others did to it.
+pub(crate) fn standing(kind: DeviceKind, name: &str, file: &File) -> Standing {
     let mut now = Standing::default();
     let Ok(ours) = file.metadata() else { return now };
     let named = metadata(name);
@@ -106,11 +116,6 @@ pub(crate) fn standing(
         now.size_bytes = ours.size() / SECTOR_BYTES_MIN * SECTOR_BYTES_MIN;
         now.exists = ours.nlink() > 0;
         now.modified_ns = Some((ours.mtime() as u64 * 1_000_000_000) + ours.mtime_nsec() as u64);
-    }
-    if let Some(others) = others {
-        others.listen();
-        now.opened = Some(others.opened);
-        now.closed_by_writers = Some(others.closed_by_writers);
     }
     now
 }
@@ -148,8 +153,13 @@ mod tests {
         let name = path.to_str().expect("text");
         std::fs::write(&path, [0; 4096]).expect("written");
         let file = File::options().read(true).write(true).open(&path).expect("there");
-        let mut others = Others::of(&file);
-        let mut look = || standing(DeviceKind::File, name, &file, others.as_mut());
+        let mut others = Others::of(&file).expect("inotify");
+        let mut look = || {
+            let mut now = standing(DeviceKind::File, name, &file);
+            others.writers();
+            others.tell(&mut now);
+            now
+        };
         let before = look();
         assert_eq!((before.size_bytes, before.found_by_name, before.exists), (4096, true, true));
         assert_eq!((before.opened, before.closed_by_writers), (Some(0), Some(0)));

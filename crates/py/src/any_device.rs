@@ -233,11 +233,17 @@ impl AnyDevice {
         }
     }
 
-    /// Take note that a run is over, whatever it left behind.
-    pub(crate) fn rest(&mut self) {
-        if let AnyDevice::Direct(device) = self {
+    /// Do work that `writes`, and take note that what it leaves behind is ours, however it ends; or that
+    /// only reads.
+    pub(crate) fn ours<T>(&mut self, writes: bool, work: impl FnOnce(&mut AnyDevice) -> T) -> T {
+        if let (AnyDevice::Direct(device), true) = (&*self, writes) {
+            device.begin();
+        }
+        let done = work(self);
+        if let (AnyDevice::Direct(device), true) = (&*self, writes) {
             device.rest();
         }
+        done
     }
 
     /// What writes wait for from now on. Where nothing is kept there is nothing to wait for.

@@ -240,7 +240,7 @@ impl Device {
             return Ok(());
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-        py.detach(|| self.slot.with(|device| device.trim(offset, size)))
+        py.detach(|| self.slot.with(|device| device.ours(true, |device| device.trim(offset, size))))
             .map_err(|error| raise(&error))
     }
 
@@ -265,7 +265,8 @@ impl Device {
             let mode = mode.ok_or_else(|| Error::unknown("command", command, &known))?;
             self.check_range(offset_bytes, size_bytes)?;
             let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-            self.slot.with(|device| device.once(&Io { offset, size, mode, stream: 0 }))
+            let io = Io { offset, size, mode, stream: 0 };
+            self.slot.with(|device| device.ours(true, |device| device.once(&io)))
         });
         done.map(|response| response.0).map_err(|error| raise(&error))
     }

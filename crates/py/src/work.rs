@@ -32,12 +32,13 @@ pub(crate) fn run(
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability);
         let before = device.counters();
-        let made = if inside {
-            device.run_inside(pattern, control, spool).map(|(trace, inside)| (trace, Some(inside)))
-        } else {
+        let made = device.ours(pattern.writes(), |device| {
+            if inside {
+                let made = device.run_inside(pattern, control, spool);
+                return made.map(|(trace, inside)| (trace, Some(inside)));
+            }
             device.run(pattern, control, spool).map(|trace| (trace, None))
-        };
-        device.rest();
+        });
         let (trace, inside) = made?;
         let after = device.counters();
         let counters = before.zip(after).map(|(before, after)| after.since(&before));
@@ -61,9 +62,8 @@ pub(crate) fn run_series(
     let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability);
-        let parts = device.run_series(patterns, control);
-        device.rest();
-        parts
+        let writes = patterns.iter().any(Resolved::writes);
+        device.ours(writes, |device| device.run_series(patterns, control))
     };
     Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
         let traces = parts.into_iter().map(|Part { trace, began, counters }| {
@@ -141,9 +141,7 @@ pub(crate) fn enforce(
     let (skip, total) = (ios.start, ios.end - ios.start);
     let writes = state.writes().skip(usize::try_from(skip).unwrap_or(usize::MAX));
     let work = move |device: &mut AnyDevice, control: &Control| {
-        let enforced = device.enforce(writes, control);
-        device.rest();
-        enforced
+        device.ours(true, |device| device.enforce(writes, control))
     };
     Job::start(device, slot, Control::new(1), total, work).handle(|py, ()| Ok(py.None()))
 }
@@ -154,7 +152,9 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
     let work = move |control: &Control| -> Result<AnyDevice> {
         let mut device = AnyDevice::Direct(device);
         if let Some(growth) = growth {
-            device.enforce(growth.writes(), control).inspect_err(|_| growth.take_back())?;
+            device.ours(true, |device| {
+                device.enforce(growth.writes(), control).inspect_err(|_| growth.take_back())
+            })?;
             device.grown();
         }
         Ok(device)
@@ -166,9 +166,7 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
 /// Bring the zones that `pattern` uses into the state that it needs; as [`run`].
 pub(crate) fn prepare_zones(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| {
-        let prepared = device.prepare_zones(&pattern, control);
-        device.rest();
-        prepared
+        device.ours(true, |device| device.prepare_zones(&pattern, control))
     };
     Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
 }

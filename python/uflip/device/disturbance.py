@@ -2,12 +2,13 @@
 
 Before and after each run a file or block device is asked how it stands (`Device.standing`). A
 target that is gone, shorter, or another one under its name, after a run or since the one before,
-ends the benchmark: what was measured is nobody's. That somebody else opened, read or wrote it is a
-doubt, which is stored with the run and its numbers.
+ends the benchmark: what was measured is nobody's. That somebody else opened, read or wrote it, in
+a run or in the pause before it, is a doubt, which is stored with the run and its numbers.
 
 What cannot be seen: who had a file open before the run and writes to it without closing it, while
 the run writes as well; other users of the disk below a file. Reads and writes through a page cache
-are not those of the run, so sectors are counted for direct I/O only.
+are not those of the run, so sectors are counted for direct I/O only, and in the run only: between
+two runs uflip writes its results, which may be on another partition of the disk.
 """
 
 from typing import Literal, TypedDict
@@ -26,14 +27,20 @@ class Standing(TypedDict):
     modified_ns: int | None
     opened: int | None
     closed_by_writers: int | None
+    changed_by_others: int | None
     sectors_read: int | None
     sectors_written: int | None
 
 
-Counted = Literal["opened", "closed_by_writers", "sectors_read", "sectors_written"]
+Counted = Literal[
+    "opened", "closed_by_writers", "changed_by_others", "sectors_read", "sectors_written"
+]
 
 
 SECTOR_BYTES = 512
+
+WRITTEN = frozenset({"closed_by_writers", "modified"})
+"""What of `disturbed` says that others may have changed what is on the target."""
 
 
 def check_target(before: Standing | None, after: Standing | None, url: str) -> None:
@@ -82,41 +89,58 @@ def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
     )
 
 
+def as_opened(standing: Standing | None) -> Standing | None:
+    """Return how a target stands, as if nobody else had used it since it was opened."""
+    if standing is None:
+        return None
+    untouched = Standing(**standing)
+    for key in ("opened", "closed_by_writers", "changed_by_others"):
+        untouched[key] = None if standing[key] is None else 0
+    return untouched
+
+
 def disturbed(
-    before: Standing | None, after: Standing | None, traces: list[Trace], *, buffered: bool
+    before: Standing | None,
+    after: Standing | None,
+    traces: list[Trace],
+    *,
+    buffered: bool,
+    since: Standing | None = None,
 ) -> dict[str, int]:
     """Say what others did to the target during runs, in numbers; empty for nothing.
 
     Parameters
     ----------
     before, after
-        How it stood.
+        How it stood when the runs began, and ended.
     traces : list of Trace
         What was done to it in between.
     buffered : bool
         Whether a page cache lies between the I/Os and the target.
+    since : Standing, optional
+        How it stood when the run before was over; without it what others did in between is left
+        out.
 
     Returns
     -------
     dict
         opened, closed_by_writers: by others; sectors_read, sectors_written: of 512 bytes, beyond
-        those of the run; modified: 1 where it was written to while the run only read.
+        those of the run; modified: how often it was not as uflip had left it.
     """
     if before is None or after is None:
         return {}
+    since = since or before
     # Block devices are opened by whoever looks for file systems; there sectors tell who used one.
     is_file = after["modified_ns"] is not None
     told: tuple[Counted, ...] = (
         ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
     )
-    found: dict[str, int] = {key: _more(before, after, key) for key in told}
+    found: dict[str, int] = {key: _more(since, after, key) for key in told}
     read, written = _sectors(traces)
-    changed = written + sum(trace.bytes_trimmed for trace in traces)
     if not buffered:
         found["sectors_read"] = _more(before, after, "sectors_read") - read
         found["sectors_written"] = _more(before, after, "sectors_written") - written
-    if not changed and before["modified_ns"] != after["modified_ns"]:
-        found["modified"] = 1
+    found["modified"] = _more(since, after, "changed_by_others")
     return {key: count for key, count in found.items() if count > 0}
 
 

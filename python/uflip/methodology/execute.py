@@ -25,7 +25,14 @@ from uflip import ends
 from uflip._native import Trace
 from uflip.data.run import About
 from uflip.data.summary import Warned
-from uflip.device.disturbance import Standing, check_target, check_whole, disturbed
+from uflip.device.disturbance import (
+    WRITTEN,
+    Standing,
+    as_opened,
+    check_target,
+    check_whole,
+    disturbed,
+)
 from uflip.device.opened import Device
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
@@ -112,7 +119,7 @@ def execute(
     with ending(writer, tally):
         # On a device with a past nothing comes before what was made.
         closed = replay is None and any(run.id in done for run in disturbing(plan))
-        stood = device.standing()
+        stood = as_opened(device.standing())
         check_whole(stood, device.info)
         for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
             ends.check()
@@ -186,7 +193,9 @@ def _make(
     stands = device.standing()
     check_target(stood, stands, device.url)
     buffered = device.info.buffered
-    others = disturbed(stood, stands, traces, buffered=buffered)
+    others = disturbed(stood, stands, traces, buffered=buffered, since=before)
+    if WRITTEN & others.keys():
+        history.lost()
     made: list[_Made] = []
     for run, trace in zip(runs, traces, strict=True):
         about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}

@@ -85,6 +85,11 @@ class History:
         if spec.writes:
             self.state_id = next_state_id(self.state_id, spec, None, durability)
 
+    def lost(self) -> None:
+        """Take note that others wrote to the device: it is in no state that anybody knows."""
+        self.state_id = None
+        self._noted.forget()
+
     def after(self, trace: Trace, durability: str = CACHED) -> None:
         """Take note of a run that is over; reads leave a device in the state that it was in."""
         spec = read_spec(trace.spec_json)

@@ -202,7 +202,7 @@ def unreadable(run: Examined) -> tuple[float, Numbers] | None:
 DISTURBANCES = {
     "closed_by_writers": "closed by others who could write",
     "opened": "opened by others",
-    "modified": "changed although the run only read",
+    "modified": "changed by others",
     "sectors_written": "sectors written by others",
     "sectors_read": "sectors read by others",
 }

@@ -3,26 +3,32 @@
 //! It says which file (inode, generation, time of birth), how long it is, when it was last written,
 //! and the [`Brand`] of the data. So a copy of the file, other content in it, a file system made or
 //! mounted in it, a growth by somebody else: each voids it, and the file is asked for again. uflip
-//! renews it after every run and when it closes the file. While the file is open the mark says so:
-//! if uflip was killed, what changed since may be its own doing, and the file is still expendable if
-//! every sector of it is zero or carries the brand.
+//! renews it after every run, with what that run left behind, and closes it when it closes the file. If
+//! anybody else wrote meanwhile, the file not being as uflip left it, or closed it who could write, the mark
+//! is void from then on, whatever uflip writes after that. While the file is open the mark says so: if uflip
+//! was killed, what changed since may be its own doing, and the file is still expendable if every sector of it
+//! is zero or carries the brand.
 //!
 //! Version history
 //! ---------------
 //! 1   the word `expendable`. It outlived the content, so it is no mark any more.
-//! 2   `2 brand=… size=… modified=… inode=… born=… generation=… open=…`, times in ns.
+//! 2   `2 brand=… size=… modified=… inode=… born=… generation=… open=…`, times in ns; `modified=-` once
+//!     somebody else wrote to it while uflip had it open.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::brand::Brand;
+use crate::standing::Others;
 
 const NAME: &std::ffi::CStr = c"user.uflip";
 const VERSION: &str = "2";
+/// What is not known, or of no meaning any more.
+const UNKNOWN: &str = "-";
 /// Longer than any mark.
 const LONGEST: usize = 1024;
 /// `_IOR('v', 1, long)`: the number that tells two files of one inode number apart.
@@ -63,7 +69,10 @@ pub(crate) fn standing(file: &File, known: Option<Seen>, stop: &dyn Fn() -> bool
     let Some(brand) = said.get("brand").and_then(|text| Brand::parse(text)) else {
         return Standing::Void("its mark cannot be read");
     };
-    let now = facts(file, &metadata, brand);
+    if said.get("modified") == Some(&UNKNOWN) {
+        return Standing::Void("somebody else wrote to it while uflip had it open");
+    }
+    let now = facts(file, &metadata, brand, Some(seen(&metadata)));
     let differ = |key: &str| said.get(key).copied() != now.get(key).map(String::as_str);
     if ["inode", "born", "generation"].into_iter().any(differ) {
         return Standing::Void("it is a copy of a file that uflip made");
@@ -88,24 +97,49 @@ pub(crate) fn brand(file: &File) -> Option<Brand> {
     Brand::parse(said.get("brand")?)
 }
 
-/// A file of ours while it is open: its mark is kept true, and left behind at the end.
+/// A file of ours while it is open: its mark is kept true, and left behind at the end. Or another
+/// target, which has no mark.
 #[derive(Debug)]
 pub(crate) struct Kept {
     brand: Brand,
-    marked: Option<File>,
-    given_back: AtomicBool,
+    /// `None` for what is no file.
+    file: Option<File>,
+    book: Mutex<Book>,
+}
+
+/// Who has written to the file.
+#[derive(Debug, Default)]
+struct Book {
+    /// As we left it; `None` while we write.
+    left: Option<Seen>,
+    /// Who else opens it, where that is told.
+    others: Option<Others>,
+    /// How often it was not as we had left it.
+    changed: u64,
+    /// How many who could write had closed it when that was last asked.
+    writers: u64,
+    /// Whether it has no mark to be renewed: it never was ours, or it is not any more.
+    is_no_more_ours: bool,
 }
 
 impl Kept {
-    /// Something that has no mark: a device, or what is only read.
-    pub(crate) fn unmarked(brand: Brand) -> Kept {
-        Kept { brand, marked: None, given_back: AtomicBool::new(true) }
+    /// A device, which has no mark.
+    pub(crate) fn device(brand: Brand) -> Kept {
+        Kept { brand, file: None, book: Mutex::default() }
+    }
+
+    /// A `file` that is only read, which gets no mark.
+    pub(crate) fn read(file: &File) -> Kept {
+        let book = Book { is_no_more_ours: true, ..Book::default() };
+        let book = Mutex::new(book);
+        let kept = Kept { brand: Brand::fresh(), file: file.try_clone().ok(), book };
+        kept.renew();
+        kept
     }
 
     /// Mark `file` as ours and open.
     pub(crate) fn mark(file: &File, brand: Brand) -> Kept {
-        let marked = file.try_clone().ok();
-        let kept = Kept { brand, marked, given_back: AtomicBool::new(false) };
+        let kept = Kept { brand, file: file.try_clone().ok(), book: Mutex::default() };
         kept.renew();
         kept
     }
@@ -114,26 +148,81 @@ impl Kept {
         self.brand
     }
 
-    /// Make the mark say what is there now: a run is over.
+    /// Hear from now on who else opens `file`.
+    pub(crate) fn listen(&self, file: &File) {
+        self.book().others = Others::of(file);
+    }
+
+    /// Add what others have done to how the target stands.
+    pub(crate) fn tell(&self, now: &mut crate::standing::Standing) {
+        let mut book = self.book();
+        self.look(&mut book);
+        now.changed_by_others = self.file.is_some().then_some(book.changed);
+        if let Some(others) = &book.others {
+            others.tell(now);
+        }
+    }
+
+    /// We write from now on.
+    pub(crate) fn begin(&self) {
+        let mut book = self.book();
+        self.look(&mut book);
+        book.left = None;
+    }
+
+    /// Make the mark say what we left: a run is over. From here on what others write has a later time.
     pub(crate) fn renew(&self) {
-        self.write(true);
+        if let Some(file) = &self.file {
+            wait_for_the_next_tick(file);
+        }
+        let mut book = self.book();
+        self.look(&mut book);
+        book.left = self.now();
+        if !book.is_no_more_ours {
+            self.write(book.left, true);
+        }
     }
 
     /// The file is as it was before we opened it, and was not ours: it gets no mark.
     pub(crate) fn give_back(&self) {
-        self.given_back.store(true, Ordering::Relaxed);
-        if let Some(file) = &self.marked {
+        self.book().is_no_more_ours = true;
+        if let Some(file) = &self.file {
             // SAFETY: an open descriptor and a text that ends in a zero.
             unsafe { libc::fremovexattr(file.as_raw_fd(), NAME.as_ptr()) };
         }
     }
 
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().expect("no panic while held")
+    }
+
+    fn now(&self) -> Option<Seen> {
+        Some(seen(&self.file.as_ref()?.metadata().ok()?))
+    }
+
+    /// Void the mark if others have written since the last look: the file is not as we left it. While we write
+    /// ourselves who could write tells.
+    fn look(&self, book: &mut Book) {
+        let writers = book.others.as_mut().map_or(0, Others::writers);
+        let beside_us = book.left.is_none() && writers > book.writers;
+        let is_changed = book.left.is_some() && book.left != self.now();
+        if is_changed {
+            book.changed += 1;
+            book.left = self.now();
+        }
+        if (is_changed || beside_us) && !book.is_no_more_ours {
+            book.is_no_more_ours = true;
+            self.write(None, false);
+        }
+        book.writers = writers;
+    }
+
     /// Where marks cannot be kept, the file will be asked for again.
-    fn write(&self, open: bool) {
-        let Some(file) = &self.marked else { return };
+    fn write(&self, left: Option<Seen>, open: bool) {
+        let Some(file) = &self.file else { return };
         let Ok(metadata) = file.metadata() else { return };
         let mut text = VERSION.to_owned();
-        for (key, value) in facts(file, &metadata, self.brand) {
+        for (key, value) in facts(file, &metadata, self.brand, left) {
             text += &format!(" {key}={value}");
         }
         text += if open { " open=1" } else { " open=0" };
@@ -147,13 +236,12 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if self.given_back.load(Ordering::Relaxed) {
-            return;
+        let mut book = self.book();
+        self.look(&mut book);
+        // Where what we wrote has not come to its end, the mark stays as that of an open file.
+        if book.left.is_some() && !book.is_no_more_ours {
+            self.write(book.left, false);
         }
-        if let Some(file) = &self.marked {
-            wait_for_the_next_tick(file);
-        }
-        self.write(false);
     }
 }
 
@@ -173,19 +261,25 @@ fn wait_for_the_next_tick(file: &File) {
     }
 }
 
-/// What a mark is bound to.
-fn facts(file: &File, metadata: &Metadata, brand: Brand) -> BTreeMap<&'static str, String> {
+/// What a mark is bound to, for a file that we have `left` so; `None`: it is ours no more.
+fn facts(
+    file: &File,
+    metadata: &Metadata,
+    brand: Brand,
+    left: Option<Seen>,
+) -> BTreeMap<&'static str, String> {
     let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let mut generation: libc::c_long = 0;
     // SAFETY: an open descriptor and a place for the number.
     let told =
         unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION as _, &raw mut generation) };
-    let modified = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-    let unknown = || "-".to_owned();
+    let modified = |(_, s, ns): Seen| (i128::from(s) * 1_000_000_000 + i128::from(ns)).to_string();
+    let size = left.map_or(metadata.len(), |(size, ..)| size);
+    let unknown = || UNKNOWN.to_owned();
     BTreeMap::from([
         ("brand", brand.text()),
-        ("size", metadata.len().to_string()),
-        ("modified", modified.to_string()),
+        ("size", size.to_string()),
+        ("modified", left.map_or_else(unknown, modified)),
         ("inode", metadata.ino().to_string()),
         ("born", born.map_or_else(unknown, |born| born.as_nanos().to_string())),
         ("generation", if told == 0 { (generation as u32).to_string() } else { unknown() }),
