@@ -179,3 +179,34 @@ def test_a_log_is_read_by_fio_as_it_is(here: Path) -> None:
     log = "write_lat_log=run\nlog_offset=1"
     made = made_by_fio(_sections(asked, "run", CACHED_WRITES), log)
     np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize(
+    ("times", "left_out"),
+    [
+        ({"time": "poisson", "interval": "100us"}, ["arrivals"]),
+        ({"time": "burst", "burst": 8, "pause": "1ms"}, ["pauses"]),
+        ({}, []),
+    ],
+)
+def test_a_job_that_reads_a_log_says_which_times_it_leaves_out(
+    times: Any, left_out: list[str]
+) -> None:
+    asked, _ = complete(spec.basic("read", "ordered", incr=-1, **PLACE, **times))
+    lines = _sections(asked, "run", CACHED_WRITES)
+    assert "replay_no_stall=1" in lines
+    said = [line for line in lines if line.startswith(";") and "left out" in line]
+    assert [line.split()[2] for line in said] == left_out
+
+
+def test_an_open_loop_of_a_suite_is_made_as_its_job_says(here: Path) -> None:
+    """All I/Os, as fast as fio can: its log is version 2, which has no times."""
+    device = "sim:demo?blocks_per_die=64"
+    only = ("--suite", "today", "--only", "write_rate", "--scale", "quick")
+    done = uflip("run", device, *only, "--out", "r", "-q")
+    assert done.code == 0, done.err
+    done = uflip("export", "r", "--format", "fio-job", "-o", "jobs", "-q")
+    assert done.code == 0, done.err
+    logged = [Path(f"jobs/{log.stem}.fio").read_text() for log in Path("jobs").glob("*.iolog")]
+    assert logged
+    assert all("their arrivals are left out" in job for job in logged)

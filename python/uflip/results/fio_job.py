@@ -6,7 +6,10 @@
 fio has options for sequential and random I/Os, also by Zipf's law and in zones, for pauses between
 groups of them, queues, processes side by side, open loops and random mixes. For all else
 (increments, partitions, mixes in turn or with trims, replays) the job reads the I/Os from a log,
-and is exact. A random job draws from fio's own generator: other addresses of the same distribution,
+and is exact, but for their times: pauses and arrivals are left out, which the job says. fio's logs
+with times are no way to keep them (3.33): it leaves the first time out, looks for ends only when it
+submits, so that an I/O of a queue seems to last until the next one arrives, and ends without the
+last I/Os. A random job draws from fio's own generator: other addresses of the same distribution,
 which the job says.
 
 Whatever fio does otherwise than uflip stands in the job as a comment. The target is named when the
@@ -25,6 +28,7 @@ from uflip.results.store import Results, StoredRun
 TARGET = "${UFLIP_TARGET}"
 NAMED_LATER = "target"
 """What a log calls its file; the job sends it to `TARGET`."""
+PAUSED = ("pause", "burst")
 FIO_MODES = ("read", "write", "trim")
 _NS_A_US = 1000
 _WHOLE = 100  # per cent
@@ -219,7 +223,7 @@ def _alignment(part: Part) -> int:
 
 
 def _times(spec: Basic, processes: int) -> Lines:
-    if spec.time in ("pause", "burst") and spec.pause:
+    if spec.time in PAUSED and spec.pause:
         burst = 1 if spec.time == "pause" else spec.burst or 1
         lines = [f"thinktime={max(spec.pause // _NS_A_US, 1)}", f"thinktime_blocks={burst}"]
         if spec.pause % _NS_A_US:
@@ -255,6 +259,7 @@ def _from_log(spec: Pattern, name: str, how: How) -> Lines:
         f"[{name}]",
         f"; {why}: one after another from the log",
         *(["; uflip ran these patterns side by side; here they follow each other"] * parallel),
+        *_times_left_out(spec),
         *_queue(_depth(spec), how),
         *_durable(how),
         f"read_iolog={name}.iolog",
@@ -262,6 +267,19 @@ def _from_log(spec: Pattern, name: str, how: How) -> Lines:
         "replay_no_stall=1",
         *_ignored(0 if parallel else spec.ignored_ios),
     ]
+
+
+def _times_left_out(spec: Pattern) -> Lines:
+    """Say what a log does not keep: fio makes its I/Os as fast as it can."""
+    each = spec.patterns if isinstance(spec, Parallel) else (spec,)
+    lines = []
+    if any(pattern.is_open for pattern in each):
+        lines.append(
+            "; their arrivals are left out: uflip made them at these, fio as fast as it can"
+        )
+    if any(part.time in PAUSED and part.pause for part in spec.parts):
+        lines.append("; their pauses are left out: fio makes them as fast as it can")
+    return lines
 
 
 def _write_log(run: StoredRun, path: Path) -> None:
