@@ -131,10 +131,10 @@ class Trace:
         with kind "internal" if the trace makes no physical sense."""
     def append_csv(self, path: str, prefix: str | None, columns: list[str]) -> None:
         """Append a line an I/O: `prefix` as it is, if there is one, the number of the I/O, then
-        `columns`, empty for names that this trace does not have; modes are words."""
-    def write_table(self, path: str, constants_json: str) -> None:
-        """Write constant text columns ([["run", "0001-…"], …]), the number of each I/O and all
-        columns as Parquet; modes are words. fsync."""
+        `columns`, 0 for names that this trace does not have; modes are words."""
+    def write_table(self, path: str, constants_json: str, columns: list[str]) -> None:
+        """Write constant text columns ([["run", "0001-…"], …]), the number of each I/O and
+        `columns` as Parquet, 0 for names that this trace does not have; modes are words. fsync."""
 
 @final
 class Handle(Generic[_T]):

@@ -185,7 +185,7 @@ def test_a_trace_of_msr_cambridge_counts_in_100_ns(here: Path) -> None:
 def test_a_run_and_its_export_say_the_same(here: Path) -> None:
     trace = open_device("sim:demo").run(baseline("RW", io_count=5000))
     trace.write_parquet("run.parquet", "{}")
-    trace.write_table("table.parquet", "[]")
+    trace.write_table("table.parquet", "[]", trace.columns)
     direct = analyse(np.asarray(trace.column("response_time_ns"))).as_dict()
     assert found_in("run.parquet") == found_in("table.parquet") == json.loads(json.dumps(direct))
     assert found_in("run.parquet", "--unit", "ns") == found_in("run.parquet")

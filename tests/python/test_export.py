@@ -173,3 +173,38 @@ def test_a_table_is_about_as_large_as_announced(tmp_path: Path) -> None:
         expected = CSV_ROW_BYTES * sum(results.summary_of([run]).io_count for run in results.runs)
         made = (tmp_path / f"{out.name}-csv" / "ios.csv").stat().st_size
         assert expected / 2 < made < 2 * expected, url
+
+
+def test_runs_of_open_and_closed_loops_are_one_table_in_every_program(here: Path) -> None:
+    """The suite of today has both; what waits for its submission in one waits 0 in others."""
+    duckdb, pandas, polars = (pytest.importorskip(n) for n in ("duckdb", "pandas", "polars"))
+    done = uflip("run", "sim:demo?blocks_per_die=64", "--suite", "today", "--scale", "quick",
+                 "--only", "write_rate,queue_depth", "--out", "r", "-q")  # fmt: skip
+    assert done.code == 0, done.err
+    results = Results.load("r")
+    traces = {run.id: run.trace() for run in results.runs}
+    wait = "submission_wait_ns"
+    opened = {run for run, trace in traces.items() if wait in trace.columns}
+    assert opened
+    assert opened != traces.keys()
+    for file_format in ("csv", "parquet"):
+        export(results, Path(file_format), file_format)
+    header = Path("csv/ios.csv").read_text().split("\n", 1)[0].strip().split(",")
+    for file in Path("parquet/ios").iterdir():
+        schema = pq.read_schema(file)
+        assert schema.names == header
+        assert schema.field(wait).type == "uint64"
+    tables = [
+        polars.scan_parquet("parquet/ios/*.parquet").collect().to_pandas(),
+        pandas.read_parquet("parquet/ios"),
+        duckdb.sql("select * from 'parquet/ios/*.parquet'").df(),
+        pandas.read_csv("csv/ios.csv", low_memory=False),
+    ]
+    for table in tables:
+        assert list(table.columns) == header
+        assert len(table) == sum(map(len, traces.values()))
+        for run, trace in traces.items():
+            rows = table[table["run"] == run].sort_values("index")
+            waited = as_array(trace, wait).tolist() if run in opened else [0] * len(trace)
+            assert rows[wait].tolist() == waited
+            assert rows["response_time_ns"].tolist() == as_array(trace, "response_time_ns").tolist()

@@ -135,7 +135,7 @@ def test_a_table_of_a_long_run_is_that_of_a_short_one(
     traces: tuple[Any, Any, Any], tmp_path: Path
 ) -> None:
     for number, trace in enumerate(traces):
-        trace.write_table(str(tmp_path / f"{number}.parquet"), '[["run", "a"]]')
+        trace.write_table(str(tmp_path / f"{number}.parquet"), '[["run", "a"]]', trace.columns)
     tables = [pq.read_table(tmp_path / f"{number}.parquet") for number in range(3)]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
@@ -159,7 +159,7 @@ def test_lines_of_text_say_what_the_columns_do(
         words = [str(columns[name][number]) for name in file.columns]
         words[file.columns.index("mode")] = "write"
         (row,) = csv.reader([rows[number]])
-        assert row == ["a, b", "c", str(number), "write", "", *words]
+        assert row == ["a, b", "c", str(number), "write", "0", *words]
 
 
 MEASURE = """

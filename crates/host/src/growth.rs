@@ -70,7 +70,6 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::brand::Brand;
 
     fn opened(path: &std::path::Path) -> File {
         File::options().read(true).write(true).open(path).expect("opened")

@@ -192,7 +192,7 @@ impl Trace {
             .map_err(|error| raise_to_user(&error))
     }
 
-    /// Write all columns to a new Parquet file for other programs, and sync it: modes are words.
+    /// Write columns to a new Parquet file for other programs, and sync it: modes are words.
     ///
     /// Parameters
     /// ----------
@@ -200,8 +200,17 @@ impl Trace {
     ///     A name that does not exist.
     /// constants_json : str
     ///     Columns that have one text throughout: [["run", "0001-baseline-SR"], ...].
-    fn write_table(&self, py: Python<'_>, path: &str, constants_json: &str) -> PyResult<()> {
-        py.detach(|| uflip_store::write_table(&self.trace, Path::new(path), constants_json))
+    /// columns : list of str
+    ///     The other columns; 0 for names that this trace does not have.
+    fn write_table(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        constants_json: &str,
+        columns: Vec<String>,
+    ) -> PyResult<()> {
+        let path = Path::new(path);
+        py.detach(|| uflip_store::write_table(&self.trace, path, constants_json, &columns))
             .map_err(|error| raise_to_user(&error))
     }
 }

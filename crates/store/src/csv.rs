@@ -10,9 +10,10 @@ use uflip_engine::Walk;
 use crate::ROWS_A_GROUP;
 use crate::columns::{MODES, column_names, window};
 use crate::stored::StoredTrace;
+use crate::table::places;
 
 /// Append a line an I/O to the file `path`: `prefix` as it is, if there is one, the number of the I/O, then
-/// `columns`, empty where this trace has none of that name. Modes are words.
+/// `columns`, 0 where this trace has none of that name: a cause that took no time. Modes are words.
 ///
 /// # Errors
 /// The trace cannot be read, or the file not be written.
@@ -22,10 +23,8 @@ pub fn append_csv(
     prefix: Option<&str>,
     columns: &[String],
 ) -> Result<()> {
-    let names: Vec<&str> = column_names(trace).collect();
-    let places: Vec<Option<usize>> =
-        columns.iter().map(|wanted| names.iter().position(|name| name == wanted)).collect();
-    let mode = names.iter().position(|name| *name == "mode");
+    let places = places(trace, columns);
+    let mode = column_names(trace).position(|name| name == "mode");
     let failed = |error: &std::io::Error| {
         Error::os("The table cannot be written", path.display().to_string(), error)
             .action("check that the file system is not full and may be written")
@@ -43,12 +42,11 @@ pub fn append_csv(
                 }
                 write!(out, "{}", from + row)?;
                 for place in &places {
-                    out.write_all(b",")?;
-                    let Some(place) = *place else { continue };
-                    if Some(place) == mode {
-                        out.write_all(MODES[values[place].at(row) as usize].as_bytes())?;
+                    let value = place.map_or(0, |place| values[place].at(row));
+                    if place.is_some() && *place == mode {
+                        write!(out, ",{}", MODES[value as usize])?;
                     } else {
-                        write!(out, "{}", values[place].at(row))?;
+                        write!(out, ",{value}")?;
                     }
                 }
                 out.write_all(b"\r\n")?;

@@ -10,33 +10,48 @@ use crate::columns::{ColumnData, column_names, window};
 use crate::stored::StoredTrace;
 use crate::write::{Kind, TableWriter, write_new};
 
-/// Write the text columns `constants` (a JSON list of names and texts), the number of each I/O and every
-/// column of `trace` to the new file `path`, and sync it. Modes are words, as in [`crate::append_csv`].
+/// Write the text columns `constants` (a JSON list of names and texts), the number of each I/O and then
+/// `columns` to the new file `path`, and sync it. Modes are words, and columns that `trace` does not have are
+/// 0, as in [`crate::append_csv`].
 ///
 /// # Errors
 /// `constants` is no such list; the file exists or cannot be written.
-pub fn write_table(trace: &StoredTrace, path: &Path, constants: &str) -> Result<()> {
+pub fn write_table(
+    trace: &StoredTrace,
+    path: &Path,
+    constants: &str,
+    columns: &[String],
+) -> Result<()> {
     let texts: Vec<(String, String)> =
         serde_json::from_str(constants).map_err(|_| not_texts(constants))?;
-    let (mut walk, names) = (Walk::new(trace.pattern()), column_names(trace));
+    let (mut walk, places) = (Walk::new(trace.pattern()), places(trace, columns));
     // Of no I/O, for what the columns are.
     let empty = window(trace, &mut walk, 0, 0)?;
     let mut kinds = vec![("index".to_owned(), Kind::U64)];
-    kinds.extend(names.zip(&empty).map(|(name, column)| {
-        let kind = if name == "mode" { Kind::Mode } else { column.kind() };
-        (name.to_owned(), kind)
+    kinds.extend(columns.iter().zip(&places).map(|(name, place)| {
+        let kind = place.map_or(Kind::U64, |place| empty[place].kind());
+        (name.clone(), if name == "mode" { Kind::Mode } else { kind })
     }));
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &texts, &kinds, Vec::new())?;
         for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
             let to = trace.len().min(from + ROWS_A_GROUP);
-            let mut columns = vec![ColumnData::U64((from as u64..to as u64).collect())];
-            let others = window(trace, &mut walk, from, to).map_err(|error| error.to_string())?;
-            columns.extend(others);
-            table.group(&columns, 0, to - from)?;
+            let there = window(trace, &mut walk, from, to).map_err(|error| error.to_string())?;
+            let mut group = vec![ColumnData::U64((from as u64..to as u64).collect())];
+            group.extend(places.iter().map(|place| match place {
+                Some(place) => there[*place].clone(),
+                None => ColumnData::U64(vec![0; to - from].into()),
+            }));
+            table.group(&group, 0, to - from)?;
         }
         table.finish()
     })
+}
+
+/// Where in a [`window`] each of `columns` stands; `None` for what `trace` does not have.
+pub(crate) fn places(trace: &StoredTrace, columns: &[String]) -> Vec<Option<usize>> {
+    let names: Vec<&str> = column_names(trace).collect();
+    columns.iter().map(|wanted| names.iter().position(|name| name == wanted)).collect()
 }
 
 fn not_texts(got: &str) -> Error {

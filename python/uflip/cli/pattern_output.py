@@ -175,7 +175,7 @@ def write_trace(trace: Trace, place: "Place") -> None:
         if place.path.suffix == ".parquet":
             temporary.unlink()  # the native part writes to new names only
             with native_errors():
-                trace.write_table(str(temporary), "[]")
+                trace.write_table(str(temporary), "[]", trace.columns)
         else:
             _write_csv(trace, temporary)
 

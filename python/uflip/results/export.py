@@ -107,13 +107,14 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
         _write_logs(results, folder / "logs", file_format)
         _write_meanings(folder, [*RUN_COLUMNS, *_names(rows)])
         return
+    columns = _trace_columns(results.runs)
     if file_format == "parquet":
         (folder / "ios").mkdir()
         for run in results.runs:
-            _write_parquet(run, folder / "ios" / f"{run.id}.parquet")
+            _write_parquet(run, folder / "ios" / f"{run.id}.parquet", columns)
     else:
-        _write_csv(results.runs, folder / "ios.csv")
-    names = [*RUN_COLUMNS, "index", *_trace_columns(results.runs), *_names(rows)]
+        _write_csv(results.runs, folder / "ios.csv", columns)
+    names = [*RUN_COLUMNS, "index", *columns, *_names(rows)]
     _write_meanings(folder, names)
 
 
@@ -145,13 +146,12 @@ def _write_logs(results: Results, folder: Path, file_format: str) -> None:
                 log.write_parquet(str(folder / f"{run.id}.parquet"), "{}")
 
 
-def _write_parquet(run: StoredRun, path: Path) -> None:
+def _write_parquet(run: StoredRun, path: Path, columns: list[str]) -> None:
     with native_errors():
-        run.trace().write_table(str(path), json.dumps([*_constants(run).items()]))
+        run.trace().write_table(str(path), json.dumps([*_constants(run).items()]), columns)
 
 
-def _write_csv(runs: Sequence[StoredRun], path: Path) -> None:
-    columns = _trace_columns(runs)
+def _write_csv(runs: Sequence[StoredRun], path: Path, columns: list[str]) -> None:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(map(cell, [*RUN_COLUMNS, "index", *columns]))
@@ -168,7 +168,7 @@ def _prefix(run: StoredRun) -> str:
 
 
 def _trace_columns(runs: Sequence[StoredRun]) -> list[str]:
-    """All columns of the traces, in order; runs of an open loop have one or two more."""
+    """All columns of the traces, in order: runs of an open loop have one more, 0 in the others."""
     return list(dict.fromkeys(name for run in runs for name in run.trace().columns))
 
 
