@@ -14,7 +14,7 @@ from uflip.device.opening import open_device
 from uflip.device.resolving import resolve_state
 from uflip.errors import ResultsError, UsageError
 from uflip.methodology import History, enforce_state, next_state_id, plan_state
-from uflip.results.state_record import open_record
+from uflip.results.state_record import default_path, open_record
 from uflip.spec import baseline
 
 MIB = 1 << 20
@@ -231,3 +231,18 @@ def test_a_simulated_device_is_prepared_without_time_passing() -> None:
         device.enforce(wanted.request)
         first = device.run(baseline("SR", io_count=1))
         assert first.elapsed_ns() < 10_000_000
+
+
+def test_every_device_has_a_record_of_its_own() -> None:
+    """Names that differ only in what no name of a file keeps share none."""
+    urls = ["file:ä.bin", "file:ö.bin", "file:d/x.bin", "file:d-x.bin", "file:d--x.bin", "file:x",
+            "file:x.", "file:./x", "file:-x", "file:/dev/x", "/dev/x", "block:/dev/x",
+            "/dev/disk/by-id/x", "file:" + "a" * 200, "file:" + "b" + "a" * 199,
+            "file:" + "a" * 75, "file:" + "b" + "a" * 75]  # fmt: skip
+    paths = [default_path(url) for url in urls]
+    assert len(set(paths)) == len(urls)
+    assert all(path.name.isascii() and len(path.name) < 100 for path in paths)
+    # Plain names have the records that they always had.
+    kept = {"file:scratch.bin": "file-scratch.bin", "/dev/nvme1n1": "dev-nvme1n1",
+            "block:/dev/nvme1n1": "block-dev-nvme1n1", "file:d-x.bin": "file-d-x.bin"}  # fmt: skip
+    assert {url: default_path(url).stem for url in kept} == kept

@@ -6,6 +6,7 @@ how many sectors were since the machine was started. And only while the medium i
 brand of the data on it, and the number that the kernel gave it, say so.
 """
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ from uflip.results import atomic
 from uflip.results.place import why_not
 
 FOLDER = Path("results") / "states"
+PLAIN = re.compile(r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-])", re.ASCII)
+"""Names that can be told from the record's; those of all others have a digest in it."""
 
 
 class StateRecord:
@@ -99,9 +102,21 @@ class StateRecord:
 
 
 def default_path(url: str) -> Path:
-    """Where the record of a device is kept if nobody says where."""
-    slug = re.sub(r"[^A-Za-z0-9.]+", "-", url).strip("-.")
-    return FOLDER / f"{slug[-80:]}.json"
+    """Where the record of a device is kept if nobody says where: each has one of its own.
+
+    Examples
+    --------
+    >>> default_path("file:scratch.bin").name, default_path("/dev/nvme1n1").name
+    ('file-scratch.bin.json', 'dev-nvme1n1.json')
+    >>> default_path("file:d/x.bin").name
+    'file-d-x.bin-7a07e84d.json'
+    """
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", url).strip("-.")[-80:]
+    if PLAIN.fullmatch(url) is None or len(slug) == 80:
+        slug += (
+            "-" + hashlib.blake2b(url.encode(errors="surrogateescape"), digest_size=4).hexdigest()
+        )
+    return FOLDER / f"{slug}.json"
 
 
 def check_place(path: Path) -> None:
