@@ -540,3 +540,31 @@ def test_a_folder_of_an_open_channel_device_proves_itself(open_channel: Path) ->
         Path(verdict.file).name: verdict.state for verdict in verify(open_channel) if verdict.reason
     }
     assert lost == {jobs[0].name: "damaged", jobs[2].name: "foreign"}
+
+
+def test_what_uflip_keeps_beside_results_is_no_result_that_failed(tmp_path: Path) -> None:
+    """`uflip verify results/*`: states of devices lie there as soon as a file was measured."""
+    stored.results(tmp_path / "results" / "a")
+    (tmp_path / "results" / "states").mkdir()
+    (tmp_path / "results" / "states" / "file-x.bin.json").write_text("{}")
+    (tmp_path / "results" / "devices.json").write_text("{}")
+    everything = sorted(map(str, (tmp_path / "results").iterdir()))
+    done = uflip("verify", *everything)
+    assert done.code == 0, done.err
+    assert done.out.count("no results: what uflip keeps beside them") == 2
+    found = json.loads(uflip("verify", *everything, "--json").out)
+    assert ["skipped" in each for each in found["folders"]] == [False, True, True]
+
+
+def test_each_folder_is_verified_whatever_the_others_are(tmp_path: Path) -> None:
+    stored.results(tmp_path / "a")
+    stored.results(tmp_path / "c")
+    names = [str(tmp_path / name) for name in ("a", "nowhere", "c")]
+    done = uflip("verify", *names)
+    assert done.code == 5
+    assert "files proven" in done.out.splitlines()[0]
+    assert done.out.splitlines()[1].startswith(names[2])
+    assert names[1] in done.err
+    found = json.loads(uflip("verify", *names, "--json").out)
+    assert [each["results"] for each in found["folders"]] == names
+    assert found["folders"][1]["error"]["exit_code"] == 5

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from uflip import __version__, ends
-from uflip.cli.terminal import echo, echo_json, failure_of, never_fail, shortened
+from uflip.cli.terminal import echo, echo_error, echo_json, failure_of, never_fail
 from uflip.errors import (
     EXIT_CODES,
     InterruptedRun,
@@ -293,6 +293,4 @@ def _print_error(error: UflipError, *, as_json: bool) -> None:
     if as_json:
         echo_json({"error": failure_of(error)})
     else:
-        echo("error:", err=True, newline=False, fg="red", bold=True)
-        texts = (error.what, error.where, error.got, error.allowed, error.action)
-        echo(f" {UflipError(*map(shortened, texts))}", err=True)
+        echo_error(error)

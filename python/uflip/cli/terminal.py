@@ -41,6 +41,13 @@ def echo_json(document: Any) -> None:
     click.echo(in_json(text))
 
 
+def echo_error(error: UflipError) -> None:
+    """Print an error for people, on standard error."""
+    echo("error:", err=True, newline=False, fg="red", bold=True)
+    texts = (error.what, error.where, error.got, error.allowed, error.action)
+    echo(f" {UflipError(*map(shortened, texts))}", err=True)
+
+
 def failure_of(error: UflipError) -> "Failure":
     """Return an error as `--json` prints it, by itself or in the document of a command."""
     return {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import json_option, quiet_option
-from uflip.cli.terminal import echo, echo_json
-from uflip.errors import ResultsError
+from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
+from uflip.errors import ResultsError, UflipError
 from uflip.units import format_size
 from uflip.visible import in_line
 
@@ -29,6 +29,9 @@ A file is
   foreign   it is another run's, or another folder's
   missing   it was written, and is not there
 """
+
+
+BESIDE = "no results: what uflip keeps beside them"
 
 
 @dataclass(frozen=True)
@@ -70,20 +73,49 @@ class Held:
 def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
     """Hold every file of the folders RESULTS against the digests that were written with it.
 
-    The exit code is 5 if any file is damaged, foreign or missing, and 0 if all are proven or
-    unproven. Nothing is changed.
+    The exit code is 5 if any file is damaged, foreign or missing, or a folder holds no results that
+    can be read, and 0 if all are proven or unproven. What uflip keeps beside results, states and
+    lists of devices, is passed over. Nothing is changed.
     """
     from uflip.results.proof import verify
 
-    folders = [Held(folder, verify(folder)) for folder in results]
-    lost = sum(each.lost for each in folders)
+    documents: list[Mapping[str, object]] = []
+    lost, worst = 0, 0
+    for folder in results:
+        if _is_beside_results(folder):
+            documents.append({"results": str(folder), "skipped": BESIDE})
+            if not (as_json or quiet):
+                echo(f"{in_line(str(folder))}: {BESIDE}")
+            continue
+        try:
+            held = Held(folder, verify(folder))
+        except UflipError as error:
+            if len(results) == 1:
+                raise
+            documents.append({"results": str(folder), "error": failure_of(error)})
+            worst = max(worst, error.exit_code)
+            if not as_json:
+                echo_error(error)
+            continue
+        documents.append(held.document())
+        lost += held.lost
+        if not as_json:
+            _print(held, quiet=quiet)
     if as_json:
-        echo_json({"folders": [each.document() for each in folders], "lost": lost})
-    else:
-        for each in folders:
-            _print(each, quiet=quiet)
-    if lost:
-        raise click.exceptions.Exit(ResultsError.exit_code)
+        echo_json({"folders": documents, "lost": lost})
+    if lost or worst:
+        raise click.exceptions.Exit(max(worst, ResultsError.exit_code if lost else 0))
+
+
+def _is_beside_results(path: Path) -> bool:
+    """Whether uflip itself keeps this where results are, and it is none."""
+    from uflip.data import several
+    from uflip.results import state_record
+
+    if path.name == several.FILE_NAME:
+        return path.is_file()
+    is_ours = path.name == state_record.FOLDER.name and path.is_dir()
+    return is_ours and all(each.suffix == ".json" and each.is_file() for each in path.iterdir())
 
 
 def _print(held: Held, *, quiet: bool) -> None:
