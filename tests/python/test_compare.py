@@ -424,3 +424,18 @@ def test_the_page_of_a_comparison_has_the_figure(pair: tuple[Path, Path], tmp_pa
     text = page.read_text()
     assert text.count('id="figure-ratios-1"') == 1
     assert "mean of the second over mean of the first" in text
+
+
+def test_a_comparison_replaces_no_report_nor_the_other_way_round(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    first, second = map(str, pair)
+    page, report = tmp_path / "c.html", tmp_path / "r.html"
+    compare = ("compare", first, second, "--out")
+    assert uflip(*compare, str(page)).code == 0
+    assert uflip("report", first, "-o", str(report)).code == 0
+    written = page.read_bytes(), report.read_bytes()
+    assert uflip("report", first, "-o", str(page)).code == 3
+    assert uflip(*compare, str(report)).code == 3
+    assert (page.read_bytes(), report.read_bytes()) == written
+    assert uflip(*compare, str(page)).code == 0, "itself it does replace"

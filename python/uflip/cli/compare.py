@@ -166,7 +166,7 @@ def _place_of(path: Path, force: bool) -> "Place":
     from uflip.results import outputs, seals
 
     outputs.check_ending(path, "file", "--out", FORMATS)
-    kind = seals.TABLE if path.suffix == ".csv" else seals.REPORT
+    kind = seals.TABLE if path.suffix == ".csv" else seals.COMPARISON
     return outputs.check(path, kind, "--out", force=force)
 
 

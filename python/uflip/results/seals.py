@@ -43,6 +43,7 @@ def _text_chunk(text: bytes) -> bytes:
 
 _XML = _comment(b"<!--", b" -->")
 REPORT = Kind("report", _XML)
+COMPARISON = Kind("comparison", _XML)
 PLAN = Kind("plan", _comment(b"#"))
 FIGURES = {
     ".png": Kind("figure", _text_chunk, PNG_END),
