@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import uflip
 
-from uflip.cli.pattern_preset import _every
+from uflip.cli.pattern_preset import _every, preset_batch
 from uflip.device.opening import open_device
 from uflip.methodology import myers_sinclair
 from uflip.reproduce import ms_cliff
@@ -136,3 +136,11 @@ def test_a_fresh_kingston_falls_when_its_log_is_full_of_rewrites() -> None:
     pages, ios = fresh.capacity_bytes / myers_sinclair.IO_BYTES, fresh.ios
     rewrites = ios - pages * (1 - np.exp(-ios / pages))
     assert rewrites == pytest.approx(full.ios, rel=0.03)
+
+
+def test_a_count_and_a_seed_of_0_are_given() -> None:
+    """0 == False, and an option that was left out is False for flags."""
+    done = uflip("pattern", "sim:demo", "--preset", "myers-sinclair", "--io-count", "0")
+    assert done.code == 2, done.out
+    batch = preset_batch(None, {"seed": 0, "io_count": 100, "polled": False, "io_size": None})
+    assert (batch.seed, batch.io_count) == (0, 100)
