@@ -85,3 +85,18 @@ def test_units_of_a_profile_are_those_of_a_name(tmp_path: Path) -> None:
     profile = made_of(f"sim:{path}")
     assert profile == made_of("sim:demo?erase_ns=2500µs")
     assert json.loads(json.dumps(profile))["timing"]["erase_ns"] == 2_500_000
+
+
+def test_a_profile_that_is_not_there_is_a_wrong_command(here: Path) -> None:
+    """As a plan and a specification that are not there: it is no device that fails."""
+    done = uflip("profile", "check", "missing.toml")
+    assert done.code == 2
+    assert "no such file" in done.err
+
+
+def test_a_key_that_a_name_gives_twice_is_refused(here: Path) -> None:
+    for url in ("sim:demo?gc=greedy&gc=cyclic", "sim:demo?gc=greedy&spare_factor=0.2&gc=greedy"):
+        done = uflip("info", url)
+        assert done.code == 2
+        assert "given twice" in done.err
+        assert "spare_factor" not in done.err.split("got", 1)[1]

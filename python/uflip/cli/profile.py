@@ -8,15 +8,19 @@ import msgspec
 from uflip import _native
 from uflip.cli.common import device_argument, json_option
 from uflip.cli.terminal import echo, echo_json
+from uflip.data.reading import Kind, read_text
 from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
-from uflip.profiles import read_profile
+from uflip.profiles import LARGEST_PROFILE
 from uflip.units import format_size
 from uflip.visible import in_line
 
 TOML = ".toml"
+CHECKED = Kind(
+    "profile", LARGEST_PROFILE, "check the path; `uflip profile new` begins one", UsageError
+)
 
 EPILOG = """\b
 Examples:
@@ -78,11 +82,11 @@ def check(path: str, as_json: bool) -> None:
             allowed="a path that ends in .toml",
             action="give its whole name; built-in profiles need no check",
         )
-    _, text, source = read_profile(path)
+    text = read_text(Path(path), CHECKED)
     with native_errors():
-        faults = msgspec.json.decode(_native.profile_faults(text, source), type=list[Fault])
+        faults = msgspec.json.decode(_native.profile_faults(text, path), type=list[Fault])
     if as_json:
-        echo_json({"profile": source, "faults": faults})
+        echo_json({"profile": path, "faults": faults})
         raise click.exceptions.Exit(UsageError.exit_code if faults else 0)
     _tell(path, faults)
     if faults:

@@ -75,6 +75,7 @@ def parse_url(url: str) -> DeviceUrl:
     if colon and scheme == "sim" and rest:
         name, question, query = rest.partition("?")
         pairs = tuple(parse_qsl(query, keep_blank_values=True)) if question else ()
+        _refuse_twice(url, pairs)
         return DeviceUrl(url, "sim", name, pairs)
     raise UsageError(
         "Unknown device",
@@ -83,6 +84,19 @@ def parse_url(url: str) -> DeviceUrl:
         allowed=URL_FORMS + f"; simulated: {', '.join(profile_names())}",
         action=_nearest_url(url),
     )
+
+
+def _refuse_twice(url: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    """Refuse a key that is given two values: which of them is meant nobody knows."""
+    keys = [key for key, _ in pairs]
+    for twice in (key for key in keys if keys.count(key) > 1):
+        raise UsageError(
+            "A key of the device is given twice",
+            where=url,
+            got="&".join(f"{key}={value}" for key, value in pairs if key == twice),
+            allowed="each key once",
+            action="leave out all but one; `uflip sweep` varies a key",
+        )
 
 
 def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) -> str:
