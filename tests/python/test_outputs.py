@@ -17,7 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, uflip
+import stored
+from command_line import Outcome, start, tree, uflip
 
 from uflip.errors import RefusedError, ResultsError
 from uflip.results import outputs, seals
@@ -450,3 +451,47 @@ def test_a_file_that_its_file_system_has_no_room_for_is_not_begun(tmp_path: Path
 def test_without_a_standard_output_a_command_still_ends_well() -> None:
     line = f"exec {sys.executable} -m uflip info sim:demo >&- 2>&-"
     assert subprocess.run(["sh", "-c", line], check=False, timeout=60).returncode == 0
+
+
+def test_nothing_is_made_in_a_result_folder_by_any_name(here: Path) -> None:
+    """Files that are measured, sockets, data of what is served, a site."""
+    stored.results(Path("r"))
+    Path("aside").symlink_to("r")
+    before = tree(Path("r"))
+    for asked in (
+        ("run", "file:r/x.bin", "--size", "1MiB", "--buffered", "--scale", "quick", "--out", "o"),
+        ("run", "file:aside/x.bin", "--size", "1MiB", "--buffered", "--out", "o"),
+        ("prepare", "file:r/runs/x.bin", "--size", "1MiB", "--buffered"),
+        ("pattern", "file:r/x.bin", "--size", "1MiB", "--buffered", "--pattern", "RW"),
+        ("pattern", "file:r/manifest.json", "--buffered", "--pattern", "RW", "--io-size", "512",
+         "--destroy", "r/manifest.json"),
+        ("serve", "sim:demo", "--socket", "s.sock", "--data", "r/d.img", "--run", "true"),
+        ("serve", "sim:demo", "--socket", "r/s.sock", "--run", "true"),
+        ("serve", "sim:demo", "--socket", "s.sock", "--stats", "aside/s.sock", "--run", "true"),
+        ("site", "token", "r", "x"),
+        ("site", "token", "r/runs/site", "x"),
+    ):  # fmt: skip
+        done = uflip(*asked)
+        assert done.code == 3, (asked, done.err)
+        assert "Nothing is written into a result folder" in done.err
+        assert tree(Path("r")) == before
+    assert sorted(path.name for path in Path().iterdir()) == ["aside", "r"]
+
+
+def test_output_that_cannot_be_written_is_an_error_that_is_told(here: Path) -> None:
+    """A full disk behind `>`: the error cannot go there, so it goes to standard error."""
+    stored.results(Path("r"))
+    for asked, code, said in (
+        (("show", "r"), 5, "No space left on device"),
+        (("show", "r", "--json"), 5, "No space left on device"),
+        (("devices", "--json"), 5, "No space left on device"),
+        (("profile", "export", "sim:demo"), 5, "No space left on device"),
+        (("info", "file:nowhere", "--json"), 4, "does not exist"),
+    ):
+        with Path("/dev/full").open("w") as full:
+            process = start(*asked, stdout=full)
+            _, err = process.communicate()
+        assert process.returncode == code, (asked, err)
+        assert err.startswith("error: "), asked
+        assert said in err
+        assert "Exception ignored" not in err

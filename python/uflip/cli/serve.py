@@ -25,6 +25,7 @@ from uflip.cli.common import (
 )
 from uflip.cli.served_output import conclude
 from uflip.cli.terminal import echo
+from uflip.data.folder import refuse_results
 from uflip.data.known import ServedDocument
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
@@ -133,6 +134,8 @@ def command(
     that failed; what is recorded and saved is kept then, too.
     """
     _check(devices, socket, tcp, data, state)
+    for path in filter(None, (socket, stats, data)):
+        refuse_results(path, "file", str(path))
     if save is not None:
         _check_one(devices, "--save")
         check_saving(inspect_device(devices[0]), save, force=force)

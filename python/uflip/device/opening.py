@@ -6,6 +6,7 @@ from pathlib import Path
 from uflip import _native
 from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, with_details
+from uflip.data.folder import refuse_results
 from uflip.device.opened import Device
 from uflip.device.options import COMPLETIONS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
@@ -78,8 +79,8 @@ def open_device(
     UsageError
         For an unknown device or profile, or options that do not fit the device.
     RefusedError
-        For writing to anything that is in use, to a block device without its exact token, or to a
-        file that uflip did not make.
+        For writing to anything that is in use, to a block device without its exact token, to a file
+        that uflip did not make, or into a result folder.
     DeviceError
         If it cannot be opened, or a file not be brought to its size; it is then as it was.
     InterruptedRun
@@ -135,6 +136,8 @@ def open_device(
             destroy=destroy,
         )
 
+    if writable:
+        refuse_results(Path(target.name), "file", url)
     file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
     return _real(file, url, durability, completion, io_timeout_ns)
 

@@ -25,14 +25,12 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from uflip.data.folder import refuse_results
 from uflip.data.reading import file_type
 from uflip.errors import RefusedError, ResultsError, UsageError
 from uflip.results.atomic import fsync_directory
 from uflip.results.seals import Kind, is_ours, sealed
 
-# A folder with one of these and `runs` beside it holds results.
-MANIFESTS = ("manifest.json", "oc.json")
-RUNS = "runs"
 # What names a file in a folder takes no more bytes than this on any file system of Linux.
 LONGEST_NAME = 255
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
@@ -205,26 +203,6 @@ def _lstat(path: Path) -> os.stat_result | None:
         return path.lstat()
     except FileNotFoundError:
         return None
-
-
-def refuse_results(path: Path, what: str, where: str) -> None:
-    """Refuse a name inside of a result folder; through links as well.
-
-    Raises
-    ------
-    RefusedError
-    """
-    # `Path.resolve` raises what is no OSError for a link that leads to itself.
-    parent = Path(os.path.realpath(path.absolute().parent))
-    for folder in (parent, *parent.parents):
-        if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
-            raise RefusedError(
-                "Nothing is written into a result folder",
-                where=where,
-                got=f"a name in the results {folder}",
-                allowed="any other folder",
-                action=f"write the {what} beside the folder",
-            )
 
 
 def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -> None:

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from uflip.data.folder import refuse_results
 from uflip.errors import ResultsError
-from uflip.results import atomic, outputs
+from uflip.results import atomic
 
 BEING_MADE = ".being-made"
 
@@ -32,7 +33,7 @@ def refuse_existing(path: Path) -> None:
     RefusedError
         Inside of another result folder.
     """
-    outputs.refuse_results(path, "results", str(path))
+    refuse_results(path, "results", str(path))
     if path.exists() or path.is_symlink():
         raise ResultsError(
             what="Results are never overwritten",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uflip.data.folder import refuse_results
 from uflip.errors import ResultsError
 from uflip.site.blobs import Blobs
 from uflip.site.bucket import Bucket
@@ -84,7 +85,7 @@ def open_site(
     ResultsError
         If the folder cannot be made or written.
     RefusedError
-        If the database is that of another site.
+        If the database is that of another site, or the folder that of results.
     UsageError
         If there is no site, and none is to be made.
     UflipError
@@ -100,6 +101,7 @@ def open_site(
     bucket = Bucket(store) if store else None
     url = database_of(root, database)
     with _folder_of(root):
+        refuse_results(root / DATABASE, "site", str(root))
         new = not identity.is_there(root, url)
         if make:
             identity.check_before(root, url)

@@ -1,0 +1,30 @@
+"""What a result folder is known by, and that nothing but results is written into one."""
+
+import os
+from pathlib import Path
+
+from uflip.errors import RefusedError
+
+# A folder with one of these and `runs` beside it holds results.
+MANIFESTS = ("manifest.json", "oc.json")
+RUNS = "runs"
+
+
+def refuse_results(path: Path, what: str, where: str) -> None:
+    """Refuse a name inside of a result folder; through links as well.
+
+    Raises
+    ------
+    RefusedError
+    """
+    # `Path.resolve` raises what is no OSError for a link that leads to itself.
+    parent = Path(os.path.realpath(path.absolute().parent))
+    for folder in (parent, *parent.parents):
+        if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
+            raise RefusedError(
+                "Nothing is written into a result folder",
+                where=where,
+                got=f"a name in the results {folder}",
+                allowed="any other folder",
+                action=f"write the {what} beside the folder",
+            )
