@@ -190,9 +190,11 @@ def _run(arguments: list[str]) -> int:
         # The reader (`| head`) has what it wants.
         _let_go_of_output()
     except BaseException as error:
+        as_json = "--json" in arguments
         if isinstance(error, OSError) and error.filename is None:
             _let_go_of_output()  # no file that has a name: it may be what could not be written
-        return _fail(_placed(_explain(error), arguments), as_json="--json" in arguments)
+            as_json = False  # nor can the error be, there
+        return _fail(_placed(_explain(error), arguments), as_json=as_json)
     return 0
 
 
@@ -282,15 +284,15 @@ def _placed(error: UflipError, arguments: Sequence[str]) -> UflipError:
 
 
 def _fail(error: UflipError, *, as_json: bool) -> int:
+    if as_json:
+        try:
+            echo_json({"error": failure_of(error)})
+        except (OSError, ValueError):
+            _let_go_of_output()
+        else:
+            return error.exit_code
     # Where nobody can read it any more (the terminal is gone, the disk of the log is full) the exit
     # code says it alone.
     with suppress(OSError, ValueError):
-        _print_error(error, as_json=as_json)
-    return error.exit_code
-
-
-def _print_error(error: UflipError, *, as_json: bool) -> None:
-    if as_json:
-        echo_json({"error": failure_of(error)})
-    else:
         echo_error(error)
+    return error.exit_code
