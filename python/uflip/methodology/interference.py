@@ -14,19 +14,23 @@ left are no measure of those that come later.
 **Simplified**: the effect is resolved to windows of 64 reads. The three batches are one call of the
 engine; the longest rest between two of them is kept as `gap_ns`.
 **Ambiguous**: when a read is affected. Decided against the first batch: a window is affected if it
-has more slow reads (above the first batch's 95 %) than a binomial law and any window of the first
-batch allow, or if its ranks among the first batch are higher beyond chance (Mann-Whitney). The
-effect ends at the first two windows in a row that are not affected.
+has more slow reads (above the first batch's 95 %), or higher ranks among the first batch
+(Mann-Whitney), than chance and the scatter of the first batch's own windows allow. Slow reads that
+are too rare for that count by blocks of 16 windows: one is affected if its windows' means rank
+higher among those of the first batch than chance allows, and it is slower by `LEAST`. The effect
+ends with the last window or block that is affected.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uflip import _native
 from uflip._native import Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.phases import Batches, Interference, Windows
@@ -37,8 +41,12 @@ from uflip.microbench.layout import baseline_spec
 NAME = "interference"
 BATCHES = ("SR", "RW", "SR")
 WINDOW = 64
-# Of one false alarm in all windows together.
+# Windows in a block.
+BLOCK = 16
+# Of one false alarm in all windows and blocks together.
 ALPHA = 0.01
+# A block that is slower by less is as before: a device drifts without any writes.
+LEAST = 0.02
 SLOW_SHARE = 0.05
 # The paper: an effect of 2.5 s, a pause of 5 s.
 PAUSE_FACTOR = 2
@@ -141,14 +149,9 @@ def lingering(
     before = np.sort(np.asarray(before_ns, dtype=np.float64))
     after = np.asarray(after_ns, dtype=np.float64)
     slow_ns = float(before[math.ceil((1 - SLOW_SHARE) * len(before)) - 1])
-    windows = [after[at : at + WINDOW] for at in range(0, len(after), WINDOW)]
-    level = ALPHA / (2 * max(len(windows), 1))
-    most = max(
-        int((np.asarray(before_ns)[at : at + WINDOW] > slow_ns).sum())
-        for at in range(0, len(before), WINDOW)
-    )
-    affected = [_is_affected(window, before, slow_ns, most, level) for window in windows]
-    end = _end_of_stretch(affected)
+    calm, windows = _in_windows(np.asarray(before_ns, dtype=np.float64)), _in_windows(after)
+    end = _end_of_windows(calm, windows, before, slow_ns)
+    end = min(end + BLOCK * _end_of_blocks(calm, windows[end:]), len(windows))
     reads = _last_slow(after[: end * WINDOW], slow_ns)
     lasted = int(submit_ns[reads - 1] + after[reads - 1] - submit_ns[0]) if reads else 0
     return Lingering(
@@ -169,29 +172,76 @@ def lingering(
 
 
 def _windows(times_ns: NDArray[Any]) -> Windows:
-    parts = [times_ns[at : at + WINDOW] for at in range(0, len(times_ns), WINDOW)]
+    parts = _in_windows(times_ns)
     return {
         "mean_ns": [round(float(part.mean())) for part in parts],
         "max_ns": [int(part.max()) for part in parts],
     }
 
 
-def _is_affected(
-    window: NDArray[np.float64],
+def _in_windows(times_ns: NDArray[Any]) -> list[NDArray[Any]]:
+    return [times_ns[at : at + WINDOW] for at in range(0, len(times_ns), WINDOW)]
+
+
+def _end_of_windows(
+    calm: list[NDArray[np.float64]],
+    windows: list[NDArray[np.float64]],
     before: NDArray[np.float64],
     slow_ns: float,
-    most: int,
-    level: float,
-) -> bool:
-    slow = int((window > slow_ns).sum())
-    if slow > most and _binomial_tail(slow, len(window), SLOW_SHARE) < level:
-        return True
-    return _rank_z(window, before) > _normal_bound(level)
+) -> int:
+    """Where the windows end that are affected each by itself.
+
+    In the first batch the scores of a window would have a standard deviation of 1 if reads were
+    independent. Where they come in bursts it is more, and the scores have longer tails as well:
+    there the bound rises with the square, and blocks decide.
+    """
+    usual = _scores(calm, before, slow_ns)
+    spread = np.maximum(usual.std(axis=0, ddof=min(1, len(calm) - 1)), 1.0)
+    level = ALPHA / 2 / (2 * max(len(windows), 1))
+    bound = float(_native.student_quantile(2 * level, max(len(calm) - 1, 1)))
+    bounds = np.maximum(bound * spread**2, usual.max(axis=0))
+    return _after_last((_scores(windows, before, slow_ns) > bounds).any(axis=1))
 
 
-def _binomial_tail(at_least: int, n: int, p: float) -> float:
-    """Chance of so many or more successes."""
-    return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(at_least, n + 1))
+def _scores(
+    windows: list[NDArray[np.float64]], before: NDArray[np.float64], slow_ns: float
+) -> NDArray[np.float64]:
+    """How many reads of each window are slow, and how they rank: standard scores (windows, 2)."""
+    usual = _angle(SLOW_SHARE)
+    rows = [
+        (
+            2 * math.sqrt(len(window)) * (_angle(float((window > slow_ns).mean())) - usual),
+            _rank_z(window, before),
+        )
+        for window in windows
+    ]
+    return np.array(rows).reshape(-1, 2)
+
+
+def _angle(share: float) -> float:
+    """A share of successes, transformed so that its variance is 1 / 4n whatever the share is."""
+    return math.asin(math.sqrt(share))
+
+
+def _end_of_blocks(calm: list[NDArray[np.float64]], windows: list[NDArray[np.float64]]) -> int:
+    """Where slower blocks end; windows that resemble their neighbours raise the bound."""
+    usual = np.array([window.mean() for window in calm])
+    means = np.array([window.mean() for window in windows])
+    blocks = [means[at : at + BLOCK] for at in range(0, len(means), BLOCK)]
+    away = usual - usual.mean()
+    correlation = float(away[1:] @ away[:-1]) / (float(away @ away) or 1.0)
+    correlation = min(max(correlation + (1 + 4 * correlation) / len(usual), 0.0), 0.9)
+    bound = math.sqrt((1 + correlation) / (1 - correlation))
+    bound *= NormalDist().inv_cdf(1 - ALPHA / 2 / max(len(blocks), 1))
+    least = (1 + LEAST) * usual.mean()
+    usual.sort()
+    higher = [block.mean() > least and _rank_z(block, usual) > bound for block in blocks]
+    return _after_last(np.array(higher))
+
+
+def _after_last(affected: NDArray[np.bool_]) -> int:
+    found = np.flatnonzero(affected)
+    return int(found[-1]) + 1 if len(found) else 0
 
 
 def _rank_z(window: NDArray[np.float64], before: NDArray[np.float64]) -> float:
@@ -205,24 +255,6 @@ def _rank_z(window: NDArray[np.float64], before: NDArray[np.float64]) -> float:
     correction = float((repeated.astype(np.float64) ** 3 - repeated).sum()) / (total * (total - 1))
     variance = n * m / 12 * (total + 1 - correction)
     return (u - n * m / 2) / math.sqrt(variance) if variance > 0 else 0.0
-
-
-def _normal_bound(level: float) -> float:
-    """Return the quantile that a standard normal variable exceeds with this chance."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(1 - level)
-
-
-def _end_of_stretch(affected: list[bool]) -> int:
-    """Return where the affected windows end: before the first two in a row that are not."""
-    end = 0
-    for number, here in enumerate(affected):
-        if here:
-            end = number + 1
-        elif number - end >= 1:
-            break
-    return end
 
 
 def _last_slow(stretch: NDArray[np.float64], slow_ns: float) -> int:
