@@ -4,11 +4,13 @@ Each of them defines its quantity a little differently; where it does, the test 
 may make. scipy and naive searches are the oracles of test_analyse.py.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import ruptures
 from arviz_stats.base import array_stats
-from scipy import stats
+from scipy import optimize, signal, stats
 from statsmodels.tsa.stattools import acf
 
 from uflip import _native
@@ -78,3 +80,49 @@ def test_where_arviz_sees_few_independent_values_nothing_converges() -> None:
         ess = float(array_stats.ess(times[None, :], chain_axis=0, draw_axis=1, method="mean"))
         assert ess < 100
         assert not analyse(times).converged
+
+
+# Percentiles
+
+
+def slowly_moving(random: np.random.Generator, n: int) -> np.ndarray:
+    """Of 100 I/Os that depend on each other; log-normal with median 1."""
+    innovations = random.normal(size=n + 1000)
+    logs = signal.lfilter([np.sqrt(1 - 0.99**2)], [1, -0.99], innovations)
+    return np.asarray(np.exp(0.5 * logs[1000:]))
+
+
+def bursts(random: np.random.Generator, n: int) -> np.ndarray:
+    """Eight times as slow in bursts of 100 I/Os on average, 400 apart."""
+    slow: list[bool] = []
+    now = random.random() < 0.2
+    while len(slow) < n:
+        slow += [now] * int(random.geometric(1 / (100 if now else 400)))
+        now = not now
+    return np.where(slow[:n], 8, 1) * np.exp(0.5 * random.normal(size=n))
+
+
+def below_bursts(x: float) -> float:
+    return float(0.8 * stats.norm.cdf(np.log(x) / 0.5) + 0.2 * stats.norm.cdf(np.log(x / 8) / 0.5))
+
+
+@pytest.mark.parametrize(
+    ("series", "share", "true"),
+    [
+        (slowly_moving, 0.5, 1.0),
+        (bursts, 0.5, optimize.brentq(lambda x: below_bursts(x) - 0.5, 0.01, 100)),
+        (bursts, 0.9, optimize.brentq(lambda x: below_bursts(x) - 0.9, 0.01, 100)),
+    ],
+)
+def test_intervals_of_percentiles_hold_where_ios_depend_on_each_other(
+    series: Callable[[np.random.Generator, int], np.ndarray], share: float, true: float
+) -> None:
+    """Of nominal 95 %: 16 or more of 200 are wrong by chance in 5 % of such tests."""
+    random, said, wrong = np.random.default_rng(4), 0, 0
+    for _ in range(200):
+        for found in analyse(1e5 * series(random, 4096)).percentiles:
+            if found.share == share:
+                said += 1
+                wrong += not found.low_ns <= 1e5 * true <= found.high_ns
+    assert said > 40
+    assert wrong <= 15

@@ -15,7 +15,7 @@
 use serde::Serialize;
 use uflip_core::{Error, Result};
 
-use crate::batches::{BatchMeans, FEWEST_BATCHES, batch_means, mean};
+use crate::batches::{BatchMeans, FEWEST_BATCHES, MOST_CORRELATION, batch_means, mean};
 use crate::changes::change_points;
 use crate::episodes::{slow_bound, slow_episodes};
 use crate::levels::{Level, levels};
@@ -31,9 +31,6 @@ pub const FEWEST_IOS: usize = 32;
 
 /// So many slow episodes, or [`FEWEST_BATCHES`] periods, must have been seen.
 pub const FEWEST_EPISODES: usize = 10;
-
-/// More correlation than this between neighbouring batches: they are too short.
-const MOST_CORRELATION: f64 = 0.3;
 
 /// What is smaller than this share of the half width asked for does not matter.
 pub(crate) const NARROW: f64 = 0.25;

@@ -21,6 +21,9 @@ pub const BATCHES: usize = 32;
 /// With fewer batches there is no interval.
 pub const FEWEST_BATCHES: usize = 5;
 
+/// More correlation than this between neighbouring batches: they are too short.
+pub const MOST_CORRELATION: f64 = 0.3;
+
 /// A mean with its interval.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BatchMeans {

@@ -3,10 +3,11 @@
 //! **Source**: order-statistic intervals, e.g. Conover, *Practical Nonparametric Statistics*, §3.2.
 //! **Faithful**: ranks from the binomial distribution of how many values lie below the percentile.
 //! **Simplified**: its normal approximation, which needs the ten I/Os that are asked for anyway.
-//! **Ambiguous**: the theory is for independent I/Os. The number of independent ones is estimated
-//! from batch means of "is it below", and takes the place of the number of I/Os.
+//! **Ambiguous**: the theory is for independent I/Os. Of correlated ones the share that lies below is a
+//! mean like any other, with the interval that batch means give it; the wider of the two is taken.
+//! Where neighbouring batches resemble each other the run is too short to tell, and nothing is said.
 
-use crate::batches::{BATCHES, mean};
+use crate::batches::{BATCHES, MOST_CORRELATION, batch_means, mean};
 use crate::quantile::normal_quantile;
 
 /// The percentiles that are asked for.
@@ -14,6 +15,9 @@ pub const SHARES: [f64; 7] = [0.05, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
 /// Independent I/Os that must lie on the thinner side of a percentile.
 const SUPPORT: f64 = 10.0;
+
+/// Where no more I/Os than this are worth an independent one, batches resemble each other by chance.
+const FEW_WORTH_ONE: f64 = 2.0;
 
 /// A percentile: the smallest response time that a share of the I/Os does not exceed.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
@@ -48,12 +52,18 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
     }
     let rank = |x: f64| f64::from_bits(ordered[(x.clamp(1.0, n) as usize) - 1]);
     let value = rank((n * share - 1e-6).ceil());
-    let independent = n / effect(times, value, share);
-    if independent * share.min(1.0 - share) < SUPPORT {
+    let below: Vec<f64> = times.iter().map(|x| f64::from(u8::from(*x <= value))).collect();
+    let found = batch_means(&below, 1, confidence)?;
+    let scatter = share * (1.0 - share);
+    let independent = scatter / variance(&found.means) / found.batch as f64 * n;
+    if independent.min(n) * share.min(1.0 - share) < SUPPORT {
         return None;
     }
-    let reach =
-        normal_quantile(0.5 + confidence / 2.0) * (share * (1.0 - share) / independent).sqrt();
+    if found.correlation > MOST_CORRELATION && independent * FEW_WORTH_ONE < n {
+        return None;
+    }
+    let chance = normal_quantile(0.5 + confidence / 2.0) * (scatter / n).sqrt();
+    let reach = found.half_width.max(chance);
     Some(Percentile {
         share,
         value_ns: value,
@@ -62,16 +72,10 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
     })
 }
 
-/// How many correlated I/Os are worth one independent one, at least 1.
-fn effect(times: &[f64], value: f64, share: f64) -> f64 {
-    let batch = times.len() / BATCHES;
-    let below = |x: &f64| f64::from(u8::from(*x <= value));
-    let of_batch = |values: &[f64]| values.iter().map(below).sum::<f64>() / batch as f64;
-    let shares: Vec<f64> = times.chunks_exact(batch).map(of_batch).collect();
-    let centre = mean(&shares);
-    let squares: f64 = shares.iter().map(|x| (x - centre).powi(2)).sum();
-    let variance = squares / (shares.len() - 1) as f64;
-    (variance * batch as f64 / (share * (1.0 - share))).max(1.0)
+/// The sample variance of `means`.
+fn variance(means: &[f64]) -> f64 {
+    let centre = mean(means);
+    means.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (means.len() - 1) as f64
 }
 
 #[cfg(test)]
