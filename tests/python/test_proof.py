@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from uflip.analysis import analyse
 from uflip.proof import families as make
 from uflip.proof.economy import CASES, economy
 from uflip.proof.repeated import CASES as REPEATED
@@ -89,6 +90,17 @@ def test_an_approach_that_has_no_end_is_known_or_said_not_to_be() -> None:
     assert row.stopped >= lowest(0.9, 2 * REPEATS)
     assert row.covered is not None
     assert row.covered >= lowest(0.93, int(2 * REPEATS * row.stopped))
+
+
+@pytest.mark.parametrize("change", [0.08, 0.1, 0.12, 0.15])
+def test_a_slow_drift_to_the_end_is_no_startup(change: float) -> None:
+    """Of steps that are as small as these, the start-up is found: a step is no drift."""
+    random = np.random.default_rng(6)
+    drifting = [analyse(make.drifting(change)(random, 8192).times) for _ in range(30)]
+    assert sum(found.startup_ios > 0 for found in drifting) <= 2
+    step = make.after_startup(2048, make.flat(0.1), cheap=1e5 * (1 - change))
+    found = [analyse(step(random, 8192).times).startup_ios for _ in range(30)]
+    assert sum(abs(ios - 2048) < 200 for ios in found) >= 28
 
 
 @pytest.mark.parametrize("name", ["drift, 11 times", "bursts of 2,000 and 400"])

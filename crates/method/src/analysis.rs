@@ -23,7 +23,7 @@ use crate::percentiles::{Percentile, percentiles};
 use crate::period::{period, recent};
 use crate::settling::settled;
 use crate::startup::{Startup, startup};
-use crate::stationarity::{Stationarity, stationarity};
+use crate::stationarity::{Stationarity, slopes_to_the_end, stationarity};
 use crate::stop::SeriesVerdict;
 
 /// Fewer I/Os say nothing.
@@ -220,7 +220,8 @@ impl Core {
         let period = if whole == 1 { first } else { whole };
         let end = if period == first { end } else { startup(logs, period) };
         let found = Core::from(times, settled(times, end, period, options), period, options);
-        if found.startup == 0 || found.is_steady() {
+        let drifts = || slopes_to_the_end(logs, found.startup);
+        if found.startup == 0 || (found.is_steady() && !drifts()) {
             return found;
         }
         // What still moves has no running phase to set a start-up apart from.

@@ -13,6 +13,8 @@ use crate::quantile::student_quantile;
 /// Chance that a steady series is taken for one that moves.
 const FALSE_ALARM: f64 = 0.01;
 
+const FEWEST_FOR_A_LINE: usize = 3;
+
 /// How the batches of a running phase lie in time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stationarity {
@@ -45,6 +47,19 @@ pub fn stationarity(means: &[f64]) -> Stationarity {
         slopes: line.error > 0.0 && line.slope.abs() > critical * line.error,
         gradual: line.squares < best_step(means),
     }
+}
+
+/// Whether one line to the end explains `logs` better than a line of its own for the first `startup`
+/// and a level for the rest, which has more to fit: then nothing is over.
+#[must_use]
+pub fn slopes_to_the_end(logs: &[f64], startup: usize) -> bool {
+    let (first, rest) = logs.split_at(startup);
+    if first.len() < FEWEST_FOR_A_LINE {
+        return false;
+    }
+    let centre = mean(rest);
+    let level = rest.iter().map(|x| (x - centre).powi(2)).sum::<f64>();
+    Line::through(logs).squares < Line::through(first).squares + level
 }
 
 fn geweke(means: &[f64]) -> (f64, f64) {
@@ -99,4 +114,21 @@ fn best_step(means: &[f64]) -> f64 {
         best = best.min(total - sum * sum / k - sum * sum / (n - k));
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slope_is_over_where_a_level_follows() {
+        let wobble = |i: usize| 0.02 * ((i * 7 % 11) as f64 - 5.0);
+        let until = |end: usize| (0..1000).map(move |i| i.min(end) as f64 / 1000.0 + wobble(i));
+        let (drift, ramp): (Vec<f64>, Vec<f64>) = (until(1000).collect(), until(300).collect());
+        let step: Vec<f64> = (0..1000).map(|i| f64::from(u8::from(i < 300)) + wobble(i)).collect();
+        assert!(slopes_to_the_end(&drift, 500));
+        assert!(!slopes_to_the_end(&ramp, 300));
+        assert!(!slopes_to_the_end(&step, 300));
+        assert!(!slopes_to_the_end(&drift, 2), "too short for a line");
+    }
 }
