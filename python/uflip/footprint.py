@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.data.asked import DRAWN
-from uflip.data.spec import Mix, Parallel, Part, Replay, Spec
+from uflip.data.spec import Basic, Mix, Parallel, Part, Replay, Spec
 
 Offsets = NDArray[np.int64]
 
+# I/Os: a read of one of 35 places of the demo takes 213 to 339 µs, and means of 16 lie within 6 %.
+FEW_PLACES = 8
 # More extents than these say nothing that the whole target space would not say.
 MOST_EXTENTS = 1 << 20
 
@@ -131,6 +133,20 @@ def all_but_written_sequentially(spec: Spec) -> Extents:
     return together(
         _of_part(part, count) for part, count in _parts(spec) if not part.is_sequential_write
     )
+
+
+def reads_few_places(spec: Spec) -> bool:
+    """Whether a pattern only reads, and so few places that their dies decide what that costs.
+
+    Examples
+    --------
+    >>> from uflip.spec import basic
+    >>> [reads_few_places(basic("read", "ordered", incr=by, io_count=1024)) for by in (0, 1)]
+    [True, False]
+    """
+    if not isinstance(spec, Basic) or spec.writes:
+        return False
+    return all_but_written_sequentially(spec).size <= FEW_PLACES * spec.io_bytes
 
 
 def _parts(spec: Spec) -> list[tuple[Part, int]]:

@@ -12,10 +12,18 @@ from uflip.analysis import analyse
 from uflip.device.opening import open_device
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.places import elsewhere
-from uflip.methodology.rounds import CONFIDENCE
+from uflip.methodology.rounds import CONFIDENCE, needed_by
 from uflip.proof import families
 from uflip.results import Results, summary
-from uflip.results.agreement import AGREEMENT, CLAIM, claimed, disagreement, together
+from uflip.results.agreement import (
+    AGREEMENT,
+    CLAIM,
+    claimed,
+    disagreement,
+    peers_among,
+    together,
+)
+from uflip.results.ended import how_it_ended
 from uflip.results.neighbours import alone
 from uflip.results.said import with_certainty
 from uflip.spec import baseline, mix
@@ -117,6 +125,64 @@ def test_a_run_that_is_only_wide_is_made_up_for_by_others() -> None:
     assert together(wide[:1])["converged"] is False, "one is as wide as it is"
     doubted = [each | {"reasons": ["drift", "interval_too_wide"]} for each in wide]
     assert together(doubted)["converged"] is False
+
+
+def of_one_place(means: list[float]) -> list[dict[str, Any]]:
+    """Reads of one place each: what a run knows of itself says nothing of others."""
+    nothing = {"half_width_ns": None, "converged": False, "reasons": ["few_places"]}
+    return [nothing | {"mean_ns": x, "opening_ns": 0.0} for x in means]
+
+
+# What reads of one place took of a device with pages on several dies [µs], of 35 places.
+PLACES = [213.0] * 13 + [216.0] * 3 + [263.0] * 10 + [277.0] * 3 + [289.0] * 3 + [339.0] * 3
+
+
+def test_reads_of_one_place_are_known_from_eight_on_by_their_scatter() -> None:
+    said = together(of_one_place([213.0]), 1500)
+    assert (said["half_width_ns"], said["converged"]) == (None, False)
+    like = [[213.0, 213.0, 216.0]] * 9
+    peers = peers_among([repetitions(means) for means in like], 1500)
+    three = together(of_one_place([213.0, 213.0, 216.0]), 1500, peers)
+    by_scatter = stats.t.ppf(0.975, 2) * stats.sem([213.0, 213.0, 216.0])
+    assert three["half_width_ns"] == pytest.approx(by_scatter, rel=2e-3)
+    assert three["converged"] is False
+    assert needed_by(with_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
+    assert together(of_one_place([213.0, 213.0, 216.0, 214.0] * 2), 1500)["converged"] is True
+    assert peers_among([of_one_place(means) for means in like], 1500) is None
+
+
+def test_what_is_claimed_of_one_place_each_is_seldom_false() -> None:
+    """Rounds as a benchmark makes them: of three that agree one in ten are all of one die."""
+    random, claims, false = np.random.default_rng(2), 0, 0
+    for _ in range(200):
+        every, made = random.choice(PLACES, 48).tolist(), 3
+        while (
+            more := needed_by(with_certainty(of_one_place(every[:made]), 1500), made) or 0
+        ) > made:
+            made = min(more, 2 * made)
+        said = together(of_one_place(every[:made]), 1500)
+        claims += said["converged"]
+        false += said["converged"] and abs(said["mean_ns"] - np.mean(PLACES)) > 30
+    assert claims > 100
+    assert false <= 0.02 * claims
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (baseline("SR").but(location="ordered", incr=0), True),
+        (baseline("RR").but(target_size=8 * 32768), True),
+        (baseline("RR").but(target_size=16 * 32768), False),
+        (baseline("RW").but(target_size=32768), False),
+        (baseline("SR"), False),
+    ],
+)
+def test_a_run_says_that_it_read_few_places(pattern: Any, expected: bool) -> None:
+    """A write goes to other pages each time; a read does not."""
+    trace = open_device("sim:demo").run(pattern.but(io_count=256))
+    found = how_it_ended(trace)
+    assert ("few_places" in found["reasons"]) is expected
+    assert (found["half_width_ns"] is None) is expected
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "results": {
         "_native", "amplification", "analysis", "data", "device", "durability", "ends", "errors",
-        "frame", "spec", "startup", "stats", "units",
+        "footprint", "frame", "spec", "startup", "stats", "units",
     },
     "report": {
         "analysis", "data", "durability", "errors", "hints", "microbench", "results", "stats",

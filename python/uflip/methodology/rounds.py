@@ -250,7 +250,7 @@ def needed_by(said: Certainty, made: int) -> int | None:
     # What neighbours may have in common is known better by more: no reason to give up.
     own = min(ceil(own * (said["widened"] or 1.0)), MOST_REPETITIONS)
     if supported is None:
-        return own
+        return max(own, said["fewest"])
     if max(expected, supported) <= allowed and made < said["fewest"]:
         return said["fewest"]
     theirs = needed_repetitions(made, supported / allowed, (said["degrees"] or 0.0) - (made - 1))

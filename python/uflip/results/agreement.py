@@ -18,6 +18,7 @@ which follows from how the repetitions scatter, and nothing speaks against it. A
 it says itself. An interval of 95 % is shown, and a claim rests on one of 98 % (`claimed`): it is
 asked for again and again while rounds go on, and whoever looks five times at a chance of one in
 twenty is wrong more often than that.
+Reads of few places are known by their repetitions alone, of which there must be `FEWEST_PLACES`.
 What speaks against it: of fewer than `MANY`, whatever speaks against one of them but that it is
 wide. Of more, (1) that their beginnings differ from their ends beyond chance (Welch's way to find a
 start-up, across replications), and (2) that slow I/Os were seen in fewer than ten episodes, in all.
@@ -32,6 +33,7 @@ from math import sqrt
 from uflip import _native
 from uflip.data.summary import Said, Together
 from uflip.results import neighbours
+from uflip.results.ended import FEW_PLACES
 from uflip.results.neighbours import MANY
 from uflip.results.peers import Peers, Scatter, fewest, is_odd, peers_of, supported
 
@@ -40,7 +42,9 @@ CONFIDENCE = 0.95
 CLAIM = 0.98
 """With this confidence an experiment is said to have converged: one claim in fifty may be false."""
 SHARE_OF_SLOWEST = 0.02
-# The one doubt that a few others can make up for.
+# So many repetitions of reads of few places, each at others, are believed.
+FEWEST_PLACES = 8
+# A doubt that a few others can make up for, as they do for `FEW_PLACES`.
 WIDE = "interval_too_wide"
 FEW_EPISODES = "too_few_slow_episodes"
 FEWEST_EPISODES = 10
@@ -101,7 +105,11 @@ def together(
     mean = sum(means) / len(means)
     said = [each["half_width_ns"] for each in repetitions]
     many = MANY <= len(means) == len(repetitions)
-    if not many and (None in said or None in [each["converged"] for each in repetitions]):
+    few_places = of_few_places(repetitions)
+    if few_places:
+        peers = None
+    by_scatter = many or (few_places and 1 < len(means) == len(repetitions))
+    if not by_scatter and (None in said or None in [each["converged"] for each in repetitions]):
         known = [each["converged"] for each in repetitions]
         return {
             "mean_ns": mean,
@@ -118,7 +126,7 @@ def together(
         "mean_ns": mean,
         "half_width_ns": round(half_width, 3),
         "converged": believable
-        and len(means) >= least(means, allowed, peers)
+        and len(means) >= (FEWEST_PLACES if few_places else least(means, allowed, peers))
         and claimed(means, half_width, allowed, peers) <= allowed,
     }
 
@@ -127,7 +135,11 @@ def peers_among(
     experiments: Sequence[Sequence[Said]], slowest_ns: float | None = None
 ) -> Peers | None:
     """What the experiments of a sort say together about how their repetitions scatter."""
-    every = [[ns for run in runs if (ns := run["mean_ns"]) is not None] for runs in experiments]
+    every = [
+        [ns for run in runs if (ns := run["mean_ns"]) is not None]
+        for runs in experiments
+        if not of_few_places(runs)
+    ]
     return peers_of(
         [
             Scatter(means, allowed_ns(sum(means) / len(means), slowest_ns))
@@ -135,6 +147,11 @@ def peers_among(
             if means
         ]
     )
+
+
+def of_few_places(repetitions: Sequence[Said]) -> bool:
+    """Whether each repetition says nothing of places but its own; no peers speak for such."""
+    return any(FEW_PLACES in (run["reasons"] or ()) for run in repetitions if "reasons" in run)
 
 
 def claimed(
@@ -170,8 +187,9 @@ def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
 
 
 def _is_one(run: Said) -> bool:
-    """Whether nothing speaks against the interval of a run but that it is wide."""
-    return bool(run["converged"]) or list(run.get("reasons") or ()) == [WIDE]
+    """Whether nothing speaks against a run but what others make up for."""
+    reasons = run.get("reasons") or ()
+    return bool(run["converged"]) or (bool(reasons) and {*reasons} <= {WIDE, FEW_PLACES})
 
 
 def _are_believable(runs: Sequence[Said], allowed: float) -> bool:

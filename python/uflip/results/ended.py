@@ -12,10 +12,14 @@ from uflip.analysis import analyse
 from uflip.data.run import Series, ended_of
 from uflip.data.summary import Ended, Said
 from uflip.errors import UsageError
+from uflip.footprint import reads_few_places
 from uflip.results.columns import as_array
+from uflip.spec import read_spec
 
 # With fewer rows a tenth of them is one or none.
 FEWEST_ROWS = 20
+FEW_PLACES = "few_places"
+"""The reason against a run that says nothing of places but its own."""
 
 
 class Told(Said):
@@ -28,8 +32,17 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Ended:
     """How well the mean of a run is known.
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
-    afterwards. All null where it cannot be told (processes without a common pace, zeros).
+    afterwards. All null where it cannot be told (processes without a common pace, zeros). Of reads
+    of few places there is no interval: what these cost says nothing of others (`FEW_PLACES`).
     """
+    found = _by_its_times(trace, path)
+    if not reads_few_places(read_spec(trace.spec_json)):
+        return found
+    reasons = sorted({*(found["reasons"] or ()), FEW_PLACES})
+    return {**found, "converged": False, "half_width_ns": None, "reasons": reasons}
+
+
+def _by_its_times(trace: _native.Trace, path: Path) -> Ended:
     opening = _opening_ns(trace)
     ended = ended_of(path, trace.ended_json)
     if ended is not None:

@@ -11,9 +11,11 @@ from uflip.data import summary
 from uflip.data.summary import Certainty, Repetition
 from uflip.results.agreement import (
     CLAIM,
+    FEWEST_PLACES,
     allowed_ns,
     begin_otherwise,
     least,
+    of_few_places,
     own,
     peers_among,
     student,
@@ -43,6 +45,9 @@ def with_certainty(
         and few repetitions begin alike; `hopeless`, whether something speaks against it that more
         repetitions do not change.
     """
+    few_places = of_few_places(repetitions)
+    if few_places:
+        peers = None
     said = together(repetitions, slowest_ns, peers)
     nothing = dict.fromkeys(("allowed_ns", "expected_ns", "supported_ns", "degrees", "widened"))
     nothing |= {"fewest": 0, "surely": False, "hopeless": False}
@@ -67,7 +72,7 @@ def with_certainty(
         "supported_ns": supported_ns,
         "degrees": degrees,
         "widened": widened,
-        "fewest": least(means, allowed, peers),
+        "fewest": FEWEST_PLACES if few_places else least(means, allowed, peers),
         "surely": bool(said["converged"]) and not is_doubtful,
         "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
     }
