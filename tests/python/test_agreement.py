@@ -146,6 +146,7 @@ def test_reads_of_one_place_are_known_from_eight_on_by_their_scatter() -> None:
     by_scatter = stats.t.ppf(0.975, 2) * stats.sem([213.0, 213.0, 216.0])
     assert three["half_width_ns"] == pytest.approx(by_scatter, rel=2e-3)
     assert three["converged"] is False
+    assert needed_by(with_certainty(of_one_place([213.0, 213.0, 213.0]), 1500), 3) == 8
     assert needed_by(with_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
     assert together(of_one_place([213.0, 213.0, 216.0, 214.0] * 2), 1500)["converged"] is True
     assert peers_among([of_one_place(means) for means in like], 1500) is None

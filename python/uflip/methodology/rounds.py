@@ -242,7 +242,7 @@ def needed_by(said: Certainty, made: int) -> int | None:
         So many as there are if no more are asked for; None if more than `MOST_REPETITIONS`.
     """
     expected, allowed = said["expected_ns"], said["allowed_ns"]
-    if said["surely"] or said["hopeless"] or not expected or not allowed:
+    if said["surely"] or said["hopeless"] or expected is None or not allowed:
         return made
     own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
     if own is None:
