@@ -42,6 +42,8 @@ pub(crate) struct Gather {
     modifying: Vec<Option<Write>>,
     /// Which of them are not to be made any more.
     forgotten: Vec<u32>,
+    /// Writes to units that are being read for others, in the order in which they came, and since when they wait.
+    behind: Vec<(Write, u64)>,
     /// All of these, and what waits for room, is to be on flash as soon as it can.
     pub(crate) hurry: bool,
 }
@@ -89,6 +91,7 @@ impl Gather {
             drains: Vec::new(),
             modifying: Vec::new(),
             forgotten: Vec::new(),
+            behind: Vec::new(),
             hurry: false,
         }
     }
@@ -202,15 +205,25 @@ impl Gather {
         index as u32
     }
 
-    /// The unit of a write was read; `None` where that is not to be made any more.
-    pub(crate) fn modified(&mut self, index: u32) -> Option<Write> {
-        let write = self.modifying[index as usize].take();
+    /// The unit of a write was read: which, and the write; `None` where that is not to be made any more.
+    pub(crate) fn modified(&mut self, index: u32) -> (Lpn, Option<Write>) {
+        let write = self.modifying[index as usize].take().expect("it was read for a write");
         let gone = self.forgotten.iter().position(|forgotten| *forgotten == index);
         if let Some(place) = gone {
             self.forgotten.swap_remove(place);
-            return None;
         }
-        write
+        (write.page, Some(write).filter(|_| gone.is_none()))
+    }
+
+    /// Let `write` wait until its unit was read for another one, which came before it.
+    pub(crate) fn wait_behind(&mut self, write: Write, at: u64) {
+        self.behind.push((write, at));
+    }
+
+    /// The first write that has waited for `unit`, and since when; `None` while that is read again.
+    pub(crate) fn next_behind(&mut self, unit: Lpn) -> Option<(Write, u64)> {
+        let place = self.behind.iter().position(|(write, _)| write.page == unit)?;
+        (!self.modifies_unit(unit)).then(|| self.behind.remove(place))
     }
 
     /// Writes that have left the write cache for one of `pages`, and whose unit is being read, are not to be
@@ -224,12 +237,17 @@ impl Gather {
                 self.forgotten.push(index);
             }
         }
+        self.behind.retain(|(write, _)| {
+            let stays = !write.has_left_cache(pages);
+            gone.extend((!stays).then_some(*write));
+            stays
+        });
         gone
     }
 
-    /// Whether units are read to be modified.
+    /// Whether writes wait for units that are read to be modified.
     pub(crate) fn modifies(&self) -> bool {
-        self.modifying.iter().any(Option::is_some)
+        self.modifying.iter().any(Option::is_some) || !self.behind.is_empty()
     }
 
     /// Whether `unit` is.
@@ -237,7 +255,7 @@ impl Gather {
         self.modifying.iter().flatten().any(|write| write.page == unit)
     }
 
-    /// The untimed gear follows: nobody waits any more. The writes whose units were being read.
+    /// The untimed gear follows: nobody waits any more. The writes whose units were being read, and those behind them.
     pub(crate) fn end(&mut self) -> Vec<Write> {
         let pages = self.open.iter_mut().chain(&mut self.under_way);
         pages.for_each(|page| *page = Page::default());
@@ -246,9 +264,11 @@ impl Gather {
         self.hurry = false;
         let forgotten = std::mem::take(&mut self.forgotten);
         let writes = (0..).zip(self.modifying.drain(..));
+        let behind = self.behind.drain(..).map(|(write, _)| write);
         writes
             .filter(|(index, _)| !forgotten.contains(index))
             .filter_map(|(_, write)| write)
+            .chain(behind)
             .collect()
     }
 }

@@ -98,12 +98,14 @@ impl Paged {
         }
     }
 
-    /// Write a unit. What the host does not bring of it is read first.
+    /// Write a unit. What the host does not bring of it is read first; who comes meanwhile waits for that, too, or
+    /// what came first would be written last.
     pub(super) fn gather(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, through } = *write;
-        // What was read for a part of it comes first.
-        let alone = !self.gather.as_ref().is_some_and(|gather| gather.modifies_unit(page));
-        let old = if extent.covers(page) && alone { None } else { self.ftl.lookup(page) };
+        if let Some(gather) = self.gather.as_mut().filter(|gather| gather.modifies_unit(page)) {
+            return gather.wait_behind(*write, at);
+        }
+        let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_gathered(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
             let token = Told::Modified(gather.modify(*write)).into();
@@ -113,6 +115,17 @@ impl Paged {
         self.seek_and_write::<Equipped>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.fill_up_pages(false, at, hardware);
+        }
+    }
+
+    /// A unit was read for a write: those that have waited behind it follow.
+    fn write_behind(&mut self, unit: Lpn, at: u64, hardware: &mut Hardware<'_>) {
+        while let Some((write, since)) =
+            self.gather.as_mut().and_then(|gather| gather.next_behind(unit))
+        {
+            hardware.events.spent(write.target.account, Cause::ReadToModify, at - since);
+            self.gather(&write, at, hardware);
+            self.gathered_late(write.through, at, hardware);
         }
     }
 
@@ -151,9 +164,12 @@ impl Paged {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> bool {
-        let filled = self.gather.as_deref().is_some_and(Gather::is_waited_for);
+        let is_waited_for =
+            |paged: &Paged| paged.gather.as_deref().is_some_and(Gather::is_waited_for);
+        let filled = is_waited_for(self);
         if filled {
             self.fill_up_pages(false, at, hardware);
+            assert!(!is_waited_for(self), "a page that was filled up is on its way");
         }
         filled
     }
@@ -185,11 +201,12 @@ impl Paged {
         let gather = self.gather.as_mut().expect("units are gathered");
         match told {
             Told::Modified(index) => {
-                let write = gather.modified(index);
+                let (unit, write) = gather.modified(index);
                 if let Some(write) = &write {
                     self.seek_and_write::<Equipped>(write, at, hardware);
                 }
                 self.gathered_late(write.is_some_and(|write| write.through), at, hardware);
+                self.write_behind(unit, at, hardware);
             }
             Told::Programmed(number) => {
                 let Programmed { waits, drained } = gather.programmed(number);

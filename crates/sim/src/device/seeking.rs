@@ -116,10 +116,14 @@ impl Paged {
                 Sought::Begun => self.waiting.waits(),
                 Sought::Room(plane) => {
                     let ftl = &self.ftl;
-                    let Waiter { write, since, .. } = self.waiting.take(|next, one_more| {
+                    let mut waiter = self.waiting.take(|next, one_more| {
                         next.iter().for_each(|page| ftl.prefetch_old(*page));
                         one_more.iter().for_each(|page| ftl.prefetch(*page));
                     });
+                    if hardware.events.contents.is_some() {
+                        waiter = self.waiting.oldest_of(waiter);
+                    }
+                    let Waiter { write, since, .. } = waiter;
                     self.in_vain = 0;
                     hardware.events.spent(write.target.account, Cause::FreePage, at - since);
                     self.write_to::<Equipped>(plane, &write, at, hardware);

@@ -167,6 +167,24 @@ impl Waiting {
         taken
     }
 
+    /// A write may find room before older ones of the same page: the oldest goes first, and each of the others waits
+    /// where the one before it did.
+    pub(crate) fn oldest_of(&mut self, mut taken: Waiter) -> Waiter {
+        let queue = &mut self.queues[self.pass.tried.1 as usize];
+        let Waiter { number, write: Write { page, .. }, .. } = taken;
+        let before = queue.iter_mut().take_while(|one| one.number < number);
+        let mut same: Vec<&mut Waiter> = before.filter(|one| one.write.page == page).collect();
+        for one in same.iter_mut().rev() {
+            std::mem::swap(&mut one.write, &mut taken.write);
+            std::mem::swap(&mut one.since, &mut taken.since);
+            // Room is looked for in the stream of the place.
+            let stream = one.write.extent.stream();
+            one.write.extent.set_stream(taken.write.extent.stream());
+            taken.write.extent.set_stream(stream);
+        }
+        taken
+    }
+
     /// All of them, in the order in which they came: nobody waits any more.
     pub(crate) fn drain(&mut self) -> Vec<Waiter> {
         let mut all: Vec<Waiter> = self.queues.iter_mut().flat_map(std::mem::take).collect();

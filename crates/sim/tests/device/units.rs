@@ -2,7 +2,7 @@
 //! 4 KiB as an oracle.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_core::{Bytes, Device, Io, Mode};
+use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
 use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
@@ -123,6 +123,27 @@ fn a_part_of_a_unit_is_read_before_it_is_written() {
     let (again, _) = alone(&mut device, half(2048));
     assert_eq!(again, COMMAND + LINK / 2, "it is in memory");
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1);
+}
+
+#[test]
+fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
+    let mut device = device(r#", "partial_transfer": true"#);
+    writes(&mut device, 4);
+    let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write, stream: 0 };
+    let begun = device.now();
+    for at in [0, 2048] {
+        device.submit(&half(at)).unwrap();
+    }
+    // The second comes when its command was taken in after the first, and is written with it.
+    let read = COMMAND + LINK / 2 + READ + TRANSFER;
+    for waits in [READ + TRANSFER, READ + TRANSFER - COMMAND] {
+        let done = device.complete().unwrap();
+        assert_eq!((done.completed - begun).0, read);
+        let parts = done.breakdown.parts();
+        assert_eq!(part(&parts, "read_to_modify_ns"), waits);
+        assert_eq!(parts.iter().sum::<u64>(), read, "the parts sum to the response time");
+    }
+    assert_eq!(device.counters().unwrap().pages_read_to_modify, 1, "both are in memory");
 }
 
 /// Random writes of 1 to 8 units at random units, and some parts of units.

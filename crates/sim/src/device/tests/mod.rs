@@ -8,6 +8,7 @@ mod draw_merging;
 mod host;
 mod plain;
 mod times;
+mod units;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
