@@ -5,6 +5,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
+use super::worn::marginal_flash;
 use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
 /// Units of a flash page.
@@ -144,6 +145,37 @@ fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
         assert_eq!(parts.iter().sum::<u64>(), read, "the parts sum to the response time");
     }
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1, "both are in memory");
+}
+
+/// Seven flash pages of a block hold data: its halves are of four and of three, and no page is in both.
+#[test]
+fn halves_of_a_block_are_whole_flash_pages() {
+    let text = marginal_flash(&profile(1, 3, "empty"));
+    for retire in ["halves", "parity", "pages"] {
+        let mut retired = 0;
+        for seed in 0..8 {
+            let keys = format!(
+                r#"{{"page_bytes": 16384, "mapping_unit_bytes": 4096, "blocks_per_die": 16, "pages_per_block": 8,
+                "metadata_pages": 1, "spare_factor": 0.6, "retire": "{retire}", "retire_rber": 0.004,
+                "page_spread": 0.5, "partial_blocks_max": 100, "seed": {seed}}}"#
+            );
+            let made = SimDevice::new("test", Profile::parse(&text, "test", &keys).unwrap());
+            let Ok(mut device) = made else { continue };
+            device.set_durability("fua".parse().unwrap());
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            for _ in 0..400 {
+                let one = io(Mode::Write, uniform(&mut rng, 100), 1);
+                // Until it has worn out.
+                if device.submit(&one).is_err() || device.complete().is_err() {
+                    break;
+                }
+                let pages = device.counters().unwrap().pages_retired;
+                assert_eq!(pages % UNITS, 0, "{retire}, seed {seed}");
+                retired += pages;
+            }
+        }
+        assert!(retired > 0, "{retire}");
+    }
 }
 
 /// Random writes of 1 to 8 units at random units, and some parts of units.

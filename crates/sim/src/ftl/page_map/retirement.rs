@@ -265,7 +265,7 @@ impl PageMap {
         let units = self.options.geometry.units();
         let group = |page: Ppn| match retire {
             Retire::Parity => (page.0 - first) / units % 2,
-            Retire::Halves => 2 * (page.0 - first) / data_pages,
+            Retire::Halves => 2 * ((page.0 - first) / units) / (data_pages / units),
             Retire::Nothing | Retire::Blocks | Retire::Pages => 0,
         };
         if matches!(retire, Retire::Parity | Retire::Halves) && !worn.is_empty() {
@@ -277,6 +277,9 @@ impl PageMap {
                 }),
             );
         }
+        let flash_page = |page: &Ppn| self.options.geometry.flash_page(*page);
+        let mut together = worn.chunk_by(|one, next| flash_page(one) == flash_page(next));
+        assert!(together.all(|page| page.len() == units as usize), "flash pages are retired whole");
         let before = self.blocks.usable(block);
         let begins = before == data_pages && !worn.is_empty();
         let no_bitmap = begins
