@@ -1,7 +1,7 @@
 //! Blocks that move beneath an FTL that merges while power is cut: what is left of a move is erased again.
 
 use serde_json::json;
-use uflip_core::{Device as _, Nanos};
+use uflip_core::{Device as _, Io, Mode, Nanos};
 
 use super::plain::{BLOCKS, ERASE, PAGES, PROGRAM, READ, SPARE, write};
 use super::{audit, contents};
@@ -26,6 +26,22 @@ fn device() -> SimDevice {
 fn left(device: &SimDevice) -> usize {
     let found = contents(device).on_flash().into_iter();
     found.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used).count()
+}
+
+/// Moves and their erases go on when the host's write has ended: time ends then, and they are done.
+#[test]
+fn what_is_under_way_beneath_is_done_when_no_time_passes() {
+    let read = Io { mode: Mode::Read, ..write(3) };
+    let trim = Io { mode: Mode::Trim, ..write(3) };
+    for io in [read, trim, write(3)] {
+        let mut device = device();
+        for number in 0..200 {
+            device.submit(&write(number % 8)).unwrap();
+            device.complete().unwrap();
+            device.apply([io].into_iter()).unwrap();
+            audit(&device);
+        }
+    }
 }
 
 #[test]

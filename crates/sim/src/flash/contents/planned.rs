@@ -52,7 +52,7 @@ impl Contents {
 
     /// Everything that was decided has been done.
     pub(crate) fn all_is_done(&mut self) {
-        self.records.drain();
+        self.finish();
         self.forget();
         self.on_flash.clone_from(&self.decided);
         self.labels_on_flash.clone_from(&self.labels);
