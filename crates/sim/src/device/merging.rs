@@ -321,6 +321,9 @@ impl Backend for Merged {
             None => self.ftl.trim(page),
             Some(places) => places[page.0 as usize] = None,
         }
+        if let Some((contents, _)) = &mut self.contents {
+            contents.trimmed(page.0);
+        }
     }
 
     #[inline]

@@ -28,6 +28,20 @@ fn left(device: &SimDevice) -> usize {
     found.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used).count()
 }
 
+/// What the host deallocates is not lost with the power, whether time passes meanwhile or not.
+#[test]
+fn what_was_trimmed_without_time_is_not_lost() {
+    let mut device = device();
+    let trim = Io { mode: Mode::Trim, ..write(3) };
+    device.apply([write(3), trim].into_iter()).unwrap();
+    for number in (0..64).filter(|number| *number != 3) {
+        device.submit(&write(number)).unwrap();
+        device.complete().unwrap();
+    }
+    device.wait_until(device.now() + Nanos(1_000_000_000));
+    assert_eq!(device.cut_power(device.now()).unwrap().pages_lost, 0);
+}
+
 /// Moves and their erases go on when the host's write has ended: time ends then, and they are done.
 #[test]
 fn what_is_under_way_beneath_is_done_when_no_time_passes() {
