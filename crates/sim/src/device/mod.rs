@@ -146,7 +146,7 @@ impl SimDevice {
         };
         device.keep_contents(&profile);
         device.plain = device.is_made_plain();
-        device.apply(precondition::writes(&profile).take_while(|_| !is_stopped()))?;
+        device.do_untimed(precondition::writes(&profile).take_while(|_| !is_stopped()))?;
         if is_stopped() {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
         }
@@ -198,6 +198,13 @@ impl SimDevice {
         while self.events.next(u64::MAX).is_some() {}
         self.interface.rest();
         self.now = self.now.max(self.events.now());
+        // What is written now is as old as that.
+        self.flash.clock = self.now;
+        self.do_untimed(ios)
+    }
+
+    /// Do what `ios` ask for in the untimed gear, while nothing is under way.
+    fn do_untimed(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
         self.lend_contents(Origin::Map);
         let SimDevice { backend, flash, cache, .. } = self;
         let applied = either!(backend, backend => {

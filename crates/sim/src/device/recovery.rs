@@ -84,6 +84,7 @@ impl SimDevice {
         let erased = scan.end;
         let Scan { spare_areas, metadata_pages, .. } = scan;
         self.read_lists(&contents);
+        self.flash.clock = erased;
         let erases = self.erase_again(erases.into_iter().map(|(block, _)| block), &mut contents);
         let (listed, plan) = match profile.merges() {
             false => (self.restore_map(&mut contents, &erases), Plan::default()),
@@ -101,6 +102,7 @@ impl SimDevice {
         scan.put_back(put_back.len());
         let ready = scan.end;
         self.events.keep_contents(contents);
+        self.flash.clock = ready;
         if !put_back.is_empty() {
             self.put_back(&put_back);
         }
@@ -151,6 +153,7 @@ impl SimDevice {
         let in_time = erases.into_iter().filter(|(_, end)| *end <= at.0);
         self.erase_again(in_time.map(|(block, _)| block), &mut contents);
         if profile.merges() && erased <= at.0 {
+            self.flash.clock = erased;
             let (plan, records) = self.rebuild(&profile, &mut contents, true);
             let steps = Scan::clocks(&self.flash, &profile, erased).carry_out(&plan);
             self.do_until((&records, &steps), at.0, &mut contents);

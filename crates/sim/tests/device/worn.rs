@@ -160,6 +160,64 @@ fn marginal(changes: &str) -> SimDevice {
     .unwrap()
 }
 
+/// What is written without time is as old as the device is then: as what is written in time.
+#[test]
+fn what_is_written_without_time_is_fresh() {
+    let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
+    let seven = Nanos(7_000_000_000_000);
+    device.wait_until(seven);
+    assert_eq!(retries(&mut device, 5), 1, "it was written before");
+    device.wait_until(device.now() + seven);
+    let first = io(Mode::Write, 0, PAGES);
+    device.apply([first].into_iter()).unwrap();
+    assert_eq!(retries(&mut device, 5), 0);
+    device.wait_until(device.now() + seven);
+    assert_eq!(retries(&mut device, 5), 1);
+}
+
+/// What capacitors saved, or recovery merges, is written when power is back, and not when the device did anything last.
+#[test]
+fn what_is_written_when_power_is_back_is_fresh() {
+    let seven = Nanos(7_000_000_000_000);
+    let keys =
+        r#""retention_doubling_s": 1000, "retention_by_block": true, "spare_read_bytes": 16"#;
+    let saves =
+        r#""power_loss_protection": true, "write_cache_bytes": 163840, "flush": "when_needed""#;
+    let text = marginal_flash(&profile(1, 1, "sequential"));
+    let saves = Profile::parse(&text, "test", &format!("{{{keys}, {saves}}}")).unwrap();
+    let mut saves = SimDevice::new("test", saves).unwrap();
+    alone(&mut saves, io(Mode::Write, 0, 40));
+    saves.cut_power(seven).unwrap();
+    assert_eq!(saves.recover().unwrap().pages_put_back, 40);
+    assert_eq!(retries(&mut saves, 39), 0, "its block was begun anew");
+    assert_eq!(retries(&mut saves, 40), 1, "it was written before");
+
+    // A stream that was begun is merged, and what it takes from elsewhere programmed again.
+    let errors = r#""wear_law": "power", "rated_cycles": 3000, "rber_fresh": 1e-6, "rber_rated": 6.7e-4,
+        "wear_exponent": 0.7, "page_spread": 0.0, "high_page_factor": 1.0, "retention_exponent": 0.5,
+        "ecc_codeword_bytes": 1024, "ecc_correctable_bits": 40, "erase_step_cycles": 0, "erase_step_ns": 0,
+        "erase_steps_max": 0, "cycles_before": 7500, "data_age_s": 0.0, "read_retries": 0, "retry_gain": 1.0,
+        "fail_uncorrectable": false, "factory_bad_share": 0.0, "program_failures": 0.0, "erase_failures": 0.0,
+        "retire": "nothing", "retire_rber": 0.1, "partial_blocks_max": 0, "usable_pages_min": 1,
+        "replacement_blocks": 4, "blocks_per_die": 64, "spare_factor": 0.625, "cache_program": false,
+        "state": "sequential", "free_clusters": 0, "power_loss_protection": false"#;
+    let mtron = include_str!("../../../../python/uflip/profiles/mtron.toml");
+    let merges = Profile::parse(mtron, "mtron", &format!("{{{keys}, {errors}}}")).unwrap();
+    let mut merges = SimDevice::new("test", merges).unwrap();
+    for cluster in 0..4 {
+        alone(&mut merges, io(Mode::Write, 8 * cluster, 8));
+    }
+    merges.cut_power(Nanos(5_000_000_000_000)).unwrap();
+    assert!(merges.recover().unwrap().pages_merged > 100);
+    let mut wrong = |pages: std::ops::Range<u64>| {
+        let before = merges.counters().unwrap();
+        pages.for_each(|page| drop(alone(&mut merges, io(Mode::Read, page, 1))));
+        merges.counters().unwrap().since(&before).uncorrectable_reads
+    };
+    assert_eq!(wrong(0..256), 0);
+    assert!(wrong(2560..2816) > 0, "that was written before");
+}
+
 /// How often the page was read again.
 pub(super) fn retries(device: &mut SimDevice, page: u64) -> u64 {
     let (_, parts) = alone(device, io(Mode::Read, page, 1));
