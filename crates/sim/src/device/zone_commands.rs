@@ -6,7 +6,6 @@ use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::no_zones;
 use super::token::{IoIdx, Target};
-use super::zoned::told;
 use crate::flash::geometry::Lpn;
 
 impl SimDevice {
@@ -43,16 +42,22 @@ impl SimDevice {
         self.host.taken_in(index, at);
         let SimDevice { backend, flash, events, host, .. } = self;
         let AnyBackend::Zoned(zoned) = backend else { unreachable!("it was admitted") };
-        let work = zoned.manage(io, flash, &events.timing);
+        let first = Lpn((io.offset.0 / u64::from(flash.geometry.shape().page_bytes)) as u32);
+        let lost = zoned.has_lost(first);
+        let work = if lost { Vec::new() } else { zoned.manage(io, flash) };
         host.has_pages(index, work.len());
         if work.is_empty() {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);
+            if lost {
+                host.fail(page);
+            }
             return self.ended::<crate::flash::make::Equipped>(page, at);
         }
-        for op in work {
+        for work in work {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);
             events.works_for(page.account(), || host.number_of(index));
-            events.issue(at, told(op, Target::host(page)));
+            let op = work.op(&flash.geometry, &events.timing, Target::host(page));
+            events.issue(at, op);
         }
     }
 }

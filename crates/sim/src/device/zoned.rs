@@ -14,11 +14,13 @@
 //! **Simplified**: a zone's buffer keeps its data without power; writes take effect in the order in which
 //! they are submitted; an append costs what a write costs.
 //! Flash that wears out is read again and erased more slowly; where it cannot be erased any more its zone is
-//! offline from the reset on, which itself ends as any other.
+//! offline from the reset on, which itself ends as any other; what was admitted behind it fails.
 //! **Ambiguous**: a command to a zone whose writes have not ended: it is refused, since a host that wants a
 //! certain outcome waits for them.
 
-use uflip_core::{Bytes, Error, Io, Mode, Result, Zone, ZoneLimits, ZoneReport, ZoneState};
+use uflip_core::{
+    Bytes, Error, Io, Mode, Result, Zone, ZoneLimits, ZoneReport, ZoneState, ZoneStatus,
+};
 
 use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::issued::Issued;
@@ -26,7 +28,6 @@ use crate::device::token::{Target, Token, Told};
 use crate::flash::geometry::{Geometry, Lpn, Place};
 use crate::flash::media::{CollectMedia as _, Flash, Media as _};
 use crate::ftl::extent::Extent;
-use crate::ftl::read_only;
 use crate::ftl::zoned::{Book, Layout, ZonesPart};
 use crate::timeline::{Op, Purpose, Timing};
 
@@ -49,8 +50,28 @@ pub(crate) struct Zoned {
     contents: Vec<Content>,
 }
 
-/// What a command to a zone has the flash do; the page that ends it is told to whoever asks.
-pub(crate) type Work = Vec<Op<Token>>;
+/// What a command to a zone has a die do, which has its place in the order of the NAND already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// Erase the block that begins there, so much longer than a new one.
+    Erase(Place, u64),
+    /// Program the flash page that ends there.
+    Program(Place),
+}
+
+impl Work {
+    /// The operation that does it; `target` is told of its end.
+    pub(crate) fn op(self, geometry: &Geometry, timing: &Timing, target: Target) -> Op<Token> {
+        match self {
+            Work::Program(place) => program_op(place, geometry, timing, target),
+            Work::Erase(first, extra_ns) => {
+                let erase_ns = timing.erase_ns + extra_ns;
+                let die = geometry.die_at(first);
+                told(Op::inside(die, erase_ns, Purpose::Erase, target.token), target).on(first)
+            }
+        }
+    }
+}
 
 impl Zoned {
     pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Zoned {
@@ -99,7 +120,7 @@ impl Zoned {
                 let last = Lpn(((io.offset.0 + io.size.0 - 1) / page_bytes) as u32);
                 let offline = |zone| self.book.state(zone) == ZoneState::Offline;
                 if (zone..=self.layout.zone_of(last).0).any(offline) {
-                    return Err(refused(uflip_core::ZoneStatus::Offline.error("read")));
+                    return Err(refused(ZoneStatus::Offline.error("read")));
                 }
                 Ok(*io)
             }
@@ -161,28 +182,24 @@ impl Zoned {
     }
 
     /// Do what `io` asks of its zone, which was admitted: what the flash has to do for that.
-    pub(crate) fn manage(&mut self, io: &Io, flash: &mut Flash, timing: &Timing) -> Work {
+    pub(crate) fn manage(&mut self, io: &Io, flash: &mut Flash) -> Vec<Work> {
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let (zone, _) = self.layout.zone_of(Lpn((io.offset.0 / page_bytes) as u32));
         match io.mode {
-            Mode::Reset => self.erase(zone, flash, timing),
-            Mode::Finish => self.pad(zone, flash, timing),
-            _ => Work::new(),
+            Mode::Reset => self.erase(zone, flash),
+            Mode::Finish => self.pad(zone, flash),
+            _ => Vec::new(),
         }
     }
 
     /// Erase what holds anything.
-    fn erase(&mut self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
-        let mut work = Work::new();
+    fn erase(&mut self, zone: u32, flash: &mut Flash) -> Vec<Work> {
+        let mut work = Vec::new();
         let mut is_lost = false;
         for block in self.layout.blocks(zone) {
             if !flash.nand.is_erased(block) {
-                let erase_ns = timing.erase_ns + flash.erase_extra_ns(block);
+                work.push(Work::Erase(flash.geometry.place(block, 0), flash.erase_extra_ns(block)));
                 is_lost |= !flash.erase(block);
-                let first = flash.geometry.place(block, 0);
-                let die = flash.geometry.die_at(first);
-                let op = Op::inside(die, erase_ns, Purpose::Erase, Told::Freed.into());
-                work.push(op.on(first));
             }
         }
         if is_lost {
@@ -193,15 +210,15 @@ impl Zoned {
 
     /// Fill up what was begun: a flash page, or all of the zone. The flash says what that is: others may have
     /// been admitted since.
-    fn pad(&mut self, zone: u32, flash: &mut Flash, timing: &Timing) -> Work {
+    fn pad(&mut self, zone: u32, flash: &mut Flash) -> Vec<Work> {
         let from = self.layout.blocks(zone).map(|block| flash.nand.next_page(block)).sum();
         let end = self.layout.finished(from);
-        let mut work = Work::new();
+        let mut work = Vec::new();
         for page in from..end {
             let place = self.layout.place(zone, page);
             flash.pad(place);
             if flash.geometry.ends_flash_page(place.page) {
-                work.push(program_op(place, &flash.geometry, timing));
+                work.push(Work::Program(place));
             }
         }
         work
@@ -213,6 +230,11 @@ impl Zoned {
         let (zone, page) = self.layout.zone_of(page);
         let Content { taken, programmed, .. } = self.contents[zone as usize];
         (page < programmed.min(taken)).then(|| self.layout.place(zone, page))
+    }
+
+    /// Whether the zone of `page` was lost by a reset that came before what is asked of it now.
+    pub(crate) fn has_lost(&self, page: Lpn) -> bool {
+        self.book.state(self.layout.zone_of(page).0) == ZoneState::Offline
     }
 
     /// `page` is there: it goes to the buffer, and where it fills a flash page up, that is to be programmed.
@@ -231,21 +253,20 @@ impl Zoned {
     }
 }
 
-/// A program of the flash page that ends with `place`.
+/// A program of the flash page that ends with `place`; `target` is told of its end.
 #[inline]
-fn program_op(place: Place, geometry: &Geometry, timing: &Timing) -> Op<Token> {
+fn program_op(place: Place, geometry: &Geometry, timing: &Timing, target: Target) -> Op<Token> {
     let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
     let transfers = timing.program_transfers;
-    let token = Told::Freed.into();
-    Op { transfers, ..Op::program(geometry.die_at(place), cell_ns, Purpose::HostWrite, token) }
-        .on(place)
+    let die = geometry.die_at(place);
+    let op = Op { transfers, ..Op::program(die, cell_ns, Purpose::HostWrite, target.token) };
+    told(op, target).on(place)
 }
 
-/// `op` with somebody who is told of its end.
 #[inline]
-pub(crate) fn told(op: Op<Token>, target: Target) -> Op<Token> {
-    let Target { token, report, account } = target;
-    Op { token, report, account, ..op }
+fn told(op: Op<Token>, target: Target) -> Op<Token> {
+    let Target { report, account, .. } = target;
+    Op { report, account, ..op }
 }
 
 impl Backend for Zoned {
@@ -270,11 +291,15 @@ impl Backend for Zoned {
 
     #[inline]
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>) {
+        if self.has_lost(write.page) {
+            self.contents[self.layout.zone_of(write.page).0 as usize].coming -= 1;
+            return hardware.events.end(at, at, write.target.failed().op());
+        }
         match self.take(write.page, hardware.flash) {
             None => hardware.events.end(at, at, write.target.op()),
             Some(place) => {
-                let op = program_op(place, &hardware.flash.geometry, &hardware.events.timing);
-                hardware.events.issue(at, told(op, write.target));
+                let Hardware { flash, events } = hardware;
+                events.issue(at, program_op(place, &flash.geometry, &events.timing, write.target));
             }
         }
     }
@@ -289,8 +314,9 @@ impl Backend for Zoned {
         unreachable!("what a zone takes ends")
     }
 
+    /// What is admitted fails where its zone is lost meanwhile.
     fn why_read_only(&self) -> Error {
-        read_only()
+        ZoneStatus::Offline.error("command")
     }
 
     fn end_untimed(&mut self, _flash: &mut Flash) {}
@@ -300,7 +326,7 @@ impl Backend for Zoned {
     }
 
     fn manage_untimed(&mut self, io: &Io, flash: &mut Flash) {
-        self.manage(io, flash, &Timing::default());
+        self.manage(io, flash);
     }
 
     #[inline]

@@ -135,6 +135,54 @@ fn a_finish_programs_what_is_left_or_nothing() {
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "what was written is there");
 }
 
+/// The untimed gear counts what the other does.
+#[test]
+fn commands_to_zones_do_the_same_without_time() {
+    for units in ["{}", r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024}"#] {
+        let mut timed = device(2, 1, 2, units);
+        let mut untimed = timed.clone();
+        let ios = [
+            write(&timed, 0, 0, 5),
+            zone(&timed, Mode::Finish, 0),
+            zone(&timed, Mode::Finish, 1),
+            zone(&timed, Mode::Finish, 1),
+            zone(&timed, Mode::Reset, 0),
+            write(&timed, 0, 0, 3),
+        ];
+        ios.iter().for_each(|io| drop(alone(&mut timed, *io)));
+        untimed.apply(ios.into_iter()).unwrap();
+        let counters = timed.counters().unwrap();
+        assert!(counters.pages_padded > 0 && counters.blocks_erased > 0);
+        assert_eq!(counters, untimed.counters().unwrap(), "{units}");
+        assert_eq!(timed.zones().unwrap().unwrap().zones, untimed.zones().unwrap().unwrap().zones);
+    }
+}
+
+/// Whatever comes behind a reset that loses its zone is told so, and not that it was done.
+#[test]
+fn what_was_admitted_behind_a_reset_that_loses_its_zone_fails() {
+    for mode in [Mode::Write, Mode::Append, Mode::Finish, Mode::Reset] {
+        // The erase would take its second step, of which no block has one.
+        let steps = r#"{"erase_step_cycles": 500, "erase_step_ns": 1, "erase_steps_max": 1}"#;
+        let mut device = marginal(steps).unwrap();
+        let first = write(&device, 0, 0, 2);
+        alone(&mut device, first);
+        let reset = zone(&device, Mode::Reset, 0);
+        device.submit(&reset).unwrap();
+        let behind = if mode.moves_data() { first } else { reset };
+        device.submit(&Io { mode, ..behind }).unwrap();
+        let before = device.counters().unwrap();
+        let told = [device.complete().map(drop), device.complete().map(drop)];
+        let failed: Vec<String> =
+            told.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+        assert_eq!(failed.len(), 1, "{mode:?}: the reset itself ends");
+        assert!(failed[0].contains("Zone Is Offline (0xbb)"), "{mode:?}: {}", failed[0]);
+        assert_eq!(device.zones().unwrap().unwrap().zones[0].state, ZoneState::Offline);
+        let done = device.counters().unwrap().since(&before);
+        assert_eq!((done.pages_programmed, done.pages_padded), (0, 0), "{mode:?}");
+    }
+}
+
 #[test]
 fn units_wait_in_the_buffer_of_their_zone_for_their_flash_page() {
     let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "partial_transfer": true}"#;
