@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use uflip_core::{Counters, Error, Io, Mode, Result};
+use uflip_core::{Error, Io, Mode, Result};
 
 use crate::device::token::{Target, Token, Told};
 use crate::flash::geometry::Lpn;
@@ -154,9 +154,6 @@ pub(crate) trait Backend {
     /// `page`, for which [`Backend::prefetch`] was called, will be written soon.
     #[inline]
     fn prefetch_old(&self, _page: Lpn) {}
-
-    /// Add what only the backend knows.
-    fn count(&self, counters: &mut Counters);
 }
 
 /// The error of a command to a zone on a device without any.

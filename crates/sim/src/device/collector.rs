@@ -42,8 +42,6 @@ pub(crate) struct Collector {
     busy: Vec<u32>,
     /// The host is idle.
     idle: bool,
-    /// Blocks whose collection began in idle time.
-    pub(crate) begun_idle: u64,
 }
 
 /// How much is done at once.
@@ -110,7 +108,6 @@ impl Collector {
             waiting: VecDeque::new(),
             busy: vec![0; pace.blocks.map_or(0, |_| channels as usize)],
             idle: false,
-            begun_idle: 0,
         }
     }
 
@@ -155,7 +152,8 @@ impl Collector {
             let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
                 || ftl.has_to_fold(plane)
                 || ftl.has_to_scrub(plane);
-            self.begun_idle += u64::from(due && self.begin(plane, at, parts));
+            let begins = due && self.begin(plane, at, parts);
+            parts.flash.counters.blocks_collected_idle += u64::from(begins);
         }
     }
 

@@ -11,7 +11,7 @@
 //! (`jobs/`). The firmware does one merge at a time, or as many as `merges_side_by_side` says: a write that
 //! comes while so many others merge waits, and so does one that needs a block of theirs.
 
-use uflip_core::{Counters, Error};
+use uflip_core::Error;
 
 use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::jobs::{Jobs, Line, Order, serve};
@@ -37,15 +37,11 @@ pub(crate) struct Merged {
     /// A step follows every so many host reads; 0: none. And how many came since the last.
     reads_per_step: u32,
     reads: u32,
-    /// Merges done beside the host.
-    beside: u64,
     /// Whether a write to exactly where the last one went stays in memory.
     pub(super) buffers: bool,
     /// Where the last write went, and whether memory has a newer version than the flash.
     last: Option<Extent>,
     dirty: bool,
-    /// Pages that stayed in memory.
-    absorbed: u64,
     /// A block has failed that nothing could replace: nothing is written any more.
     pub(super) read_only: bool,
     /// What is on flash, while no time passes, and whose versions are written; otherwise the timeline has it.
@@ -64,11 +60,9 @@ impl Merged {
             idle_until: 0,
             reads_per_step,
             reads: 0,
-            beside: 0,
             buffers,
             last: None,
             dirty: false,
-            absorbed: 0,
             read_only: false,
             contents: None,
             at_end: None,
@@ -110,7 +104,6 @@ impl Merged {
             self.dirty = again && !through;
             self.last = Some(*extent);
         }
-        self.absorbed += u64::from(self.dirty);
         self.dirty
     }
 
@@ -146,7 +139,7 @@ impl Merged {
         }
         self.plan.clear();
         let worked = self.ftl.reclaim(&mut self.plan);
-        self.beside += self.plan.merges();
+        hardware.flash.counters.merges_idle += self.plan.merges();
         self.carry_out(Written::Nothing, hardware);
         if !self.plan.is_timeless() {
             let order = Order { ready, target: None, read_bytes: None, scrubs: false };
@@ -222,6 +215,7 @@ impl Backend for Merged {
         if self.buffers {
             self.flush(ready, Some(&extent), None, hardware);
             if self.absorbs(write) {
+                hardware.flash.counters.pages_absorbed += 1;
                 self.keep(page, target, hardware);
                 return hardware.events.end(ready, hardware.events.now(), target.op());
             }
@@ -329,10 +323,5 @@ impl Backend for Merged {
     #[inline]
     fn prefetch(&self, page: Lpn) {
         self.ftl.prefetch(page);
-    }
-
-    fn count(&self, counters: &mut Counters) {
-        counters.merges_idle = self.beside;
-        counters.pages_absorbed += self.absorbed;
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use uflip_core::{Counters, Error, Mode};
+use uflip_core::{Error, Mode};
 
 use crate::device::backend::{Backend, Hardware, Piece, Write};
 use crate::device::collector::{Collector, Pace, Parts};
@@ -279,11 +279,5 @@ impl Backend for Paged {
     #[inline]
     fn prefetch_old(&self, page: Lpn) {
         self.ftl.prefetch_old(page);
-    }
-
-    fn count(&self, counters: &mut Counters) {
-        counters.blocks_collected_idle = self.collector.begun_idle;
-        counters.blocks_scrubbed = self.ftl.scrubbed();
-        counters.blocks_levelled = self.ftl.levelled();
     }
 }

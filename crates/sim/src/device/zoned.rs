@@ -344,6 +344,4 @@ impl Backend for Zoned {
     fn trim(&mut self, _page: Lpn) {
         unreachable!("a trim is refused")
     }
-
-    fn count(&self, _counters: &mut uflip_core::Counters) {}
 }

@@ -204,7 +204,12 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
     }
 
     fn scrubs(&mut self) {
+        self.flash.scrubs();
         self.moves = Purpose::Scrub;
+    }
+
+    fn levels(&mut self) {
+        self.flash.levels();
     }
 
     #[inline]

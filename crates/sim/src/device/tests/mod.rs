@@ -163,9 +163,19 @@ fn is_read_only(device: &SimDevice) -> bool {
     }
 }
 
+/// No counter goes back.
+fn assert_counted_on(before: &Counters, after: &Counters) {
+    let counted = |counters: &Counters| serde_json::to_value(counters).expect("numbers");
+    let (before, after) = (counted(before), counted(after));
+    for (name, count) in before.as_object().expect("by name") {
+        assert!(count.as_u64() <= after[name].as_u64(), "{name}: {count}, {}", after[name]);
+    }
+}
+
 /// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
 fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
     let kept = contents(device).kept();
+    let before = device.counters().expect("it counts");
     let cut = host.cut(device);
     let saved =
         |(page, version): &(u32, u64)| contents(device).saved_version(*page) == Some(*version);
@@ -180,6 +190,7 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
     let mut again = device.clone();
     let recovery = device.recover().expect("it lost power");
+    assert_counted_on(&before, &device.counters().expect("it counts"));
     host.clone().check(device);
     audit(device);
     assert!(recovery.ready >= recovery.began && recovery.began == cut.at);
@@ -214,11 +225,8 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
 
 /// Pages that an FTL has kept in memory, where what it was given had been in a write cache.
 fn kept_behind_a_cache(device: &SimDevice) -> u64 {
-    let mut counters = Counters::default();
-    if let (AnyBackend::Merged(merged), Some(_)) = (&device.backend, &device.cache) {
-        merged.count(&mut counters);
-    }
-    counters.pages_absorbed
+    let kept = matches!(device.backend, AnyBackend::Merged(_)) && device.cache.is_some();
+    if kept { device.flash.counters.pages_absorbed } else { 0 }
 }
 
 /// How a device is drawn.

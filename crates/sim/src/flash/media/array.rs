@@ -289,6 +289,14 @@ impl CollectMedia for Flash {
         self.counters.pages_given_up += u64::from(pages);
     }
 
+    fn scrubs(&mut self) {
+        self.counters.blocks_scrubbed += 1;
+    }
+
+    fn levels(&mut self) {
+        self.counters.blocks_levelled += 1;
+    }
+
     #[inline]
     fn look_up_map(&mut self, hit: bool) {
         let counters = &mut self.counters;

@@ -41,7 +41,9 @@ pub(crate) trait CollectMedia: Media {
     /// Program `to`, which belongs to a flash page that is not full, with nothing.
     fn pad(&mut self, to: Place);
     /// The victim that is chosen next is moved because of its reads or its age.
-    fn scrubs(&mut self) {}
+    fn scrubs(&mut self);
+    /// It is moved because it wears less than others.
+    fn levels(&mut self);
     /// A victim was chosen; its metadata page is read where it has one.
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
     /// Read `from` for a relocation that turns out not to be needed.

@@ -49,7 +49,7 @@ impl PageMap {
         if !self.blocks.has_reclaimable(plane) && !asked {
             return None;
         }
-        let (victim, stream) = self.choose_victim(plane)?;
+        let (victim, stream) = self.choose_victim(plane, media)?;
         self.blocks.begin_collection(victim);
         // The reverse map is read along the victim: have its lines at hand, 16 entries each.
         let first = self.options.geometry.first_page(victim).0 as usize;
@@ -79,7 +79,11 @@ impl PageMap {
 
     /// The next victim of `plane`, and where its pages go. Whatever is begun can be finished: a victim
     /// holds at most a block of pages.
-    fn choose_victim(&mut self, plane: PlaneIdx) -> Option<(BlockIdx, Stream)> {
+    fn choose_victim(
+        &mut self,
+        plane: PlaneIdx,
+        media: &mut impl CollectMedia,
+    ) -> Option<(BlockIdx, Stream)> {
         if self.is_urgent() {
             return self.urgent_victim(plane);
         }
@@ -105,7 +109,7 @@ impl PageMap {
             return Some((block, Stream::Relocated));
         }
         self.ask_policy_again();
-        if let Some(victim) = self.due_whatever_it_holds(plane) {
+        if let Some(victim) = self.due_whatever_it_holds(plane, media) {
             let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(plane, victim));
             if !of_map {
                 self.options.victims.remove(plane, victim, &self.blocks);

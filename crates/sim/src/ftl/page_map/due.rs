@@ -8,6 +8,7 @@ use super::PageMap;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::flash::levelling::STATIC_INTERVAL;
 use crate::flash::make::Equipped;
+use crate::flash::media::CollectMedia;
 
 /// Blocks that were read so often, or are so old, that they are to be moved.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -18,15 +19,13 @@ pub(super) struct Scrubs {
     gave_way: Vec<bool>,
     /// Per plane: the block that was taken of these last, until it is begun with.
     moving: Vec<Option<BlockIdx>>,
-    /// Blocks moved so far.
-    moved: u64,
 }
 
 impl Scrubs {
     pub(super) fn new(planes: u32) -> Scrubs {
         let (due, gave_way) =
             (vec![VecDeque::new(); planes as usize], vec![false; planes as usize]);
-        Scrubs { due, gave_way, moving: vec![None; planes as usize], moved: 0 }
+        Scrubs { due, gave_way, moving: vec![None; planes as usize] }
     }
 }
 
@@ -42,16 +41,6 @@ impl PageMap {
     #[inline]
     pub(crate) fn has_to_scrub(&self, plane: PlaneIdx) -> bool {
         self.scrubs.is_some() && self.next_scrub(plane).is_some()
-    }
-
-    /// How many were.
-    pub(crate) fn scrubbed(&self) -> u64 {
-        self.scrubs.as_ref().map_or(0, |scrubs| scrubs.moved)
-    }
-
-    /// How many static wear levelling has moved.
-    pub(crate) fn levelled(&self) -> u64 {
-        self.levelled
     }
 
     /// The first of those that wait and are full, by its place among them.
@@ -75,12 +64,21 @@ impl PageMap {
     }
 
     /// A block of `plane` that is to be moved now although nothing may be gained by it.
-    pub(super) fn due_whatever_it_holds(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
+    pub(super) fn due_whatever_it_holds(
+        &mut self,
+        plane: PlaneIdx,
+        media: &mut impl CollectMedia,
+    ) -> Option<BlockIdx> {
         // Where every page counts that costs pages, of the map too.
         if self.is_overruled() {
             return None;
         }
-        self.scrub_due(plane).or_else(|| self.least_worn_due(plane))
+        if let Some(block) = self.scrub_due(plane) {
+            return Some(block);
+        }
+        let block = self.least_worn_due(plane)?;
+        media.levels();
+        Some(block)
     }
 
     fn scrub_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
@@ -92,7 +90,6 @@ impl PageMap {
             return None;
         }
         *gave_way = false;
-        scrubs.moved += 1;
         let block = scrubs.due[plane.0 as usize].remove(at);
         scrubs.moving[plane.0 as usize] = block;
         block
@@ -116,8 +113,6 @@ impl PageMap {
         let most = blocks().map(|block| self.blocks.wear(block)).max()?;
         let closed = blocks().filter(|block| self.is_full(plane, *block));
         let least = closed.min_by_key(|block| self.blocks.wear(*block))?;
-        let due = most - self.blocks.wear(least) > gap;
-        self.levelled += u64::from(due);
-        due.then_some(least)
+        (most - self.blocks.wear(least) > gap).then_some(least)
     }
 }

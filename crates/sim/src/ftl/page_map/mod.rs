@@ -133,8 +133,6 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) full: bool,
     /// Per plane: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
-    /// Blocks moved by it.
-    levelled: u64,
     /// Pages that collections under way may still have to move; the host leaves room for them.
     pub(in crate::ftl) promised: u32,
     /// Pages that the host leaves beyond these: a block of them, where a collection that was due could not begin
@@ -192,7 +190,6 @@ impl PageMap {
             urgent: false,
             overrules: 0,
             full: false,
-            levelled: 0,
             since_static: vec![0; geometry.shape().planes as usize],
             promised: 0,
             kept_for_next: 0,

@@ -96,6 +96,14 @@ impl CollectMedia for Shadow {
     fn give_up(&mut self, pages: u32) {
         self.flash.give_up(pages);
     }
+    fn scrubs(&mut self) {
+        self.flash.scrubs();
+    }
+
+    fn levels(&mut self) {
+        self.flash.levels();
+    }
+
     fn look_up_map(&mut self, hit: bool) {
         self.flash.look_up_map(hit);
     }
