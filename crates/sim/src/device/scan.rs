@@ -43,11 +43,17 @@ pub(super) struct Scan<'a> {
     half_erased: Vec<BlockIdx>,
     pub(super) spare_areas: u64,
     pub(super) metadata_pages: u64,
-    /// How often the bytes of a spare area are those of a page with it.
+    /// So many of what the clocks send make a page with its spare area, and what is read of that area alone.
     page_transfers: u16,
+    spare_transfers: u16,
     order: Order,
     /// When everything so far has ended.
     pub(super) end: u64,
+}
+
+/// The greatest number of bytes that both are multiples of.
+fn common(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { common(other, one % other) }
 }
 
 impl<'a> Scan<'a> {
@@ -75,12 +81,21 @@ impl<'a> Scan<'a> {
     pub(super) fn clocks(flash: &'a Flash, profile: &Profile, at: u64) -> Scan<'a> {
         let part = profile.power_loss.expect("only then power is lost");
         let timing = profile.timing();
-        let at_rate = |rate: u64| u64::from(part.spare_read_bytes) * 1_000_000_000 / rate.max(1);
         let whole = profile.geometry.page_bytes + profile.geometry.spare_bytes;
+        let unit = common(whole, part.spare_read_bytes).max(whole.div_ceil(u16::MAX.into()));
+        let transfers = |bytes: u32| bytes.div_ceil(unit) as u16;
+        // So many units take so many seconds as the channel has bytes: what is sent is rounded down as a whole.
+        let rate = profile.timing.channel_bytes_per_s.max(1);
+        let unit_ns = u64::from(unit) * 1_000_000_000;
+        let at_rate = |other: u64| {
+            let ns = u128::from(unit_ns) * u128::from(rate) / u128::from(other.max(1));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
         let clocks = Timing {
-            transfer_ns: at_rate(profile.timing.channel_bytes_per_s),
-            transfer_parts: 0,
+            transfer_ns: unit_ns,
+            transfer_parts: rate,
             bus_ns: at_rate(profile.timing.bus_bytes_per_s),
+            memory_ns: profile.timing.memory_bytes_per_s.map_or(0, at_rate),
             die_queue: DieQueue::Fifo,
             cache_program: false,
             in_turn: false,
@@ -92,7 +107,8 @@ impl<'a> Scan<'a> {
             half_erased: Vec::new(),
             spare_areas: 0,
             metadata_pages: 0,
-            page_transfers: whole.div_ceil(part.spare_read_bytes).min(u16::MAX.into()) as u16,
+            page_transfers: transfers(whole),
+            spare_transfers: transfers(part.spare_read_bytes),
             order: match profile.page_order() {
                 PageOrder::Any => Order::Any,
                 PageOrder::Ascending if profile.keeps_places() => Order::ByTable,
@@ -145,7 +161,7 @@ impl<'a> Scan<'a> {
                 return self.read(metadata, self.page_transfers);
             }
             self.spare_areas += 1;
-            self.read(metadata, 1);
+            self.read(metadata, self.spare_transfers);
         }
         let programmed = match found {
             Found::Programmed(_) if matches!(self.order, Order::ByTable) => programmed,
@@ -161,7 +177,7 @@ impl<'a> Scan<'a> {
         };
         for page in (0..read).step_by(units as usize) {
             self.spare_areas += 1;
-            self.read(geometry.place(block, page), 1);
+            self.read(geometry.place(block, page), self.spare_transfers);
         }
     }
 

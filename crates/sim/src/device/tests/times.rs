@@ -1,7 +1,7 @@
 //! How long recovery takes, against sums worked out by hand.
 
 use serde_json::json;
-use uflip_core::{Device, Nanos};
+use uflip_core::{Bytes, Device, Io, Nanos};
 
 use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
 use crate::{Profile, Recovery, SimDevice};
@@ -50,6 +50,28 @@ fn a_metadata_page_stands_for_its_block() {
     let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
     assert_eq!((recovery.metadata_pages_read, recovery.spare_areas_read), (1, read));
     assert_eq!(recovery.reading, Nanos(READ + PAGE + read * (READ + SPARE)));
+}
+
+#[test]
+fn what_goes_over_the_channel_is_rounded_down_as_a_whole() {
+    for (page_bytes, rate) in [(4096, 166_000_000), (4096, 2_400_000_000), (131_072, 900_000_000)] {
+        for spare in [16, 1000, 4096].into_iter().chain((page_bytes == 4096).then_some(1)) {
+            let mut device = plain::device(json!({
+                "metadata_pages": 1, "page_bytes": page_bytes, "channel_bytes_per_s": rate,
+                "spare_read_bytes": spare,
+            }));
+            let pages = (0..10).map(|page| Io {
+                offset: Bytes(page * page_bytes),
+                size: Bytes(page_bytes),
+                ..write(0)
+            });
+            device.apply(pages).unwrap();
+            let sent = |bytes: u64| READ + bytes * 1_000_000_000 / rate;
+            let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
+            let expected = Nanos(sent(page_bytes) + read * sent(spare));
+            assert_eq!(cut_now(&mut device).reading, expected, "{spare} of {page_bytes}, {rate}");
+        }
+    }
 }
 
 #[test]
