@@ -134,6 +134,14 @@ def test_a_row_is_what_the_point_gives_alone() -> None:
     assert row.relocated_pages_per_block == pytest.approx(moved / counters["blocks_collected"])
 
 
+def test_what_is_appended_is_written() -> None:
+    # Zones relocate nothing: whole flash pages are programmed once, whatever brings them.
+    for mode, timed in itertools.product(("write", "append"), (True, False)):
+        spec = basic(mode, "sequential", io_size="64k", io_count=128)
+        (row,) = sweep("sim:zns", spec, {"stripe_pages": [1]}, timed=timed)
+        assert row.write_amplification == 1.0
+
+
 def test_rows_do_not_depend_on_how_many_run_at_a_time() -> None:
     seen: list[tuple[int, str]] = []
     with using(Threads(1)):

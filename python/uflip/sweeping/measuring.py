@@ -50,15 +50,16 @@ def _timed(device: Device, point: Point) -> Row:
     kept = np.asarray(trace.column("ignored")) == 0
     response_ns = np.asarray(trace.column("response_time_ns"))
     ios_per_s, bytes_per_s = rates([measured_amount(trace)])
-    sizes, modes = (np.asarray(trace.column(name)) for name in ("io_size_bytes", "mode"))
+    modes = np.asarray(trace.column("mode"))
     reads, writes = (_statistics(response_ns[kept & (modes == mode)]) for mode in (0, 1))
-    written_bytes = int(sizes[modes == 1].sum(dtype=np.uint64))
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
         device,
         point,
         counters,
-        write_amplification=write_amplification(counters, device.info.page_bytes, written_bytes),
+        write_amplification=write_amplification(
+            counters, device.info.page_bytes, trace.bytes_written
+        ),
         ios=len(trace),
         elapsed_ns=trace.elapsed_ns(),
         ios_per_s=ios_per_s,
