@@ -18,7 +18,8 @@ pub struct PowerLossPart {
 
 impl Profile {
     pub(super) fn misfits_of_power_loss(&self, found: &mut Misfits) {
-        let Some(part) = self.power_loss else { return };
+        // That zones cannot have the table at all is told instead.
+        let Some(part) = self.power_loss.filter(|_| !self.is_zoned()) else { return };
         let most = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
         let bytes = part.spare_read_bytes;
         let allowed = format!("1 to {most}, a page with its spare area");

@@ -384,6 +384,14 @@ fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
 }
 
 #[test]
+fn zones_keep_no_account_for_a_loss_of_power_whatever_else_is_changed() {
+    let text = zoned(&of_ftl("zoned", &profile(1, 1, "empty")), BLOCK * 4096, 1);
+    let keys = r#"{"power_loss_protection": false, "spare_read_bytes": 16, "cache_program": true}"#;
+    let refused = Profile::parse(&text, "test", keys).unwrap_err().to_string();
+    assert!(refused.contains("[power_loss] means nothing to this FTL"), "{refused}");
+}
+
+#[test]
 fn nothing_moves_what_is_in_a_zone() {
     for key in [r#""scrub_reads": 5, "read_disturb_doubling": 10"#, r#""scrub_age_s": 5"#] {
         let refused =
