@@ -25,6 +25,7 @@ mod suspend;
 mod units;
 mod worn;
 mod zones;
+mod zones_worn;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown, Bytes, Device, Io, Mode, Nanos};

@@ -141,7 +141,7 @@ fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
         let done = device.complete().unwrap();
         assert_eq!((done.completed - begun).0, read);
         let parts = done.breakdown.parts();
-        assert_eq!(part(&parts, "read_to_modify_ns"), waits);
+        assert_eq!(part(parts, "read_to_modify_ns"), waits);
         assert_eq!(parts.iter().sum::<u64>(), read, "the parts sum to the response time");
     }
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1, "both are in memory");

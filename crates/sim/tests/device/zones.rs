@@ -6,11 +6,10 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos, ZoneState};
 use uflip_sim::{Profile, SimDevice};
 
-use super::worn::{marginal_flash, retries};
 use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 /// Pages of a block, as the profile has them.
-const BLOCK: u64 = 16;
+pub(super) const BLOCK: u64 = 16;
 
 /// A device whose zones are on `dies_per_zone` dies, with room for as many pages again behind each.
 fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice {
@@ -21,7 +20,7 @@ fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice
 }
 
 /// The profile with zones.
-fn zoned(text: &str, zone_bytes: u64, dies_per_zone: u32) -> String {
+pub(super) fn zoned(text: &str, zone_bytes: u64, dies_per_zone: u32) -> String {
     let zones = format!(
         r#"zones = {{ zone_bytes = {zone_bytes}, dies_per_zone = {dies_per_zone}, zone_blocks_per_die = 1, zone_dies = "across_channels", stripe_pages = 1, max_open_zones = 0, max_active_zones = 0, finish_pads = true }}"#
     );
@@ -32,12 +31,12 @@ fn zoned(text: &str, zone_bytes: u64, dies_per_zone: u32) -> String {
 }
 
 /// A command to a whole zone.
-fn zone(device: &SimDevice, mode: Mode, number: u64) -> Io {
+pub(super) fn zone(device: &SimDevice, mode: Mode, number: u64) -> Io {
     let size = device.zones().unwrap().unwrap().limits.zone_bytes;
     Io { offset: Bytes(number * size), size: Bytes(size), mode, stream: 0 }
 }
 
-fn write(device: &SimDevice, number: u64, page: u64, pages: u64) -> Io {
+pub(super) fn write(device: &SimDevice, number: u64, page: u64, pages: u64) -> Io {
     let size = device.zones().unwrap().unwrap().limits.zone_bytes;
     io(Mode::Write, number * size / 4096 + page, pages)
 }
@@ -155,31 +154,6 @@ fn commands_to_zones_do_the_same_without_time() {
         assert!(counters.pages_padded > 0 && counters.blocks_erased > 0);
         assert_eq!(counters, untimed.counters().unwrap(), "{units}");
         assert_eq!(timed.zones().unwrap().unwrap().zones, untimed.zones().unwrap().unwrap().zones);
-    }
-}
-
-/// Whatever comes behind a reset that loses its zone is told so, and not that it was done.
-#[test]
-fn what_was_admitted_behind_a_reset_that_loses_its_zone_fails() {
-    for mode in [Mode::Write, Mode::Append, Mode::Finish, Mode::Reset] {
-        // The erase would take its second step, of which no block has one.
-        let steps = r#"{"erase_step_cycles": 500, "erase_step_ns": 1, "erase_steps_max": 1}"#;
-        let mut device = marginal(steps).unwrap();
-        let first = write(&device, 0, 0, 2);
-        alone(&mut device, first);
-        let reset = zone(&device, Mode::Reset, 0);
-        device.submit(&reset).unwrap();
-        let behind = if mode.moves_data() { first } else { reset };
-        device.submit(&Io { mode, ..behind }).unwrap();
-        let before = device.counters().unwrap();
-        let told = [device.complete().map(drop), device.complete().map(drop)];
-        let failed: Vec<String> =
-            told.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
-        assert_eq!(failed.len(), 1, "{mode:?}: the reset itself ends");
-        assert!(failed[0].contains("Zone Is Offline (0xbb)"), "{mode:?}: {}", failed[0]);
-        assert_eq!(device.zones().unwrap().unwrap().zones[0].state, ZoneState::Offline);
-        let done = device.counters().unwrap().since(&before);
-        assert_eq!((done.pages_programmed, done.pages_padded), (0, 0), "{mode:?}");
     }
 }
 
@@ -339,66 +313,5 @@ fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
             .filter(|zone| zone.state.is_active())
             .count();
         assert!(active <= 4);
-    }
-}
-
-/// One zone a block, on flash whose errors are just corrected, and eight times as many after seven times the doubling.
-fn marginal(changes: &str) -> uflip_core::Result<SimDevice> {
-    let text = zoned(&marginal_flash(&of_ftl("zoned", &profile(1, 1, "empty"))), BLOCK * 4096, 1);
-    SimDevice::new("test", Profile::parse(&text, "test", changes)?)
-}
-
-/// What is in a zone ages from its first page on, and its reads disturb it, until it is reset.
-#[test]
-fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
-    let seven = Nanos(7_000_000_000_000);
-    let mut device = marginal(
-        r#"{"retention_doubling_s": 1000, "retention_by_block": true, "read_disturb_doubling": 1000000}"#,
-    )
-    .unwrap();
-    let fill = |device: &mut SimDevice, number| {
-        let request = write(device, number, 0, BLOCK);
-        alone(device, request);
-    };
-    fill(&mut device, 0);
-    device.wait_until(device.now() + seven);
-    fill(&mut device, 1);
-    assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
-    assert_eq!(retries(&mut device, BLOCK + 5), 0, "the other is fresh");
-    let reset = zone(&device, Mode::Reset, 0);
-    alone(&mut device, reset);
-    fill(&mut device, 0);
-    assert_eq!(retries(&mut device, 5), 0, "it is fresh again");
-    device.wait_until(device.now() + seven);
-    assert_eq!(retries(&mut device, 5), 1);
-    let mut disturbed =
-        marginal(r#"{"read_disturb_doubling": 10, "retention_by_block": false}"#).unwrap();
-    fill(&mut disturbed, 0);
-    assert_eq!(retries(&mut disturbed, 5), 0);
-    (0..70).for_each(|_| drop(alone(&mut disturbed, io(Mode::Read, 7, 1))));
-    assert_eq!(retries(&mut disturbed, 5), 1);
-    let reset = zone(&disturbed, Mode::Reset, 0);
-    alone(&mut disturbed, reset);
-    fill(&mut disturbed, 0);
-    assert_eq!(retries(&mut disturbed, 5), 0);
-}
-
-#[test]
-fn zones_keep_no_account_for_a_loss_of_power_whatever_else_is_changed() {
-    let text = zoned(&of_ftl("zoned", &profile(1, 1, "empty")), BLOCK * 4096, 1);
-    let keys = r#"{"power_loss_protection": false, "spare_read_bytes": 16, "cache_program": true}"#;
-    let refused = Profile::parse(&text, "test", keys).unwrap_err().to_string();
-    assert!(refused.contains("[power_loss] means nothing to this FTL"), "{refused}");
-}
-
-#[test]
-fn nothing_moves_what_is_in_a_zone() {
-    for key in [r#""scrub_reads": 5, "read_disturb_doubling": 10"#, r#""scrub_age_s": 5"#] {
-        let refused =
-            marginal(&format!(r#"{{"retention_by_block": true, {key}}}"#)).unwrap_err().to_string();
-        assert!(
-            refused.contains("which keep their blocks until the host resets them"),
-            "{refused}"
-        );
     }
 }
