@@ -141,7 +141,8 @@ def reads_few_places(spec: Spec) -> bool:
     Examples
     --------
     >>> from uflip.spec import basic
-    >>> [reads_few_places(basic("read", "ordered", incr=by, io_count=1024)) for by in (0, 1)]
+    >>> sizes = {"io_size": 4096, "io_count": 99, "target_size": "1MiB"}
+    >>> [reads_few_places(basic("read", "ordered", incr=by, **sizes)) for by in (0, 1)]
     [True, False]
     """
     if not isinstance(spec, Basic) or spec.writes:

@@ -42,6 +42,7 @@ CELLS = (
 )
 ONE_DIE = f"sim:demo?channels=1&dies_per_channel=1&blocks_per_die=1024&{CELLS}"
 EIGHT_DIES = f"sim:demo?channels=4&dies_per_channel=2&blocks_per_die=512&{CELLS}"
+SLOW_LINK = EIGHT_DIES.replace("link_bytes_per_s=1000000000000", "link_bytes_per_s=280000000")
 
 
 def device(capacity: int, sector: int = 512, kind: str = "null") -> DeviceInfo:
@@ -264,7 +265,7 @@ def test_a_stride_that_meets_one_die_costs_as_many_times_as_there_are_dies(tmp_p
 
 @pytest.mark.parametrize("cache", [16 * MIB, 24 * MIB])
 def test_the_cliff_is_where_the_configured_cache_is_full(tmp_path: Path, cache: int) -> None:
-    url = f"{EIGHT_DIES}&write_cache_bytes={cache}&flush=eager&link_bytes_per_s=280000000"
+    url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
     found, said = measured(url, tmp_path / "r", "cache_cliff")
     cliff = cache_cliff.cliff(found["SW"])
     assert cliff is not None
@@ -303,7 +304,7 @@ def test_a_device_without_a_cache_has_no_cliff(tmp_path: Path) -> None:
 def test_a_cache_is_refilled_at_the_rate_of_the_flash(tmp_path: Path) -> None:
     """After p of idle there is room for p × d, at most all; what is beyond waits for the flash."""
     cache = 8 * MIB
-    url = f"{EIGHT_DIES}&write_cache_bytes={cache}&flush=eager&link_bytes_per_s=280000000"
+    url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
     found, _ = measured(url, tmp_path / "r", "cache_refill")
     fast, slow = 1e9 / 280_000_000, PROGRAM_NS / 8 / PAGE
     for run in found["SW"]:

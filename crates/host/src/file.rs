@@ -170,6 +170,7 @@ fn existing(
     let reader = named.reader().map_err(|error| unreadable(path, &error))?;
     let first = admit::admit_file(machine, &reader, path, options.destroy, None, stop)?;
     refuse_memory(path, &system, options)?;
+    lock::refuse_held(&reader, &place)?;
     let file =
         named.open(true, flags(options)).map_err(|error| not_opened(path, options, &error))?;
     named.check_same(&file, &place)?;

@@ -159,7 +159,7 @@ def _body(comparison: Comparison, name: str) -> list[Block]:
         [name, _plain(one), _plain(other)] for name, (one, other) in comparison.devices.items()
     ]
     differing: list[Block] = [Table(("of the devices", "first", "second"), facts)] if facts else []
-    doubts = [Paragraph(f"{each.message} {each.advice}", "note") for each in comparison.conditions]
+    doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in comparison.conditions]
     return [
         Paragraph(f"First: {comparison.first}. Second: {comparison.second}."),
         *differing,

@@ -36,7 +36,7 @@ def of_result(document: Summary) -> str:
 
 def of_comparison(found: Comparison) -> str:
     """The baselines and what differs, as HTML."""
-    doubts = [Paragraph(f"{each.message} {each.advice}", "note") for each in found.conditions]
+    doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in found.conditions]
     return _fragment(
         [
             Paragraph(f"First: {found.first}. Second: {found.second}."),

@@ -257,8 +257,8 @@ def made_once(repetitions: Sequence[int]) -> list[StoredWarning]:
     return [
         StoredWarning(
             "one_repetition",
-            f"{once} of {len(repetitions)} experiments were run once in one of the results: their "
-            "intervals do not hold how far repetitions lie apart, and are too narrow",
+            f"{once} of {len(repetitions)} experiments were run once in one of the results; their "
+            "intervals do not hold how far repetitions lie apart",
             {"experiments": once, "of": len(repetitions)},
             "measure both with --repetitions 3 or more before a difference is believed",
         )

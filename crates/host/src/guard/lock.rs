@@ -56,6 +56,18 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
         .action("wait until it is over, or choose another target"))
 }
 
+/// Refuse a file that cannot be locked alone, looked at by its `reader`: whoever has it takes everybody for a writer
+/// who opens it as one, whatever comes of that.
+///
+/// # Errors
+/// As [`hold`].
+pub(crate) fn refuse_held(reader: &File, place: &str) -> Result<()> {
+    hold(reader, true, place)?;
+    // SAFETY: an open descriptor.
+    unsafe { libc::flock(reader.as_raw_fd(), libc::LOCK_UN) };
+    Ok(())
+}
+
 /// Refuse a file that somebody else holds any lock on: a virtual machine, a database.
 ///
 /// # Errors
