@@ -14,7 +14,8 @@ points are carried out again, `MOST_DEATHS` times at most: a point that kills wh
 would do so for ever.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Protocol, TypeVar
 
 from uflip.errors import DeviceError
@@ -28,6 +29,9 @@ OnStep = Callable[[int, str], None]
 # A machine that is rebooted, a worker that is out of memory, a second one: bad luck. More is the
 # point's own doing.
 MOST_DEATHS = 5
+
+LOOK_UP_S = 0.1
+"""How often whoever waits for futures looks up [s]."""
 
 
 class Placed(Protocol):
@@ -70,3 +74,15 @@ def killed(point: Any) -> DeviceError:
         allowed="a point that a worker lives through",
         action="see why: too little memory for as many at a time is the usual reason",
     )
+
+
+def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
+    """Yield each future when it is over.
+
+    `concurrent.futures.as_completed` may miss a signal: of one that comes just before the thread
+    goes to sleep Python hears when it wakes up, which is when the first is over.
+    """
+    left = set(futures)
+    while left:
+        over, left = wait(left, timeout=LOOK_UP_S, return_when=FIRST_COMPLETED)
+        yield from over

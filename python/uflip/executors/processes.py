@@ -10,13 +10,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, Self
 
 from uflip import ends
-from uflip.executors.executor import MOST_DEATHS, Result, killed
+from uflip.executors.executor import MOST_DEATHS, Result, completed, killed
 
 # What work needs that takes time to load.
 PRELOADED = ["uflip.executors.work", "uflip.device.opening", "uflip.results"]
@@ -117,7 +117,7 @@ class Processes:
             self._end()
             return
         broken = False
-        for future in as_completed(futures):
+        for future in completed(futures):
             if isinstance(future.exception(), BrokenProcessPool):
                 broken = True
             else:

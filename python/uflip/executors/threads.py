@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
 from uflip import ends
-from uflip.executors.executor import Result
+from uflip.executors.executor import Result, completed
 
 
 class Threads:
@@ -38,7 +38,7 @@ class Threads:
         }
         ends.leaving.reset(token)
         try:
-            for future in as_completed(futures):
+            for future in completed(futures):
                 if leaving.gone and isinstance(future.exception(), ends.Ended):
                     continue  # one of the others failed, and is told
                 yield futures[future], future.result()
