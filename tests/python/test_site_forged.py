@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import uflip
-from forging import prove_again
+from forging import forged, prove_again
 
 from uflip.errors import ResultsError
 from uflip.site.examined import examine
@@ -41,18 +41,6 @@ def _measured(device: str, root: Path) -> Path:
     return root / "copy"
 
 
-def _changed(folder: Path, out: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """Copy a folder, with another manifest."""
-    shutil.copytree(folder, out)
-    path = out / "manifest.json"
-    content = json.loads(path.read_bytes())
-    change(content)
-    path.unlink()
-    path.write_text(json.dumps(content))
-    prove_again(out)
-    return out
-
-
 def _said(path: Path, key: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Let a run file say something else of itself."""
     table = pq.read_table(path)
@@ -72,7 +60,7 @@ def _refusal(folder: Path) -> ResultsError:
 
 def test_a_folder_that_is_proven_again_is_taken(folder: Path, tmp_path: Path) -> None:
     """So it is what is changed in the others that they are refused for."""
-    same = _changed(folder, tmp_path / "copy", lambda _content: None)
+    same = forged(folder, tmp_path / "copy", lambda _content: None)
     assert examine(same).row.runs == len(list((folder / "runs").iterdir()))
 
 
@@ -116,7 +104,7 @@ def test_a_plan_that_says_otherwise_is_refused(
     of_patterns: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
     """The micro-benchmark is what a result is read as: a forged plan makes other findings."""
-    error = _refusal(_changed(of_patterns, tmp_path / "copy", change))
+    error = _refusal(forged(of_patterns, tmp_path / "copy", change))
     assert error.what == "This run is not the one that was planned", error
 
 
@@ -124,7 +112,7 @@ def test_a_run_of_another_pattern_than_it_says_is_refused(
     of_patterns: Path, tmp_path: Path
 ) -> None:
     """Plan and metadata agree; the I/Os are of another pattern."""
-    folder = _changed(of_patterns, tmp_path / "copy", _of_spec(mode="read", seed=5))
+    folder = forged(of_patterns, tmp_path / "copy", _of_spec(mode="read", seed=5))
     second = sorted((folder / "runs").iterdir())[1]
     _said(second, "uflip.run", lambda said: said["spec"].update(mode="read", seed=5))
     prove_again(folder)
@@ -144,7 +132,7 @@ def test_a_run_that_says_what_it_measured_otherwise_is_taken_where_the_plan_agre
 
 def test_a_job_of_another_length_than_planned_is_refused(tmp_path: Path) -> None:
     jobs = _measured("sim:dfc", tmp_path)
-    error = _refusal(_changed(jobs, tmp_path / "forged", _of_spec(pages=7)))
+    error = _refusal(forged(jobs, tmp_path / "forged", _of_spec(pages=7)))
     assert error.where.endswith(".parquet"), error
 
 
@@ -159,7 +147,7 @@ TEXTS = {
 def test_what_no_database_keeps_is_refused(
     of_patterns: Path, tmp_path: Path, name: str, text: str
 ) -> None:
-    folder = _changed(
+    folder = forged(
         of_patterns, tmp_path / "copy", lambda content: content["device"].update({name: text})
     )
     assert name in _refusal(folder).where
