@@ -12,7 +12,7 @@ from typing import Any, Unpack, overload
 
 from uflip._native import Trace
 from uflip.data.document import Table
-from uflip.described import NAMES, described
+from uflip.described import NAMES, described, only_given
 from uflip.device.catalogue import inspect_device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
@@ -217,13 +217,13 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """
     opening = {name: options.pop(name) for name in [*options] if name in _OF_DEVICES}
-    given = {name: each for name, each in options.items() if each is not None and each is not False}
-    spec = _named(pattern, given) if not isinstance(pattern, Pattern) else pattern
-    if given and spec is pattern:
+    chosen = only_given(options)
+    spec = _named(pattern, chosen) if not isinstance(pattern, Pattern) else pattern
+    if chosen and spec is pattern:
         raise UsageError(
             "A specification says everything about its pattern",
             where="uflip.pattern",
-            got=", ".join(given),
+            got=", ".join(chosen),
             allowed=", ".join(_OF_DEVICES),
             action="give the options where it is made, or to its `but`",
         )
@@ -238,13 +238,13 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
 _OF_DEVICES = tuple(DeviceOptions.__annotations__)
 
 
-def _named(name: str, given: Table) -> Pattern:
+def _named(name: str, chosen: Table) -> Pattern:
     """Describe a pattern by its name and options."""
     known = [each for each in NAMES if each not in ("pattern", "mode", "location")]
-    for each in given:
+    for each in chosen:
         if each not in known:
             raise unknown_name("option", each, [*known, *_OF_DEVICES], where="uflip.pattern")
-    return described({"pattern": name, **given})
+    return described({"pattern": name, **chosen})
 
 
 @overload

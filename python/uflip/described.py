@@ -33,6 +33,11 @@ NAMES = (
 """The options of a pattern."""
 
 
+def only_given(options: Mapping[str, str | int | float | None]) -> dict[str, str | int | float]:
+    """Leave out what was not given: None, and False of a flag; 0 was, although 0 == False."""
+    return {name: each for name, each in options.items() if each is not None and each is not False}
+
+
 def described(typed: Mapping[str, str | int | float]) -> Functions:
     """Make a specification of options.
 

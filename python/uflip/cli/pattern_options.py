@@ -10,7 +10,7 @@ import click
 from uflip.cli.common import read_duration, read_size, real, together, whole
 from uflip.data.document import Table, decode
 from uflip.data.reading import Kind, read_document
-from uflip.described import described
+from uflip.described import described, only_given
 from uflip.errors import UsageError
 from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec
 
@@ -116,17 +116,13 @@ spec_option = click.option(
 
 def given_pattern(spec_file: str | None, parameters: Mapping[str, Typed]) -> Functions:
     """Make a specification of what was typed."""
-    given = {
-        name: value
-        for name, value in parameters.items()
-        if value is not None and value is not False
-    }
-    return described(given) if spec_file is None else _read_spec(spec_file, given)
+    chosen = only_given(parameters)
+    return described(chosen) if spec_file is None else _read_spec(spec_file, chosen)
 
 
-def _read_spec(name: str, given: Mapping[str, object]) -> Functions:
-    if given:
-        first = next(iter(given)).replace("_", "-")
+def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
+    if chosen:
+        first = next(iter(chosen)).replace("_", "-")
         raise UsageError(
             "--spec is the whole pattern",
             where="--spec",

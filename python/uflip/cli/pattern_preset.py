@@ -11,6 +11,7 @@ from uflip.cli.common import echo_pairs, together, whole
 from uflip.cli.pattern_options import Typed
 from uflip.cli.pattern_output import trace_place, write_trace
 from uflip.cli.terminal import echo, echo_json
+from uflip.described import only_given
 from uflip.durability import FUA
 from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns
@@ -93,17 +94,13 @@ def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Bas
     """Return the first batch; of a preset only length and seed can be chosen."""
     from uflip.methodology.myers_sinclair import batch
 
-    given = {
-        name: value
-        for name, value in parameters.items()
-        if value is not None and value is not False
-    }
-    count, seed = given.pop("io_count", None), given.pop("seed", None)
-    if given or spec_file is not None:
+    typed = only_given(parameters)
+    count, seed = typed.pop("io_count", None), typed.pop("seed", None)
+    if typed or spec_file is not None:
         raise UsageError(
             "A preset has a pattern of its own",
             where="--preset",
-            got=", ".join([*given, *(["spec"] if spec_file is not None else [])]),
+            got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
             allowed="--io-count (of a batch), --seed, --batches",
             action="leave the other options away, or the preset",
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
 from uflip.data.known import ServedDocument, ServedExport
 from uflip.errors import UflipError
 from uflip.table import Table
@@ -23,16 +23,14 @@ def conclude(
 ) -> None:
     """Tell what was served, and what failed; the exit code is that of the first that did."""
     if as_json:
-        first = errors[0] if errors else None
-        error = first and {"error": {**first.parts(), "exit_code": first.exit_code}}
-        echo_json({**document, **(error or {})})
+        error = {"error": failure_of(errors[0])} if errors else {}
+        echo_json({**document, **error})
     elif not quiet:
         _show(document, err=err)
         if record is not None:
             _show_left_out(document, record, err=err)
     for each in errors[1:]:
-        echo("error: ", err=True, newline=False, fg="red", bold=True)
-        echo(each, err=True)
+        echo_error(each)
     if errors and as_json:  # it is told already
         click.get_current_context().exit(errors[0].exit_code)
     if errors:

@@ -71,8 +71,3 @@ def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
         return None, None
     ios, size = sum(each.ios for each in every), sum(each.size_bytes for each in every)
     return ios / seconds, size / seconds
-
-
-def written_bytes(trace: _native.Trace) -> int:
-    """Return what the host wrote in a run, start-up included [bytes]."""
-    return trace.bytes_written

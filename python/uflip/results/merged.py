@@ -21,7 +21,7 @@ from uflip.data.run import metadata_of
 from uflip.data.run_summary import Repetition, RunSummary, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
-from uflip.results.columns import measured, measured_amount, rates, written_bytes
+from uflip.results.columns import measured, measured_amount, rates
 from uflip.results.ended import repetition
 from uflip.stats import summarise
 
@@ -108,7 +108,7 @@ def merged(parts: Sequence[Part]) -> RunSummary:
     known = [counters for counters in (part.counters for part in parts) if counters is not None]
     if known:
         counted = {name: sum(each[name] for each in known) for name in known[0]}
-        written = sum(written_bytes(trace) for trace in traces)
+        written = sum(trace.bytes_written for trace in traces)
         document["counters"] = counted
         document["write_amplification"] = write_amplification(counted, first.page_bytes, written)
     return typed(document)

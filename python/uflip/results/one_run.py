@@ -6,7 +6,7 @@ from uflip._native import Trace
 from uflip.amplification import write_amplification
 from uflip.data.device import DeviceInfo
 from uflip.data.one_run import OneRun
-from uflip.results.columns import as_array, measured, measured_amount, rates, written_bytes
+from uflip.results.columns import as_array, measured, measured_amount, rates
 from uflip.spec import Mix, read_spec
 from uflip.stats import summarise
 
@@ -48,7 +48,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
         "statistics": summarise(response_ns).as_dict(),
         "causes_ns": {name: float(measured(trace, name).mean()) for name in trace.causes},
         "counters": counters,
-        "write_amplification": write_amplification(counters, info.page_bytes, written_bytes(trace)),
+        "write_amplification": write_amplification(counters, info.page_bytes, trace.bytes_written),
         "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
     if isinstance(spec, Mix):
