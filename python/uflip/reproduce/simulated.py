@@ -57,8 +57,8 @@ class Window:
 
     def kiops_each_second(self) -> NDArray[np.float64]:
         """Thousands of I/Os in each whole second of the window (seconds,)."""
-        second = (self.completed_ns // 10**9).astype(np.int64)
-        return np.bincount(second, minlength=1)[: self.elapsed_ns // 10**9] / 1e3
+        seconds = np.arange(self.elapsed_ns // 10**9 + 1, dtype=np.uint64) * 10**9
+        return np.diff(np.searchsorted(self.completed_ns, seconds)) / 1e3
 
 
 def relocated_pages(counters: Counters) -> float:
@@ -141,9 +141,9 @@ class SimulatedDevice:
             np.asarray(trace.column(name)) for name in ("submit_ns", "response_time_ns")
         )
         counters: Counters = json.loads(trace.counters_json() or "{}")
-        completed = submitted + response
+        began, completed = submitted.min(), submitted + response
         completed.sort()
-        return Window(len(trace), trace.elapsed_ns(), counters, completed)
+        return Window(len(trace), int(completed[-1] - began), counters, completed)
 
 
 def _arrived(url: str, snapshot: bytes) -> SimulatedDevice:
@@ -164,12 +164,15 @@ def joined(windows: Iterable[Window]) -> Window:
     (4, 20, {'blocks_collected': 2}, [5, 10, 15, 20])
     """
     parts = list(windows)
-    began = np.cumsum([0] + [part.elapsed_ns for part in parts[:-1]]).astype(np.uint64)
+    completed = np.concatenate([part.completed_ns for part in parts])
+    own = np.split(completed, np.cumsum([len(part.completed_ns) for part in parts[:-1]]))
+    for times, start in zip(
+        own, np.cumsum([0] + [part.elapsed_ns for part in parts]), strict=False
+    ):
+        times += np.uint64(start)
     return Window(
         ios=sum(part.ios for part in parts),
         elapsed_ns=sum(part.elapsed_ns for part in parts),
         counters={name: sum(part.counters[name] for part in parts) for name in parts[0].counters},
-        completed_ns=np.concatenate(
-            [part.completed_ns + start for part, start in zip(parts, began, strict=True)]
-        ),
+        completed_ns=completed,
     )
