@@ -69,6 +69,11 @@ def test_the_explorer_tells_what_the_server_does(working: Client) -> None:
         assert 0 <= export["flash"]["free_blocks"] < 100 < export["flash"]["blocks"] == 8 * 64
         assert "flash" not in null
         assert null["write_amplification"] is None
+        assert (null["lag"]["count"], null["lag"]["p99_ns"], null["recent"]["max_ns"]) == (
+            0,
+            None,
+            None,
+        )
         assert export["recent"]["span_ns"] == 10**9
     with pytest.raises(DeviceError, match="does not tell"):
         ask(Path("s").with_name("nobody"))

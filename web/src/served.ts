@@ -55,9 +55,8 @@ function serverOf(server: Plain, before: Plain): HTMLElement {
 }
 
 function lately({ name, recent }: Plain): Child[] {
-  const some = recent.count > 0;
   const times = [recent.p50_ns, recent.p99_ns, recent.p999_ns, recent.max_ns];
-  return [name, count(recent.count / (recent.span_ns / 1e9)), ...times.map((ns) => (some ? duration(ns) : "–"))];
+  return [name, count(recent.count / (recent.span_ns / 1e9)), ...times.map(duration)];
 }
 
 function flashOf({ name, flash, counters, write_amplification }: Plain, before: Plain, seconds: number): Child[] {

@@ -33,29 +33,33 @@ impl Histogram {
         self.most = self.most.max(value);
     }
 
-    /// The value that `permille` of all do not exceed, up to 3 % too large; 0 of none.
+    /// The value that `permille` of all do not exceed, up to 3 % too large; None of none.
     #[must_use]
-    pub fn quantile(&self, permille: u64) -> u64 {
+    pub fn quantile(&self, permille: u64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
         let wanted = (u128::from(self.count) * u128::from(permille)).div_ceil(1000).max(1);
         let mut before = 0;
         for (place, count) in self.counts.iter().enumerate() {
             before += u128::from(*count);
             if before >= wanted {
-                return largest_at(place).min(self.most);
+                return Some(largest_at(place).min(self.most));
             }
         }
-        self.most
+        Some(self.most)
     }
 
+    /// As a document; what there is none of is null.
     fn document(&self) -> Value {
         json!({
             "count": self.count,
-            "mean_ns": self.sum.checked_div(u128::from(self.count)).unwrap_or(0) as u64,
+            "mean_ns": self.sum.checked_div(u128::from(self.count)).map(|mean| mean as u64),
             "p50_ns": self.quantile(500),
             "p90_ns": self.quantile(900),
             "p99_ns": self.quantile(990),
             "p999_ns": self.quantile(999),
-            "max_ns": self.most,
+            "max_ns": (self.count > 0).then_some(self.most),
         })
     }
 }
@@ -205,7 +209,7 @@ mod tests {
         values.sort_unstable();
         for permille in [1, 10, 500, 900, 990, 999, 1000] {
             let exact = values[(values.len() * permille).div_ceil(1000) - 1];
-            let told = histogram.quantile(permille as u64);
+            let told = histogram.quantile(permille as u64).unwrap();
             assert!(told >= exact && told <= exact + exact / 31 + 1, "{permille}: {told} {exact}");
         }
     }
@@ -232,8 +236,9 @@ mod tests {
             assert!(place == 0 || largest_at(place - 1) < value, "{value}");
         }
         let mut histogram = Histogram::default();
-        assert_eq!(histogram.quantile(500), 0, "of none");
+        assert_eq!(histogram.quantile(500), None, "of none");
+        assert!(histogram.document()["max_ns"].is_null());
         histogram.add(u64::MAX);
-        assert_eq!(histogram.quantile(1000), u64::MAX);
+        assert_eq!(histogram.quantile(1000), Some(u64::MAX));
     }
 }

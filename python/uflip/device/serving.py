@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from uflip import _native
 from uflip.data.known import ServedDocument
@@ -19,19 +18,6 @@ LONGEST_NAME = 255
 
 Told = tuple[str, _native.NativeError | None]
 """What comes out of the work: a document, and what became of the recording."""
-
-TIMES: tuple[Literal["response_time", "simulated", "lag", "recent"], ...] = (
-    "response_time", "simulated", "lag", "recent",
-)  # fmt: skip
-"""What is told of an export as quantiles."""
-STATISTICS: tuple[Literal["mean_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"], ...] = (
-    "mean_ns",
-    "p50_ns",
-    "p90_ns",
-    "p99_ns",
-    "p999_ns",
-    "max_ns",
-)
 
 
 @dataclass(frozen=True)
@@ -167,9 +153,4 @@ def served(handle: "_native.Handle[Told]") -> tuple[ServedDocument, UflipError |
     with native_errors():
         text, broken = handle.result()
     document: ServedDocument = json.loads(text)
-    for export in document["exports"]:
-        for times in (export[name] for name in TIMES):
-            if not times["count"]:  # the native part says 0
-                for statistic in STATISTICS:
-                    times[statistic] = None
     return document, None if broken is None else from_native(broken)

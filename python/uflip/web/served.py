@@ -16,15 +16,15 @@ MOST_BYTES = 1 << 24
 
 
 class Times(TypedDict):
-    """How long something took [ns], so often."""
+    """How long something took [ns], so often; null where nothing did."""
 
     count: int
-    mean_ns: int
-    p50_ns: int
-    p90_ns: int
-    p99_ns: int
-    p999_ns: int
-    max_ns: int
+    mean_ns: int | None
+    p50_ns: int | None
+    p90_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    max_ns: int | None
 
 
 class Lately(Times):
