@@ -297,8 +297,8 @@ def _student(repetitions: float) -> float:
 def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> _Turns:
     """Return whose how manyth further repetition each turn of a round is made of.
 
-    Turns in which few write are filled up to `APART` with those who were repeated least, as far as
-    there are any. Nobody writes where more than half of a turn would have to be filled up, which
+    Turns in which few write are filled up to `APART` with those who cost least, of these with those
+    who were repeated least, as far as there are any. Nobody writes where more than half of a turn would have to be filled up, which
     costs more than it tells, and the round ends where no I/Os are left.
     """
     made: Counter[int] = Counter()
@@ -313,7 +313,7 @@ def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> 
         elif writing < apart:
             idle = [wish for wish in everyone if wish not in now]
             idle = [wish for wish in idle if len(wish.runs) + made[id(wish)] < MOST_REPETITIONS]
-            idle.sort(key=lambda wish: len(wish.runs) + made[id(wish)])
+            idle.sort(key=lambda wish: (wish.each, len(wish.runs) + made[id(wish)]))
             filling = idle[: apart - writing]
             left_ios -= sum(wish.each for wish in filling)
             if left_ios < 0:
