@@ -187,6 +187,22 @@ def test_a_run_says_that_it_read_few_places(pattern: Any, expected: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    ("ignored", "converged"), [(0, False), (64, False), (128, True), (256, True)]
+)
+def test_an_interval_is_that_of_what_was_measured(ignored: int, *, converged: bool) -> None:
+    """Writes of a rested device are cheap at first; the truth is a long run's second half."""
+    spec = baseline("RW").but(io_count=1024, io_ignore=ignored)
+    trace = open_device("sim:mtron").run(spec)
+    longer = open_device("sim:mtron").run(spec.but(io_count=20_000))
+    truth = np.asarray(longer.column("response_time_ns"))[10_000:].mean()
+    mean = np.asarray(trace.column("response_time_ns"))[ignored:].mean()
+    found = how_it_ended(trace)
+    assert abs(mean - truth) <= found["half_width_ns"]
+    assert found["converged"] is converged
+    assert ("inside_startup" in found["reasons"]) is not converged
+
+
+@pytest.mark.parametrize(
     ("slowest", "converged"), [(None, False), (400.0, False), (501.0, True), (9000.0, True)]
 )
 def test_what_is_small_beside_the_slowest_baseline_is_known(

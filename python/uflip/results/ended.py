@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from uflip import _native
-from uflip.analysis import analyse
+from uflip.analysis import Analysis, analyse
 from uflip.data.run import Series, ended_of
 from uflip.data.summary import Ended, Said
 from uflip.errors import UsageError
@@ -20,6 +20,10 @@ from uflip.spec import read_spec
 FEWEST_ROWS = 20
 FEW_PLACES = "few_places"
 """The reason against a run that says nothing of places but its own."""
+INSIDE_STARTUP = "inside_startup"
+"""The reason against one whose mean has start-up in it, by more than is allowed."""
+HALF_WIDTH = 0.05
+"""So wide may half an interval be, relative to the mean, where nobody said otherwise."""
 
 
 class Told(Said):
@@ -32,8 +36,10 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Ended:
     """How well the mean of a run is known.
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
-    afterwards. All null where it cannot be told (processes without a common pace, zeros). Of reads
-    of few places there is no interval: what these cost says nothing of others (`FEW_PLACES`).
+    afterwards: of what was measured, and where what was ignored ends before the start-up does, of
+    the running phase, and wider by what the mean is off that of this (`INSIDE_STARTUP`). All null
+    where it cannot be told (processes without a common pace, zeros). Of reads of few places there
+    is no interval: what these cost says nothing of others (`FEW_PLACES`).
     """
     found = _by_its_times(trace, path)
     if not reads_few_places(read_spec(trace.spec_json)):
@@ -58,12 +64,16 @@ def _by_its_times(trace: _native.Trace, path: Path) -> Ended:
     times = _one_series(trace)
     if times is not None:
         with suppress(UsageError):
-            seen = analyse(times)
+            seen, ignored = analyse(times), _ignored_rows(trace, len(times))
+            startup, measured = seen.startup_ios, times[ignored:]
+            if startup < ignored:
+                seen = analyse(measured)
+            width, inside = _of_what_was_measured(seen, measured)
             return {
-                "converged": seen.converged,
-                "reasons": sorted(seen.reasons),
-                "half_width_ns": seen.half_width_ns,
-                "startup_ios": seen.startup_ios,
+                "converged": seen.converged and not inside,
+                "reasons": sorted({*seen.reasons, *([INSIDE_STARTUP] if inside else ())}),
+                "half_width_ns": width,
+                "startup_ios": startup,
                 "period_ios": seen.period_ios,
                 "slow_episodes": seen.slow_episodes,
                 "opening_ns": opening,
@@ -79,6 +89,25 @@ def _by_its_times(trace: _native.Trace, path: Path) -> Ended:
     }
 
 
+def _of_what_was_measured(seen: Analysis, measured: np.ndarray) -> tuple[float | None, bool]:
+    """Half the width of the interval around the mean of what was measured (n,) [ns].
+
+    And whether what the mean is off the one of the running phase makes it wider than is allowed.
+    """
+    if seen.half_width_ns is None or not len(measured):
+        return None, False
+    mean = float(measured.mean())
+    off, allowed = abs(mean - seen.mean_ns), HALF_WIDTH * mean
+    width = seen.half_width_ns + off
+    return round(width, 3), off > allowed or seen.half_width_ns <= allowed < width
+
+
+def _ignored_rows(trace: _native.Trace, rows: int) -> int:
+    """How many of the rows of `_one_series` are left out of the mean."""
+    ignored = as_array(trace, "ignored")
+    return rows * int(np.count_nonzero(ignored)) // len(ignored)
+
+
 def _opening_ns(trace: _native.Trace) -> float | None:
     """How much slower the first tenth of what was measured is than its last half [ns].
 
@@ -88,8 +117,7 @@ def _opening_ns(trace: _native.Trace) -> float | None:
     times = _one_series(trace)
     if times is None:
         return None
-    ignored = as_array(trace, "ignored")
-    kept = len(times) - len(times) * int(np.count_nonzero(ignored)) // len(ignored)
+    kept = len(times) - _ignored_rows(trace, len(times))
     row = int(json.loads(trace.spec_json).get("ratio", 0)) + 1
     rows = kept // row
     return opening_ns(times[len(times) - rows * row :].reshape(rows, row).mean(axis=1))
