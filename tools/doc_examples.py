@@ -3,6 +3,7 @@
 python tools/doc_examples.py PAGE.md...             run them; exit 1 and say what differs
 python tools/doc_examples.py --update PAGE.md...    run them and write what they print into the page
 python tools/doc_examples.py --known FILE PAGE.md...   but for commands whose output is in FILE
+python tools/doc_examples.py --bin FOLDER PAGE.md...    with the programs in FOLDER before others
 
 FILE is a JSON object, command -> lines: what a session of tests has carried out already and would
 carry out again, in minutes.
@@ -67,12 +68,14 @@ def blocks_of(text: str) -> list[Block]:
     return found
 
 
-def environment() -> dict[str, str]:
+def environment(programs: Path | None = None) -> dict[str, str]:
     """Return an environment in which `uflip` is the one that belongs to this Python.
 
-    How far a command is, which a slow machine tells, is no part of what it prints.
+    Or the one in a folder of programs. How far a command is, which a slow machine tells, is no part
+    of what it prints.
     """
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    places = [*([] if programs is None else [programs]), Path(sys.executable).parent]
+    path = os.pathsep.join([*map(str, places), os.environ["PATH"]])
     ours = {"PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "UFLIP_PROGRESS": "0"}
     return os.environ | ours | {"PYTHONUTF8": "1"}
 
@@ -80,8 +83,11 @@ def environment() -> dict[str, str]:
 class Page:
     """A page and the folder in which its examples run."""
 
-    def __init__(self, path: Path, folder: Path, known: dict[str, list[str]]) -> None:
+    def __init__(
+        self, path: Path, folder: Path, known: dict[str, list[str]], programs: Path | None = None
+    ) -> None:
         self.path = path
+        self.environment = environment(programs)
         self.folder = folder
         self.known = known
         self.text = path.read_text(encoding="utf-8")
@@ -122,7 +128,7 @@ class Page:
         return f"{self.path.name}:{block.first_line}"
 
     def _python(self, block: Block) -> None:
-        code, printed = execute([sys.executable, "-c", "\n".join(block.lines)], self.folder)
+        code, printed = self._execute(sys.executable, "-c", "\n".join(block.lines))
         self._printed = printed
         if code:
             self._fault(block, f"ended with {code}", printed)
@@ -135,12 +141,27 @@ class Page:
             if command in self.known:
                 code, printed = 0, self.known[command]
             else:
-                code, printed = execute(["bash", "-o", "pipefail", "-c", command], self.folder)
+                code, printed = self._execute("bash", "-o", "pipefail", "-c", command)
             if code != wanted:
                 self._fault(block, f"`{command}` ended with {code}, not {wanted}", printed)
             shown += [PROMPT + command, *printed]
         if "exact" in block.marks:
             self._compare(block, shown)
+
+    def _execute(self, *command: str) -> tuple[int, list[str]]:
+        """Run a command; return its exit code and the lines that it printed."""
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        return done.returncode, [line.rstrip() for line in done.stdout.splitlines()]
 
     def _compare(self, block: Block, printed: list[str]) -> None:
         if printed != block.lines:
@@ -150,22 +171,6 @@ class Page:
     def _fault(self, block: Block, what: str, printed: list[str]) -> None:
         shown = "\n".join(f"    {line}" for line in printed)
         self.faults.append(f"{self._place(block)}: {what}\n{shown}")
-
-
-def execute(command: list[str], folder: Path) -> tuple[int, list[str]]:
-    """Run a command; return its exit code and the lines that it printed."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    return done.returncode, [line.rstrip() for line in done.stdout.splitlines()]
 
 
 def has_direct_io(folder: Path) -> bool:
@@ -187,6 +192,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Run the marked examples of pages.")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--known", type=Path)
+    parser.add_argument("--bin", type=Path)
     parser.add_argument("pages", nargs="*")
     wanted = parser.parse_args(arguments)
     known = {} if wanted.known is None else json.loads(wanted.known.read_text(encoding="utf-8"))
@@ -194,7 +200,7 @@ def main(arguments: list[str]) -> int:
     failed = False
     for name in wanted.pages:
         with tempfile.TemporaryDirectory() as folder:
-            page = Page(Path(name), Path(folder), known)
+            page = Page(Path(name), Path(folder), known, wanted.bin)
             page.run()
         if update:
             page.update()

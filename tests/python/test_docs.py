@@ -7,13 +7,15 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from command_line import Outcome
+from warm import warm
 
 from uflip import _native
 from uflip.choices import SCALES
@@ -108,15 +110,22 @@ def test_the_schemas_of_documents_are_current() -> None:
 # Examples
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Path]:
+    """The folder of a `uflip` that begins at once; its socket needs a short name."""
+    with tempfile.TemporaryDirectory(prefix="uflip-") as folder, warm(Path(folder)) as made:
+        yield made
+
+
 @pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
 def test_examples_run_and_print_what_is_shown(
-    page: Path, reproduce: Callable[..., Outcome], tmp_path: Path
+    page: Path, programs: Path, reproduce: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     # What test_reproduce.py carries out as well is carried out once.
     ids = re.findall(r"^\$ uflip reproduce ([\w-]+)$", page.read_text(encoding="utf-8"), re.M)
     known = {f"uflip reproduce {name}": lines_of(reproduce(name)) for name in ids}
     (tmp_path / "known.json").write_text(json.dumps(known))
-    done = tool("doc_examples.py", "--known", tmp_path / "known.json", page)
+    done = tool("doc_examples.py", "--known", tmp_path / "known.json", "--bin", programs, page)
     again = f"python tools/doc_examples.py --update {name_of(page)}"
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\nif this is right: {again}"
 

@@ -1,0 +1,144 @@
+"""A `uflip` that has been imported already, for examples that start hundreds of them.
+
+A folder has a program of this name to be put first on PATH. It hands its command, environment,
+folder and files over to a server, which forks: what a command does, prints and ends with is what it
+does in a process that begins anew, but for the imports, a quarter of a second.
+
+    uflip show r ──{argv, cwd, env}, 3 files──▶ server ──fork──▶ keeper ──fork──▶ main()
+                 ◀──────── pid, status ──────────────────────────  ◀──────────
+
+Signals that the program gets are handed on; who kills it kills what it stands for.
+"""
+
+import atexit
+import gc
+import importlib
+import marshal
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+PROGRAM = """#!{python} -IS
+import _signal, marshal, os, sys
+from _socket import socket, CMSG_LEN, SCM_RIGHTS, SOL_SOCKET, AF_UNIX, SOCK_STREAM
+asked = marshal.dumps((sys.argv[1:], os.getcwd(), dict(os.environ)))
+door = socket(AF_UNIX, SOCK_STREAM)
+door.connect({socket!r})
+files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+door.sendmsg([len(asked).to_bytes(8, "big")], [(SOL_SOCKET, SCM_RIGHTS, files)])
+at = 0
+while at < len(asked):
+    at += door.send(asked[at:])
+pid = int.from_bytes(door.recv(8), "big")
+for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+    _signal.signal(number, lambda number, _: os.kill(pid, number))
+status = int.from_bytes(door.recv(8), "big")
+if os.WIFSIGNALED(status):
+    _signal.signal(os.WTERMSIG(status), _signal.SIG_DFL)
+    os.kill(os.getpid(), os.WTERMSIG(status))
+os._exit(os.WEXITSTATUS(status))
+"""
+WARM = (
+    "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.figure",
+    "numpy", "rich.console", "rich.progress", "uflip.__main__",
+)  # fmt: skip
+
+
+@contextmanager
+def warm(folder: Path) -> Iterator[Path]:
+    """Make the program in a folder, which is yielded, and serve it as long as this lasts."""
+    address, program = folder / "warm", folder / "uflip"
+    program.write_text(PROGRAM.format(python=sys.executable, socket=str(address)))
+    program.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(address))
+        door.listen(64)
+        command = [sys.executable, __file__, str(door.fileno())]
+        server = subprocess.Popen(command, pass_fds=[door.fileno()], stdin=subprocess.DEVNULL)
+    try:
+        yield folder
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _serve(door: socket.socket) -> None:
+    from uflip.cli.main import VERBS
+
+    for module in (*WARM, *(f"uflip.cli.{verb}" for verb in VERBS)):
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        asking, _ = door.accept()
+        if os.fork() == 0:
+            door.close()
+            _keep(asking)
+        asking.close()
+
+
+def _keep(asking: socket.socket) -> NoReturn:
+    """Begin what is asked for, and wait until it is over, or nobody asks any more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    head, files, _, _ = socket.recv_fds(asking, 8, 3)
+    length, asked = int.from_bytes(head, "big"), bytearray()
+    while len(asked) < length:
+        asked += asking.recv(length - len(asked))
+    pid = os.fork()
+    if pid == 0:
+        asking.close()
+        _be(files, *marshal.loads(bytes(asked)))
+    for file in files:
+        os.close(file)
+    with suppress(OSError):
+        asking.sendall(pid.to_bytes(8, "big"))
+        over = os.pidfd_open(pid)
+        if asking in select.select([asking, over], [], [])[0]:
+            os.kill(pid, signal.SIGKILL)
+        asking.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
+    os._exit(0)
+
+
+def _be(files: list[int], arguments: list[str], cwd: str, environment: dict[str, str]) -> NoReturn:
+    """Become the command; never come back."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["uflip", *arguments]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = 1
+    try:
+        from uflip.__main__ import main
+
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
