@@ -47,8 +47,9 @@ const COLUMNS: usize = 64;
 /// Delta encoding takes at least so many bytes for so many values, where all differ by the same.
 const BLOCK_BYTES: u64 = 5;
 const BLOCK_VALUES: u64 = 256;
-/// ... and a packed column chunk with what the footer says of it takes 160 at least, for 16384 values.
-pub(crate) const PACKED_VALUES: u64 = 128;
+/// ... and a packed column chunk with what the footer says of it, which is less for a short name, takes some 110
+/// at least, for 16384 values: this allows for 64.
+pub(crate) const PACKED_VALUES: u64 = 256;
 /// Rows of a group are no more: of older versions, and of other programs.
 const GROUP_ROWS: i64 = 1 << 20;
 /// ... and at most so many bytes a value, with what stands around it.
