@@ -20,7 +20,8 @@ from uflip.microbench.words import by_pattern
 from uflip.report import figures
 from uflip.report.data import BaselineTrace, baseline_traces
 from uflip.report.figures import palette
-from uflip.report.figures.axes import positions
+from uflip.report.figures.axes import of_values, places_of
+from uflip.report.figures.chart import Line, Panel
 from uflip.report.figures.distribution import slower_than
 from uflip.report.findings import finding, headline
 from uflip.report.html import build_page
@@ -355,9 +356,43 @@ def test_any_trace_can_be_drawn(times: list[float]) -> None:
     assert bool(figures.spent.draw([trace])) == any(times)
 
 
-def test_positions_are_logarithms_with_the_rest_to_the_left() -> None:
-    assert positions([-1, 0, 1, 2, 4, 256]).tolist() == [-2, -1, 0, 1, 2, 8]
-    assert positions([0, 512, 1024]).tolist() == [8, 9, 10]
+def test_places_are_logarithms_with_the_rest_to_the_left() -> None:
+    assert places_of([-1, 0, 1, 2, 4, 256]) == {-1: -2, 0: -1, 1: 0, 2: 1, 4: 2, 256: 8}
+    assert list(places_of([1024, 0, 512]).values()) == [8, 9, 10]
+
+
+def seen_of(panel: Panel) -> dict[str, list[float]]:
+    """Label -> where the points of its line are, which must be within the axes."""
+    found = {}
+    for line in panel.marks:
+        if isinstance(line, Line) and line.label:
+            assert all(panel.x.low <= at <= panel.x.high for at in line.x), line.label
+            assert all(panel.y.low <= at <= panel.y.high for at in line.y), line.label
+            found[line.label[:2]] = list(line.x)
+    return found
+
+
+def test_a_pattern_that_has_values_without_logarithm_only_is_drawn_where_they_are() -> None:
+    """A run that ended early has IOShift 0 of random writes, and no more of them."""
+    runs = [run_of("SR", value, [1000, 2000], "bytes") for value in (0, 512, 32768)]
+    runs.append(run_of("RW", 0, [1000, 2000], "bytes"))
+    panel, _ = figures.sweep.panel_of(by_pattern(runs), None)
+    seen = seen_of(panel)
+    (place,) = (at for at, name in panel.x.ticks or () if name == "0 B")
+    assert (seen["RW"][0], seen["SR"][0]) == (pytest.approx(place, abs=0.2),) * 2
+
+
+def test_names_of_values_that_are_close_to_each_other_do_not_stand_over_each_other() -> None:
+    values = [1, 2, 3, 4, 8, 16, 32, 64, 65, 128]
+    axis = of_values(values, list(map(str, values)))
+    assert [name for _, name in axis.ticks or ()] == [
+        "1", "2", "3", "4", "8", "16", "32", "64", "", "128",
+    ]  # fmt: skip
+    many = of_values(range(1, 200), list(map(str, range(1, 200))))
+    named = [at for at, name in many.ticks or () if name]
+    assert np.diff(sorted(named)).min() >= np.log2(199) / 24
+    long = of_values([2**k for k in range(17)], ["256 KiB"] * 17)
+    assert [name for _, name in long.ticks or ()] == ["256 KiB", ""] * 8 + ["256 KiB"]
 
 
 def test_the_distribution_counts_what_is_at_least_as_slow() -> None:

@@ -107,6 +107,24 @@ def test_a_result_says_what_its_summary_says(server: Serving, folder: Path) -> N
     assert row["known"] == sum(each["together"]["converged"] for each in known["baselines"])
 
 
+def test_points_stand_at_the_values_of_their_axis(tmp_path: Path) -> None:
+    """Also those of a pattern that has IOShift 0 alone: a run may end before the others."""
+    runs = [
+        stored.planned(
+            number, "alignment", pattern, parameter="io_shift", value=shift, unit="bytes",
+            spec=stored.baseline(pattern, io_size=4096, io_count=10, target_size=1 << 20),
+        )
+        for number, (pattern, shift) in enumerate((("SR", 0), ("SR", 512), ("RW", 0)), 5)
+    ]  # fmt: skip
+    stored.results(tmp_path / "r", [*stored.FOUR, *runs], SMALL)
+    with serving([tmp_path]) as found:
+        result = api(found, "result", key=next(iter(keys_of(found).values()))).document
+    (drawn,) = result["benchmarks"]
+    assert drawn["values"] == [{"at": 8, "label": "0 B"}, {"at": 9, "label": "512 B"}]
+    at = {each["pattern"]: [one["at"] for one in each["points"]] for each in drawn["patterns"]}
+    assert at == {"SR": [8, 9], "RW": [8]}
+
+
 def test_a_comparison_says_what_uflip_compare_says(server: Serving, folder: Path) -> None:
     keys = keys_of(server)
     both = ",".join(keys[name] for name in ("results/one", "results/deep/er/two"))

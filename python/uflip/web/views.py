@@ -13,7 +13,7 @@ from uflip.durability import meaning
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
-from uflip.report.figures.axes import positions
+from uflip.report.figures.axes import places_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, anything_to_say, note
 from uflip.report.words import axis_name, cause_name, counter_name, title
@@ -85,7 +85,7 @@ def _benchmark(
     known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
-    places = positions([value for value, _ in values]).tolist()
+    places = places_of(value for value, _ in values)
     varied = (measured[0]["parameter"], measured[0]["unit"]) if measured else (None, None)
     return {
         "name": name,
@@ -95,8 +95,7 @@ def _benchmark(
         "finding": finding(name, document),
         "axis": axis_name(*varied),
         "values": [
-            {"at": at, "label": format_value(value, unit)}
-            for at, (value, unit) in zip(places, values, strict=True)
+            {"at": places[value], "label": format_value(value, unit)} for value, unit in values
         ],
         "levels_ms": document["baselines_ms"] if known is None or known.levels else {},
         "patterns": [
@@ -104,10 +103,7 @@ def _benchmark(
                 "pattern": pattern,
                 "words": PATTERN_NAMES.get(pattern, ""),
                 "points": [
-                    {"at": at, **_experiment(run, runs_of)}
-                    for run, at in zip(
-                        experiment, positions([run["value"] for run in experiment]), strict=True
-                    )
+                    {"at": places[run["value"]], **_experiment(run, runs_of)} for run in experiment
                 ],
             }
             for pattern, experiment in experiments.items()

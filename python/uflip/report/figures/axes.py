@@ -5,7 +5,8 @@ starts at zero where it does not. Values of a parameter double from one to the n
 their logarithm, and values that have none (Incr = −1 and 0) one step to the left.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,47 +17,58 @@ from uflip.report.figures.chart import Axis
 LOG_FROM = 6.0
 # A logarithmic axis covers at least this range, so that noise is not blown up to a mountain range.
 LEAST_LOG_SPAN = 10.0
-# More labels than this run into one another at the width of the page.
-MOST_LABELS = 12
+# So many letters have room along an axis as wide as the page; a name takes so many at least, for
+# it may be turned.
+LETTERS, LEAST_LETTERS = 96, 4
 # So many round numbers an axis has at most.
 MOST_ROUND = 7
 RESPONSE_TIME = "response time [ms]"
 
 
-def positions(values: Sequence[float]) -> NDArray[np.float64]:
+def places_of(values: Iterable[float]) -> dict[float, float]:
     """Where values of a parameter stand on the x axis: log2, with the others to the left.
+
+    Where those stand depends on all values: whatever is drawn on one axis is looked up in one.
 
     Examples
     --------
-    >>> positions([-1, 0, 1, 2, 8]).tolist()
-    [-2.0, -1.0, 0.0, 1.0, 3.0]
-    >>> positions([512, 1024]).tolist()
-    [9.0, 10.0]
+    >>> places_of([8, -1, 0, 1, 2])
+    {-1: -2.0, 0: -1.0, 1: 0.0, 2: 1.0, 8: 3.0}
+    >>> places_of([512, 1024])
+    {512: 9.0, 1024: 10.0}
     """
-    array = np.asarray(values, dtype=np.float64)
-    positive = array[array > 0]
-    left = np.log2(positive.min()) if len(positive) else 0.0
-    others = np.unique(array[array <= 0])
-    place = {value: left - len(others) + index for index, value in enumerate(others)}
-    return np.array([np.log2(v) if v > 0 else place[v] for v in array], dtype=np.float64)
+    ordered = sorted(set(values))
+    others = [value for value in ordered if value <= 0]
+    positive = ordered[len(others) :]
+    left = math.log2(positive[0]) if positive else 0.0
+    found = {value: left - len(others) + index for index, value in enumerate(others)}
+    return found | {value: math.log2(value) for value in positive}
 
 
 def of_values(values: Sequence[float], names: Sequence[str], label: str = "") -> Axis:
-    """An axis of the values of a parameter; where there are many, every other one is named."""
-    order = np.argsort(positions(values))
-    places = positions(values)[order]
-    names = [names[index] for index in order]
-    # Values between powers of two crowd the axis: the powers keep their names.
-    shown = [i for i, place in enumerate(places) if _is_power(place) or len(names) <= MOST_LABELS]
-    step = -(-len(shown) // MOST_LABELS)
-    kept = set(shown[:: max(step, 1)])
-    ticks = [
-        (float(place), names[number] if number in kept else "")
-        for number, place in enumerate(places)
-    ]
-    margin = max(0.04 * float(np.ptp(places)), 0.35)
-    low, high = float(places[0] - margin), float(places[-1] + margin)
-    return Axis(low, high, label, ticks=ticks, grid=False)
+    """An axis of the values of a parameter, named where there is room for it."""
+    name_of = dict(zip(values, names, strict=True))
+    place_of = places_of(values)
+    places = list(place_of.values())
+    kept = _with_room({at: len(name_of[value]) for value, at in place_of.items()})
+    ticks = [(at, name_of[value] if at in kept else "") for value, at in place_of.items()]
+    margin = max(0.04 * (places[-1] - places[0]), 0.35)
+    return Axis(places[0] - margin, places[-1] + margin, label, ticks=ticks, grid=False)
+
+
+def _with_room(letters: Mapping[float, int]) -> list[float]:
+    """Return the places whose names, of so many letters, do not run into one another."""
+    span = max(letters) - min(letters)
+    kept: list[float] = []
+    # Powers of two come first: values between them would push them aside.
+    for place in sorted(letters, key=lambda place: not _is_power(place)):
+        apart = [
+            max((letters[place] + letters[other]) / 2 + 1, LEAST_LETTERS) / LETTERS * span
+            for other in kept
+        ]
+        if all(abs(place - one) >= least for one, least in zip(kept, apart, strict=True)):
+            kept.append(place)
+    return kept
 
 
 def _is_power(place: float) -> bool:

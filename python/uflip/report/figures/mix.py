@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uflip.data.summary import Experiment, Measured
 from uflip.microbench.mix import expected_mix_ms
@@ -103,7 +102,8 @@ def _panel(
     y: Axis,
 ) -> Panel:
     ratios = [run["value"] for run in runs]
-    x = scales.positions(ratios)
+    places = scales.places_of(ratios)
+    x = [places[ratio] for ratio in ratios]
     marks: list[Mark] = [*_component(runs, x, "first"), *_component(runs, x, "second")]
     low, high = np.array([whisker_ms(run) for run in runs]).T
     marks.append(Spans(x, low, high, palette.MUTED, width=0.9, alpha=0.6))
@@ -117,7 +117,7 @@ def _panel(
     return Panel(scales.of_values(ratios, names), y, marks, pattern.replace("/", " / "))
 
 
-def _component(runs: Sequence[Measured], x: NDArray[np.float64], name: str) -> list[Line]:
+def _component(runs: Sequence[Measured], x: Sequence[float], name: str) -> list[Line]:
     """One of the two patterns within the mix, faint, in its own colour."""
     parts = [part for run in runs if (part := run.get("components", {}).get(name))]
     means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]

@@ -123,9 +123,11 @@ def _sweep(name: str, runs: Any, simulated: bool) -> "Figure":
 def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     """Means over the mean of sequential writes, by the size of the area (Figure 8)."""
     experiments = by_pattern(runs)
+    values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
+    places = scales.places_of(values)
     lines = [
         Line(
-            scales.positions([run["value"] for run in some]),
+            [places[run["value"]] for run in some],
             [run["statistics"]["mean_ns"] / 1e6 / level_ms for run in some],
             palette.look(pattern).color,
             marker=palette.look(pattern).marker,
@@ -133,7 +135,6 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
         )
         for pattern, some in experiments.items()
     ]
-    values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
     names = [format_value(value, unit) for value, unit in values.items()]
     first = next(iter(experiments.values()))[0]
     x = scales.of_values(list(values), names, axis_name(first["parameter"], first["unit"]))

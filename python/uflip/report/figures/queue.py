@@ -11,6 +11,7 @@ short runs is overstated, as `uflip.microbench.today.queue_depth` says.
 each pattern.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Chart, Level, Mark, Panel
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
-from uflip.report.figures.sweep import key_of, marks_of, whisker_ms, with_numbers
+from uflip.report.figures.sweep import key_of, marks_of, range_ms, with_numbers
 from uflip.report.words import axis_name, title
 
 HEIGHT = 238.0
@@ -52,14 +53,16 @@ def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -
     if not experiments:
         return None
     measured = [run for experiment in experiments.values() for run in experiment]
-    ends = [end for run in measured for end in whisker_ms(run)]
-    marks = [mark for pattern, runs in experiments.items() for mark in marks_of(pattern, runs, 0.0)]
     depths = sorted({run["value"] for run in measured})
+    places = scales.places_of(depths)
+    marks = [
+        mark for pattern, runs in experiments.items() for mark in marks_of(pattern, runs, places)
+    ]
     label = axis_name(measured[0]["parameter"], measured[0]["unit"])
     x = scales.of_values(depths, [format_value(depth, "") for depth in depths], label)
-    response = Panel(x, scales.of_response_times(min(ends), max(ends)), marks)
+    response = Panel(x, scales.of_response_times(*range_ms(measured)), marks)
     chart = Chart(
-        [_throughput(experiments, x), response],
+        [_throughput(experiments, places, x), response],
         HEIGHT,
         columns=2,
         legend=[key_of(pattern) for pattern in experiments],
@@ -68,19 +71,20 @@ def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -
     return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
 
 
-def _throughput(experiments: Mapping[str, Sequence[Measured]], x: Axis) -> Panel:
+def _throughput(
+    experiments: Mapping[str, Sequence[Measured]], places: Mapping[float, float], x: Axis
+) -> Panel:
     """Thousands of IOPS; a short line below marks the knee of each pattern."""
     marks: list[Mark] = []
     seen = []
     for pattern, runs in experiments.items():
         rates = [rate(run) / THOUSAND for run in runs]
         seen += rates
-        places = scales.positions([run["value"] for run in runs])
-        marks.append(replace(key_of(pattern), x=places, y=rates))
+        at = [places[run["value"]] for run in runs]
+        marks.append(replace(key_of(pattern), x=at, y=rates))
         if (found := knee(runs)) is not None and found >= 1:
-            (place,) = scales.positions([found])
             color = palette.look(pattern).color
-            marks.append(Level(float(place), color, width=2.0, upright=True, part=0.06))
+            marks.append(Level(math.log2(found), color, width=2.0, upright=True, part=0.06))
     y = scales.of_response_times(min(seen), max(seen), "throughput [1,000 IOPS]")
     return Panel(x, y, marks)
 

@@ -96,10 +96,11 @@ def panel_of(
     measured = [run for experiment in experiments.values() for run in experiment]
     marks: list[Mark] = []
     legend = []
-    dodge = _dodge(measured)
+    places = scales.places_of(run["value"] for run in measured)
+    dodge = _dodge(list(places.values()))
     for index, (pattern, experiment) in enumerate(experiments.items()):
         shift = (index - (len(experiments) - 1) / 2) * dodge
-        marks += marks_of(pattern, experiment, shift)
+        marks += marks_of(pattern, experiment, places, shift)
         legend.append(key_of(pattern))
         if levels and (level := levels.get(pattern)):
             color = palette.look(pattern).color
@@ -108,7 +109,7 @@ def panel_of(
     names = [format_value(value, unit) for value, unit in units.items()]
     label = axis_name(measured[0]["parameter"], measured[0]["unit"])
     x = scales.of_values(list(units), names, label)
-    return Panel(x, scales.of_response_times(*_range(measured)), marks), legend
+    return Panel(x, scales.of_response_times(*range_ms(measured)), marks), legend
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
@@ -140,10 +141,12 @@ def with_numbers(
     )
 
 
-def marks_of(pattern: str, runs: Sequence[Measured], shift: float) -> list[Mark]:
+def marks_of(
+    pattern: str, runs: Sequence[Measured], places: Mapping[float, float], shift: float = 0.0
+) -> list[Mark]:
     """Whiskers, median dashes and mean line of one experiment, `shift` beside their places."""
     look = palette.look(pattern)
-    x = scales.positions([run["value"] for run in runs]) + shift
+    x = [places[run["value"]] + shift for run in runs]
     low, high = np.array([whisker_ms(run) for run in runs]).T
     medians = [
         (place, p50_ns / 1e6)
@@ -174,15 +177,15 @@ def whisker_ms(run: Measured) -> tuple[float, float]:
     return statistics["p5_ns"] / 1e6, statistics["p95_ns"] / 1e6
 
 
-def _range(runs: Sequence[Measured]) -> tuple[float, float]:
+def range_ms(runs: Sequence[Measured]) -> tuple[float, float]:
+    """From the least to the most that is drawn of some runs [ms]."""
     ends = np.array([whisker_ms(run) for run in runs])
     means = np.array([run["statistics"]["mean_ns"] / 1e6 for run in runs])
     return float(min(ends.min(), means.min())), float(max(ends.max(), means.max()))
 
 
-def _dodge(runs: Sequence[Measured]) -> float:
-    """How far neighbouring patterns stand apart on the x axis."""
-    places = np.unique(scales.positions([run["value"] for run in runs]))
+def _dodge(places: Sequence[float]) -> float:
+    """How far neighbouring patterns stand apart on the x axis, given the places of all values."""
     if len(places) < 2:
         return MOST_DODGE
     return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
