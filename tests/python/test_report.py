@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from uflip.microbench import varied
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern
 from uflip.report import figures
-from uflip.report.data import BaselineTrace, baseline_traces
+from uflip.report.data import BaselineTrace, baseline_traces, first_runs, pooled
 from uflip.report.figures import palette
 from uflip.report.figures.axes import of_values, places_of
 from uflip.report.figures.chart import Line, Panel
@@ -28,6 +29,7 @@ from uflip.report.html import build_page
 from uflip.report.page import render
 from uflip.report.text import next_commands
 from uflip.report.text import render as as_text
+from uflip.report.tiles import tiles
 from uflip.report.words import format_ms
 from uflip.results import Results, summary
 from uflip.spec import baseline
@@ -412,6 +414,36 @@ def test_baseline_traces_are_what_is_stored(tmp_path: Path) -> None:
     assert sum(whole.values()) == pytest.approx(trace.measured_ms.mean())
     slowest = trace.mean_by_cause_ms(slowest=0.01)
     assert sum(slowest.values()) == pytest.approx(trace.measured_ms.max())
+
+
+def test_repetitions_are_drawn_together_or_as_the_first_of_them(tmp_path: Path) -> None:
+    runs = [
+        replace(
+            stored.baseline_run(number, pattern, seed=number, io_ignore=5),
+            id=f"{number:04d}-{pattern}",
+            repetition=repetition,
+        )
+        for number, (pattern, repetition) in enumerate(
+            ((pattern, repetition) for pattern in ("SR", "RW") for repetition in (1, 2, 3)), 1
+        )
+    ]
+    results = stored.results(tmp_path / "r", runs)
+    document, traces = summary(results), baseline_traces(results)
+    for run, together in zip(document["baselines"], pooled(traces), strict=True):
+        statistics = run["statistics"]
+        assert len(together.measured_ms) == statistics["count"] == 3 * 95
+        assert together.measured_ms.max() * 1e6 == pytest.approx(statistics["max_ns"])
+        spent = {cause: ms * 1e6 for cause, ms in together.mean_by_cause_ms().items()}
+        assert spent == pytest.approx(run["time_spent_ns"])
+        slowest = f"{run['pattern']}: half of the I/Os within .*? the slowest "
+        drawn = figures.distribution.draw(traces, simulated=True)
+        assert re.search(slowest + format_ms(statistics["max_ns"]), drawn.description)
+    (first, _) = figures.traces.chart_of(traces, simulated=True).panels[2:]
+    assert first.title == "RW random write, all 100 I/Os of the first run"
+    page = report(results, tmp_path)
+    assert page.text.count("Drawn is the first run of each; the table has all.") == 1
+    several, one = (tiles(document, some) for some in (traces, first_runs(traces)))
+    assert [len(tile.bars) for tile in several] != [len(tile.bars) for tile in one]
 
 
 # Words

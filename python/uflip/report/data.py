@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from uflip.data.summary import Summary
 from uflip.results.columns import as_array
-from uflip.results.store import Results
-from uflip.results.summarise import BASELINE
+from uflip.results.store import Results, StoredRun, repeated
+from uflip.results.summarise import BASELINE, PATTERNS
 
 Times = NDArray[np.float64]
 Document = Summary
@@ -26,13 +26,14 @@ class BaselineTrace:
     """Response times of one baseline run (n,) [ms] in order of submission.
 
     `ignored` (n,) is true inside `io_ignore`; `causes_ms` holds arrays (n,) [ms] that sum to the
-    response time, and is empty for a device that does not tell.
+    response time, and is empty for a device that does not tell. `repetition` counts from 1.
     """
 
     pattern: str
     response_time_ms: Times
     ignored: NDArray[np.bool_]
     causes_ms: Mapping[str, Times] = field(default_factory=dict)
+    repetition: int = 1
 
     @property
     def io_ignore(self) -> int:
@@ -61,24 +62,52 @@ class BaselineTrace:
 
 
 Traces = Sequence[BaselineTrace]
+"""All repetitions of the baselines, pattern by pattern."""
 
 
 def baseline_traces(results: Results) -> list[BaselineTrace]:
     """Read the baseline runs of a folder: SR RR SW RW where they are there, and no others."""
-    found = {
-        run.pattern: run
-        for run in results.runs
-        if run.micro_benchmark == BASELINE and run.repetition == 1
-    }
-    traces = []
-    for pattern in (known for known in ("SR", "RR", "SW", "RW") if known in found):
-        trace = found[pattern].trace()
-        traces.append(
-            BaselineTrace(
-                pattern=pattern,
-                response_time_ms=as_array(trace, "response_time_ns") / 1e6,
-                ignored=as_array(trace, "ignored") != 0,
-                causes_ms={cause: as_array(trace, cause) / 1e6 for cause in trace.causes},
-            )
-        )
-    return traces
+    groups = repeated([run for run in results.runs if run.micro_benchmark == BASELINE])
+    found = {group[0].pattern: group for group in reversed(groups)}
+    return [_read(run) for pattern in PATTERNS for run in found.get(pattern, [])]
+
+
+def _read(run: StoredRun) -> BaselineTrace:
+    trace = run.trace()
+    return BaselineTrace(
+        pattern=run.pattern,
+        response_time_ms=as_array(trace, "response_time_ns") / 1e6,
+        ignored=as_array(trace, "ignored") != 0,
+        causes_ms={cause: as_array(trace, cause) / 1e6 for cause in trace.causes},
+        repetition=run.repetition,
+    )
+
+
+def pooled(traces: Traces) -> list[BaselineTrace]:
+    """The I/Os of all repetitions of a pattern together, as the statistics have them."""
+    groups: dict[str, list[BaselineTrace]] = {}
+    for trace in traces:
+        groups.setdefault(trace.pattern, []).append(trace)
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: Traces) -> BaselineTrace:
+    return BaselineTrace(
+        pattern=group[0].pattern,
+        response_time_ms=np.concatenate([each.response_time_ms for each in group]),
+        ignored=np.concatenate([each.ignored for each in group]),
+        causes_ms={
+            cause: np.concatenate([each.causes_ms[cause] for each in group])
+            for cause in group[0].causes_ms
+        },
+    )
+
+
+def first_runs(traces: Traces) -> list[BaselineTrace]:
+    """The first repetition of each pattern: what is drawn I/O by I/O is one run."""
+    return [trace for trace in traces if trace.repetition == 1]
+
+
+def are_repeated(traces: Traces) -> bool:
+    """Whether there is more than one run of a pattern."""
+    return any(trace.repetition > 1 for trace in traces)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.microbench.words import PATTERN_NAMES, format_value
-from uflip.report.data import BaselineTrace, Document, Traces
+from uflip.report.data import BaselineTrace, Document, Traces, pooled
 from uflip.report.figures import palette
 from uflip.report.words import format_ms, tail_percentile
 from uflip.results.summarise import PATTERNS, baseline_of
@@ -60,7 +60,7 @@ class Tile:
 def tiles(document: Document, traces: Traces) -> list[Tile]:
     """Make the four tiles."""
     edges = _common_edges(traces)
-    bars = {trace.pattern: _histogram(trace, edges) for trace in traces}
+    bars = {trace.pattern: _histogram(trace, edges) for trace in pooled(traces)}
     return [_tile(document, pattern, bars.get(pattern, [])) for pattern in PATTERNS]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uflip.microbench.words import PATTERN_NAMES
 from uflip.report.blocks import Figure
-from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
+from uflip.report.data import BaselineTrace, Document, Traces, is_simulated, pooled
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Chart, Line, Mark, Panel
@@ -41,7 +41,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     Drawing or None
         None if there is nothing to draw.
     """
-    measured = [trace for trace in baselines if len(trace.measured_ms)]
+    measured = [trace for trace in pooled(baselines) if len(trace.measured_ms)]
     if not measured:
         return None
     marks: list[Mark] = []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uflip.data.phases import PhasesOfPattern
 from uflip.errors import unknown_name
 from uflip.microbench.words import by_pattern, format_value
-from uflip.report.data import Document, baseline_traces, is_simulated
+from uflip.report.data import Document, baseline_traces, first_runs, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import history, lingering, palette, phases, sweep, traces, varied
 from uflip.report.figures.canvas import Dashes, new_figure, styled
@@ -160,7 +160,7 @@ def _varied(points: Sequence[varied.Point], name: str) -> "Figure":
 
 
 def _phases(results: Results, found: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":
-    known = [trace for trace in baseline_traces(results) if trace.pattern in found]
+    known = [trace for trace in first_runs(baseline_traces(results)) if trace.pattern in found]
     return _wide(phases.chart_of(known, found, simulated=simulated))
 
 

@@ -15,7 +15,14 @@ import numpy as np
 
 from uflip.data.phases import PhasesOfPattern
 from uflip.report.blocks import Figure
-from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
+from uflip.report.data import (
+    BaselineTrace,
+    Document,
+    Traces,
+    are_repeated,
+    first_runs,
+    is_simulated,
+)
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Band, Box, Chart, Line, Mark, Panel
@@ -38,7 +45,7 @@ def draw(
     Parameters
     ----------
     baselines
-        At most one per pattern.
+        Their runs: phases are those of the first.
     found
         `patterns` of the phases of a manifest.
     simulated
@@ -49,7 +56,7 @@ def draw(
     Drawing or None
         None if there is nothing to draw.
     """
-    known = [trace for trace in baselines if trace.pattern in found]
+    known = [trace for trace in first_runs(baselines) if trace.pattern in found]
     if not known:
         return None
     told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in known)
@@ -86,7 +93,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
         drawing,
         "What does the device do in a long run? The shaded part at the left is the start-up that "
         "was found; lines are the levels of the running phase (steady state), the thicker the more "
-        "I/Os.",
+        "I/Os." + (" They are those of the first run of each." * are_repeated(baselines)),
     )
 
 

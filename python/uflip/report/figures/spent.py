@@ -8,7 +8,7 @@ makes I/Os slow on average and what makes a few of them very slow are different 
 from collections.abc import Iterator, Mapping, Sequence
 
 from uflip.report.blocks import Figure
-from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
+from uflip.report.data import BaselineTrace, Document, Traces, is_simulated, pooled
 from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Box, Chart, Mark, Panel, Words
 from uflip.report.figures.svg import Drawing
@@ -35,7 +35,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
     Drawing or None
         None if the device does not tell.
     """
-    told = [trace for trace in baselines if trace.causes_ms and len(trace.measured_ms)]
+    told = [trace for trace in pooled(baselines) if trace.causes_ms and len(trace.measured_ms)]
     if not told:
         return None
     both = [[trace.mean_by_cause_ms(), trace.mean_by_cause_ms(slowest=0.01)] for trace in told]

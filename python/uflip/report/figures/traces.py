@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from uflip.microbench.words import PATTERN_NAMES
 from uflip.report.blocks import Figure
-from uflip.report.data import BaselineTrace, Document, Traces, is_simulated
+from uflip.report.data import (
+    BaselineTrace,
+    Document,
+    Traces,
+    are_repeated,
+    first_runs,
+    is_simulated,
+)
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.chart import (
@@ -60,7 +67,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     Parameters
     ----------
     baselines
-        At most one per pattern.
+        Their runs, of which the first are drawn.
     simulated
         Whether to mark the figure as simulated.
 
@@ -69,22 +76,25 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
     Drawing or None
         None if there is nothing to draw.
     """
-    if not baselines:
+    first = first_runs(baselines)
+    if not first:
         return None
     chart = chart_of(baselines, simulated=simulated)
-    return drawn(chart, "traces", "Traces of the baselines", _describe(baselines))
+    return drawn(chart, "traces", "Traces of the baselines", _describe(first))
 
 
 def chart_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Chart:
-    """The traces of some baselines."""
-    y = scales.of_times(np.concatenate([trace.response_time_ms for trace in baselines]))
+    """The traces of some baselines, of which there are first runs."""
+    first = first_runs(baselines)
+    y = scales.of_times(np.concatenate([trace.response_time_ms for trace in first]))
+    run = " of the first run" if are_repeated(baselines) else ""
     return Chart(
         [
-            _panel(trace, shown, y)
-            for trace in baselines
+            _panel(trace, shown, y, run)
+            for trace in first
             for shown in (FIRST_IOS, len(trace.response_time_ms))
         ],
-        HEIGHT + PANEL_HEIGHT * len(baselines),
+        HEIGHT + PANEL_HEIGHT * len(first),
         columns=2,
         legend=LEGEND,
         x_label="I/O number",
@@ -105,12 +115,13 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
         "Is there a start-up phase, and does the running phase repeat itself? Each dot is one "
         "I/O; the first of them on the left, all on the right. A step at the left is a "
         "start-up; bands are cheap and expensive I/Os that alternate; where dashed and solid "
-        "averages part, the start-up would have distorted the mean.",
+        "averages part, the start-up would have distorted the mean."
+        + (" Drawn is the first run of each; the table has all." * are_repeated(baselines)),
         data=baselines_tables(document),
     )
 
 
-def _panel(trace: BaselineTrace, shown: int, y: Axis) -> Panel:
+def _panel(trace: BaselineTrace, shown: int, y: Axis, run: str) -> Panel:
     """The first `shown` I/Os of a run, with their running averages."""
     times, ignored = trace.response_time_ms[:shown], trace.io_ignore
     n = len(times)
@@ -135,7 +146,7 @@ def _panel(trace: BaselineTrace, shown: int, y: Axis) -> Panel:
     if ignored < n:
         marks.append(_average(number[ignored:], running_mean(times[ignored:]), SOLID))
     part = f"first {n:,} I/Os" if n < len(trace.response_time_ms) else f"all {n:,} I/Os"
-    title = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}, {part}"
+    title = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}, {part}{run}"
     return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 
