@@ -196,14 +196,15 @@ class Result:
         return Comparison(*(getattr(found, field.name) for field in fields(found)))
 
     def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":
-        """Draw a micro-benchmark as the report does.
+        """Draw a micro-benchmark as the report does, without the levels of the baselines.
 
         Parameters
         ----------
         micro_benchmark : str
             One that was measured.
         ax : matplotlib.axes.Axes, optional
-            Where to; a new figure without it.
+            Where to; a new figure without it. Several panels (`mix`, `queue_depth`) stand side by
+            side within these axes.
 
         Returns
         -------
@@ -217,12 +218,12 @@ class Result:
         UnavailableError
             If matplotlib is not installed.
         """
-        from uflip.report.figures.sweep import draw_on
+        from uflip.report.figures.alone import draw_on, names_of
 
-        known = self._document["micro_benchmarks"]
+        known = names_of(self._document)
         if micro_benchmark not in known:
             raise unknown_name("micro-benchmark", micro_benchmark, known, where="plot")
-        return draw_on(ax, micro_benchmark, known[micro_benchmark])
+        return draw_on(ax, self._document, micro_benchmark)
 
     def __repr__(self) -> str:
         runs = f"{len(self.runs)} of {len(self._results.manifest.plan)} runs"

@@ -1,5 +1,6 @@
 """Are the figures of `uflip figure` those of the result, in the format that was asked for?"""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -8,8 +9,12 @@ import numpy as np
 import pytest
 import stored
 from command_line import uflip
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from uflip.report.figures import paper, varied
+from uflip.report.figures import alone, paper, varied
+from uflip.report.figures.chart import Line
+from uflip.result import Result
 from uflip.results import Results, summary
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -60,6 +65,106 @@ def test_lines_differ_by_more_than_colour(results: Path) -> None:
         means[run["pattern"]].append(run["statistics"]["mean_ns"] / 1e6)
     for line in named:
         assert sorted(line.get_ydata()) == sorted(means[str(line.get_label())[:2]])
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """What needs several panels: mixes, also of a pattern with itself, and a queue."""
+    pairs = [*itertools.combinations(stored.PATTERNS, 2), ("RR", "RR")]
+    mixes = [
+        stored.mix_run(100 + 10 * number + ratio, *pair, ratio)
+        for number, pair in enumerate(pairs)
+        for ratio in (1, 4)
+    ]
+    queues = [
+        stored.planned(
+            200 + number, "queue_depth", pattern, parameter="queue_depth", value=depth, unit="",
+            spec=stored.baseline(
+                pattern, io_size=4096, io_count=60, target_size=1 << 20, queue_depth=depth
+            ),
+        )
+        for number, (pattern, depth) in enumerate(itertools.product(("RR", "RW"), (1, 4)))
+    ]  # fmt: skip
+    path = tmp_path_factory.mktemp("several") / "r"
+    return stored.results(path, [*stored.FOUR, *mixes, *queues], SMALL)
+
+
+@pytest.mark.parametrize("name", ["mix", "queue_depth"])
+def test_several_panels_are_those_of_the_report(several: Results, name: str) -> None:
+    document = summary(several)
+    chart = alone.chart_of(document, name)
+    assert len(chart.panels) == {"mix": 7, "queue_depth": 2}[name]
+    figure = paper.drawn(paper.kinds_of(several, document)[name])
+    assert figure.get_size_inches()[0] == pytest.approx(paper.PAGE)
+    for axis, panel in zip(figure.axes, chart.panels, strict=False):
+        # Without the marks at the knees, which are upright.
+        lines = [line for line in axis.get_lines() if len(set(line.get_xdata())) > 1]
+        wanted = [list(line.y) for line in panel.marks if isinstance(line, Line)]
+        assert [list(line.get_ydata()) for line in lines] == wanted
+        joined = [line for line in lines if line.get_linestyle() != "None"]
+        looks = {
+            (
+                line.get_linestyle(),
+                line.get_marker(),
+                line.get_markerfacecolor() == line.get_color(),
+            )
+            for line in joined
+        }
+        assert len(looks) == len(joined) == {"mix": 4, "queue_depth": 2}[name]
+    # On axes of somebody else they stand side by side within them.
+    axis = Figure().subplots()
+    assert Result(several).plot(name, axis) is axis
+    assert len(axis.child_axes) == len(chart.panels)
+
+
+def test_a_legend_looks_as_its_lines_do(results: Path, several: Results) -> None:
+    loaded = Results.load(results)
+    for kinds, name in (
+        (paper.kinds_of(loaded, summary(loaded)), "granularity"),
+        (paper.kinds_of(several, summary(several)), "mix"),
+    ):
+        figure = paper.drawn(kinds[name])
+        drawn: dict[str, set[object]] = {}
+        for line in (line for axis in figure.axes for line in axis.get_lines()):
+            drawn.setdefault(str(line.get_label()), set()).add(_look(line))
+        (legend,) = figure.legends or [figure.axes[0].get_legend()]
+        for text, line in zip(legend.get_texts(), legend.legend_handles, strict=True):
+            if text.get_text() in drawn:
+                assert drawn[text.get_text()] == {_look(line)}
+        assert len({_look(line) for line in legend.legend_handles}) == len(legend.get_texts())
+
+
+def _look(line: Line2D) -> tuple[object, ...]:
+    return line.get_linestyle(), line.get_marker(), line.get_markerfacecolor() == line.get_color()
+
+
+def test_the_axis_of_a_queue_holds_the_means_as_well(several: Results) -> None:
+    """One slow I/O of many lifts the mean above the whisker."""
+    document = summary(several)
+    runs = document["micro_benchmarks"]["queue_depth"]
+    runs[0]["statistics"] |= {"mean_ns": 1e9, "p5_ns": 10, "p95_ns": 20}
+    response = alone.chart_of(document, "queue_depth").panels[1]
+    assert response.y.low <= 1e3 <= response.y.high
+
+
+def test_the_determination_of_the_pause_and_the_micro_benchmark_are_two(tmp_path: Path) -> None:
+    runs = [
+        stored.planned(
+            number, "pause", "RW", parameter="pause", value=1000 * number, unit="ns",
+            spec=stored.baseline("RW", io_size=4096, io_count=40, target_size=1 << 20),
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+    window = {"mean_ns": [10, 20], "max_ns": [20, 30]}
+    found = {
+        "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 1.0, "pause_ns": 1,
+        "windows": {"ios": 64, "before": window, "writes": window, "after": window},
+    }  # fmt: skip
+    loaded = stored.results(tmp_path / "r", runs, SMALL)
+    kinds = paper.kinds_of(loaded, {**summary(loaded), "interference": found})
+    measured, determined = (paper.drawn(kinds[name]) for name in ("pause", "pause-determination"))
+    assert [axis.get_xlabel() for axis in measured.axes] == ["Pause"]
+    assert [axis.get_xlabel() for axis in determined.axes] == ["I/O number"]
 
 
 def test_relative_locality_is_the_mean_over_that_of_sequential_writes(results: Path) -> None:

@@ -27,7 +27,7 @@ Examples:
 KIND is the name of a micro-benchmark, or
   locality-relative   its random writes over sequential ones
   traces, phases      every I/O of the baselines; what was found in them
-  pause               what random writes leave behind
+  pause-determination what random writes leave behind, from which the pause follows
   workload-history    IOPS over time, the runs one after the other
   bands, luns, wear, channel, channels, writers   of an open-channel device
 Of rows that `uflip sweep --data` kept, KIND is a name that varied, as in

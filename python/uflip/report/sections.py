@@ -76,8 +76,9 @@ def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
 
 def _micro_benchmark(name: str, document: Document) -> Benchmark:
     about = MICRO_BENCHMARKS.get(name)
-    drawn = figures.MICRO_BENCHMARKS[about.figure if about else "sweep"](document, name)
-    body = drawn or Paragraph(_why_absent(name, document), "absent")
+    body = figures.kind_of(name).figure(document, name) or Paragraph(
+        _why_absent(name, document), "absent"
+    )
     return Benchmark(anchor(name), title(name), about.question if about else "", [body])
 
 

@@ -17,6 +17,7 @@ what it finds.
 `spent`            what the time was spent on, for simulated devices
 `ratios`           two results side by side, the largest differences first
 `points`           the rows of a sweep over simulated devices, as a file of its own
+`alone`            one micro-benchmark, on axes of somebody else as well
 `paper`            one figure of a result as a file, for a paper
 `chart`            what a figure shows, as data
 `axes`             scales and ticks that they share
@@ -30,7 +31,9 @@ what it finds.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
+from uflip.microbench import MICRO_BENCHMARKS as MEASURED
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, Traces
 from uflip.report.figures import (
@@ -45,12 +48,14 @@ from uflip.report.figures import (
     sweep,
     traces,
 )
+from uflip.report.figures.chart import Chart
 
 __all__ = [
     "BASELINES",
     "MICRO_BENCHMARKS",
     "convergence",
     "distribution",
+    "kind_of",
     "lingering",
     "mix",
     "phases",
@@ -68,9 +73,23 @@ BASELINES: list[Callable[[Document, Traces], Figure | None]] = [
 ]
 """What is drawn of the baselines, in the order of the page."""
 
-MICRO_BENCHMARKS: dict[str, Callable[[Document, str], Figure | None]] = {
-    "sweep": sweep.figure,
-    "mix": mix.figure,
-    "queue": queue.figure,
+
+class Kind(NamedTuple):
+    """How a micro-benchmark is drawn: on a page, and as a figure of its own."""
+
+    figure: Callable[[Document, str], Figure | None]
+    chart: Callable[[Document, str], Chart]
+
+
+MICRO_BENCHMARKS: dict[str, Kind] = {
+    "sweep": Kind(sweep.figure, sweep.chart),
+    "mix": Kind(mix.figure, mix.chart),
+    "queue": Kind(queue.figure, queue.chart),
 }
 """How a micro-benchmark can be drawn."""
+
+
+def kind_of(micro_benchmark: str) -> Kind:
+    """Return how a micro-benchmark is drawn; one that is not known, as a sweep."""
+    about = MEASURED.get(micro_benchmark)
+    return MICRO_BENCHMARKS[about.figure if about else "sweep"]

@@ -160,6 +160,6 @@ def mark_simulated(figure: "Figure", simulated: bool) -> None:
         )
 
 
-def outside_legend(figure: "Figure", handles: "Sequence[Artist]", *, columns: int = 5) -> None:
+def outside_legend(figure: "Figure", handles: "Sequence[Artist]", *, columns: int) -> None:
     """Put a legend in rows above the panels."""
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, borderaxespad=0.2)

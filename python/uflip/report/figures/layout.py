@@ -112,17 +112,27 @@ def _legend(chart: Chart) -> tuple[list[tuple[float, float]], float]:
     """Entries row by row, in as many columns as there is room for; and where they end."""
     if not chart.legend:
         return [], EDGE + (ROW if chart.simulated else 0)
-    wide = [entry_width(each) + APART for each in chart.legend]
-    room = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + APART
-    across = len(wide)
-    while across > 1 and sum(_widest(wide, across)) > room:
-        across -= 1
+    wide, across = _wide(chart), legend_columns(chart)
     lefts = [0.0, *accumulate(_widest(wide, across))]
     places = [
         (EDGE + lefts[number % across], EDGE + ROW * (number // across + 0.5))
         for number in range(len(wide))
     ]
     return places, EDGE + ROW * math.ceil(len(wide) / across) + PAD
+
+
+def legend_columns(chart: Chart) -> int:
+    """In how many columns the entries of a legend stand, of which there are some."""
+    wide = _wide(chart)
+    room = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + APART
+    across = len(wide)
+    while across > 1 and sum(_widest(wide, across)) > room:
+        across -= 1
+    return across
+
+
+def _wide(chart: Chart) -> list[float]:
+    return [entry_width(each) + APART for each in chart.legend]
 
 
 def _widest(wide: Sequence[float], across: int) -> list[float]:

@@ -10,7 +10,7 @@
 n I/Os of the first per one of the second, (n × first + second) / (n + 1) of the baseline means.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,17 @@ from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.chart import DOTTED, Axis, Chart, Line, Mark, Panel, Spans
+from uflip.report.figures.chart import (
+    DASHED,
+    DOTTED,
+    SOLID,
+    Axis,
+    Chart,
+    Line,
+    Mark,
+    Panel,
+    Spans,
+)
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import whisker_ms, with_numbers
@@ -63,24 +73,39 @@ def draw(
     experiments = by_pattern(runs)
     if not experiments:
         return None
+    chart = chart_of(experiments, baselines_ms, simulated=simulated)
+    return drawn(chart, name, title(name), _describe(experiments, baselines_ms))
+
+
+def chart(document: Document, micro_benchmark: str) -> Chart:
+    """Mixes that were measured."""
+    experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
+    return chart_of(experiments, document["baselines_ms"], simulated=is_simulated(document))
+
+
+def chart_of(
+    experiments: Mapping[str, Sequence[Measured]],
+    baselines_ms: Mapping[str, float | None],
+    *,
+    simulated: bool,
+) -> Chart:
+    """Some mixes, a panel each on a common scale."""
     columns = min(COLUMNS, len(experiments))
     y = scales.of_response_times(*_range(experiments, baselines_ms))
     panels = [
         _panel(pattern, experiment, baselines_ms, y) for pattern, experiment in experiments.items()
     ]
     first = next(iter(experiments.values()))[0]
-    labels = {label for pattern in experiments for label in pattern.split("/")}
     rows = -(-len(experiments) // columns)
-    chart = Chart(
+    return Chart(
         panels,
         HEIGHT + PANEL_HEIGHT * rows,
         columns=columns,
-        legend=_legend(labels, in_turn=_is_in_turn(first)),
+        legend=_legend(experiments, in_turn=_is_in_turn(first)),
         x_label=axis_name(first["parameter"], first["unit"]),
         share_y=True,
         simulated=simulated,
     )
-    return drawn(chart, name, title(name), _describe(experiments, baselines_ms))
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
@@ -123,8 +148,20 @@ def _component(runs: Sequence[Measured], x: Sequence[float], name: str) -> list[
     means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]
     if len(means) < len(runs):
         return []
-    color = palette.look(str(parts[0]["pattern"])).color
-    return [Line(x, means, color, width=1.0, marker="o", size=3.5, alpha=0.75)]
+    return [replace(_part(runs[0]["pattern"], name), x=x, y=means, alpha=0.75)]
+
+
+def _part(mix: str, name: str) -> Line:
+    """How the first or the second pattern of a mix is drawn: filled only to tell two of a kind."""
+    patterns = dict(zip(("first", "second"), mix.split("/"), strict=True))
+    pattern, are_alike = patterns[name], patterns["first"] == patterns["second"]
+    look = palette.look(pattern)
+    is_other = are_alike and name == "second"
+    return Line(
+        color=look.color, width=1.0, dashes=DASHED if is_other else SOLID,
+        marker=look.marker, size=4.0, face=look.color if is_other else palette.CARD,
+        edge=look.color, label=f"{pattern} in it{', the second' if is_other else ''}",
+    )  # fmt: skip
 
 
 def _is_in_turn(run: Measured) -> bool:
@@ -138,12 +175,13 @@ def _expected_ms(run: Measured, baselines_ms: Mapping[str, float | None]) -> flo
     return expected_mix_ms(run, baselines_ms) if _is_in_turn(run) else None
 
 
-def _legend(labels: Collection[str], *, in_turn: bool) -> list[Line]:
-    patterns = [
-        Line(color=look.color, width=1.0, marker="o", size=3.5, label=f"{name} in it")
-        for name, look in palette.PATTERNS.items()
-        if name in labels
-    ]
+def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Line]:
+    parts = [_part(mix, name) for mix in mixes if "/" in mix for name in ("first", "second")]
+    known = list(palette.PATTERNS)
+    patterns = sorted(
+        (part for part in dict.fromkeys(parts) if part.label[:2] in known),
+        key=lambda part: known.index(part.label[:2]),
+    )
     return [MIX, *([ALONE] if in_turn else []), *patterns]
 
 

@@ -10,7 +10,8 @@ have no colours, and the simulated are marked as such.
 at the same I/O size.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +19,18 @@ from uflip.data.phases import PhasesOfPattern
 from uflip.errors import unknown_name
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, first_runs, is_simulated
+from uflip.report.figures import alone, history, lingering, palette, phases, traces, varied
 from uflip.report.figures import axes as scales
-from uflip.report.figures import history, lingering, palette, phases, sweep, traces, varied
-from uflip.report.figures.canvas import Dashes, new_figure, styled
+from uflip.report.figures.canvas import INCH, Dashes, new_figure, styled
 from uflip.report.figures.chart import Axis, Chart, Level, Line, Panel
-from uflip.report.figures.plotted import figure_of, on_axes
+from uflip.report.figures.plotted import figure_of, on_axes, within
 from uflip.report.words import axis_name
 from uflip.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 COLUMN, PAGE = 3.4, 7.0
 """Widths [inches]."""
@@ -36,7 +38,9 @@ HEIGHT = 2.5
 DASHES: Mapping[str, Dashes] = {"SR": "-", "RR": (0, (5, 1.5)), "SW": (0, (5, 1, 1, 1)), "RW": ":"}
 SMALL = 7.0
 """Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
-RELATIVE, TRACES, PHASES, PAUSE = "locality-relative", "traces", "phases", "pause"
+RELATIVE, TRACES, PHASES = "locality-relative", "traces", "phases"
+PAUSE = "pause-determination"
+"""Another name than that of the micro-benchmark Pause, which is one of the paper's nine."""
 HISTORY = "workload-history"
 
 Draw = Callable[[], "Figure"]
@@ -54,9 +58,8 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     """
     simulated = is_simulated(document)
     found: dict[str, Draw] = {}
-    for name, runs in document["micro_benchmarks"].items():
-        if by_pattern(runs):
-            found[name] = partial(_sweep, name, runs, simulated)
+    for name in alone.names_of(document):
+        found[name] = partial(_micro_benchmark, document, name)
     level = document["baselines_ms"].get("SW")
     if level and by_pattern(document["micro_benchmarks"].get("locality", [])):
         runs = document["micro_benchmarks"]["locality"]
@@ -98,13 +101,25 @@ def choose(found: Mapping[str, Draw], kind: str) -> Draw:
 def drawn(draw: Draw) -> "Figure":
     """Draw in our style, and let lines be told apart without colour."""
     figure = draw()
-    for axis in figure.axes:
-        for line in axis.get_lines():
-            pattern = str(line.get_label()).split(" ")[0]
-            if pattern in DASHES:
-                line.set_linestyle(DASHES[pattern])
-                line.set_markersize(3.5)
+    for name, line in _named_lines(figure):
+        pattern = name.split(" ")[0]
+        if pattern in DASHES and line.get_linestyle() != "None":
+            line.set_linestyle(DASHES[pattern])
+            line.set_markersize(3.5)
     return figure
+
+
+def _named_lines(figure: "Figure") -> "Iterator[tuple[str, Line2D]]":
+    """Lines with their names, those of legends as well."""
+    from matplotlib.lines import Line2D
+
+    for axis in figure.axes:
+        yield from ((str(line.get_label()), line) for line in axis.get_lines())
+    legends = [*figure.legends, *(axis.get_legend() for axis in figure.axes)]
+    for legend in (legend for legend in legends if legend):
+        for text, line in zip(legend.get_texts(), legend.legend_handles, strict=True):
+            if isinstance(line, Line2D):
+                yield text.get_text(), line
 
 
 def _column() -> tuple["Figure", "Axes"]:
@@ -113,11 +128,14 @@ def _column() -> tuple["Figure", "Axes"]:
     return figure, axis
 
 
-def _sweep(name: str, runs: Any, simulated: bool) -> "Figure":
+def _micro_benchmark(document: Document, name: str) -> "Figure":
+    """As wide as a column where a panel is all; several are as wide as a page."""
+    chart = alone.chart_of(document, name)
+    if len(chart.panels) > 1:
+        return _wide(chart)
     figure, axis = _column()
-    sweep.draw_on(axis, name, runs)
-    axis.set_title("")
-    return _small(figure, axis, simulated)
+    within(axis, chart)
+    return _small(figure, axis, chart.simulated)
 
 
 def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
@@ -183,7 +201,5 @@ def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
 
 def _wide(chart: Chart) -> "Figure":
     """A chart as wide as a page."""
-    figure = figure_of(chart)
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(PAGE, height * PAGE / width)
-    return figure
+    height = chart.height * PAGE * INCH / chart.width
+    return figure_of(replace(chart, width=PAGE * INCH, height=height))

@@ -25,6 +25,7 @@ from uflip.report.figures.chart import (
     Spans,
     Words,
 )
+from uflip.report.figures.layout import legend_columns
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 # Lines stand over the grid and in their order.
 LINES, TEXTS, STEP = 2.0, 3.0, 1e-3
+# Between panels within axes, as shares of these: with nothing there, or names of ticks; and how far
+# below them the legend is; how far below them their label is [points].
+GAP, GAP_WITH_NAMES, BELOW = 0.03, 0.15, -0.13
+LABEL_BELOW = 18
+LEGEND_COLUMNS = 3
 _UP = {"middle": "center", "top": "top"}
 _ACROSS = {"start": "left", "middle": "center", "end": "right"}
 
@@ -50,11 +56,40 @@ def figure_of(chart: Chart) -> "Figure":
     for axis in axes[len(chart.panels) :]:
         axis.set_visible(False)
     if chart.legend:
-        outside_legend(figure, handles(chart.legend))
+        outside_legend(figure, handles(chart.legend), columns=legend_columns(chart))
     if chart.x_label:
         figure.supxlabel(chart.x_label, size=8.5)
     mark_simulated(figure, chart.simulated)
     return figure
+
+
+def within(axis: "Axes", chart: Chart) -> None:
+    """Draw a chart on axes: its panel on them, or its panels side by side within them."""
+    if len(chart.panels) == 1:
+        on_axes(axis, chart.panels[0])
+        axis.legend(handles=handles(chart.legend))
+        return
+    axis.set_axis_off()
+    gap = GAP if chart.share_y else GAP_WITH_NAMES
+    width = (1 - gap * (chart.columns - 1)) / chart.columns
+    height = (1 - GAP_WITH_NAMES * (chart.rows - 1)) / chart.rows
+    for number, panel in enumerate(chart.panels):
+        row, column = divmod(number, chart.columns)
+        left, up = column * (width + gap), (chart.rows - 1 - row) * (height + GAP_WITH_NAMES)
+        part = axis.inset_axes((left, up, width, height))
+        on_axes(part, panel)
+        if chart.share_y and column:
+            part.tick_params(labelleft=False)
+            part.set_ylabel("")
+    if chart.x_label:
+        axis.annotate(
+            chart.x_label, (0.5, 0), xytext=(0, -LABEL_BELOW), xycoords="axes fraction",
+            textcoords="offset points", ha="center", va="top",
+        )  # fmt: skip
+    axis.legend(
+        handles=handles(chart.legend), ncols=LEGEND_COLUMNS, loc="upper center",
+        bbox_to_anchor=(0.5, BELOW),
+    )  # fmt: skip
 
 
 def on_axes(axis: "Axes", panel: Panel) -> None:

@@ -52,6 +52,18 @@ def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -
     experiments = by_pattern(runs)
     if not experiments:
         return None
+    chart = chart_of(experiments, simulated=simulated)
+    return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
+
+
+def chart(document: Document, micro_benchmark: str) -> Chart:
+    """A queue that was measured."""
+    experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
+    return chart_of(experiments, simulated=is_simulated(document))
+
+
+def chart_of(experiments: Mapping[str, Sequence[Measured]], *, simulated: bool) -> Chart:
+    """Throughput and response time of some experiments."""
     measured = [run for experiment in experiments.values() for run in experiment]
     depths = sorted({run["value"] for run in measured})
     places = scales.places_of(depths)
@@ -61,14 +73,13 @@ def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -
     label = axis_name(measured[0]["parameter"], measured[0]["unit"])
     x = scales.of_values(depths, [format_value(depth, "") for depth in depths], label)
     response = Panel(x, scales.of_response_times(*range_ms(measured)), marks)
-    chart = Chart(
+    return Chart(
         [_throughput(experiments, places, x), response],
         HEIGHT,
         columns=2,
         legend=[key_of(pattern) for pattern in experiments],
         simulated=simulated,
     )
-    return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
 
 
 def _throughput(

@@ -12,7 +12,6 @@ and the whisker spans p5 to p95 (or min to max where a run has too few I/Os for 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,16 +22,12 @@ from uflip.report.blocks import Figure, Table
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import FINE_DOTS, Chart, Level, Line, Mark, Panel, Spans
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.findings import finding
 from uflip.report.tables import runs_table
 from uflip.report.words import anchor, axis_name, title
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 HEIGHT = 252.0
 # Between neighbouring patterns, as a share of the distance between values and of the whole axis:
@@ -68,25 +63,25 @@ def draw(
     experiments = by_pattern(runs)
     if not experiments:
         return None
-    panel, legend = panel_of(experiments, levels)
-    chart = Chart([panel], HEIGHT, legend=legend, simulated=simulated)
+    chart = chart_of(experiments, levels, simulated=simulated)
     return drawn(chart, micro_benchmark, title(micro_benchmark), _describe(experiments))
 
 
-@styled
-def draw_on(axis: "Axes | None", micro_benchmark: str, runs: Sequence[Experiment]) -> "Axes":
-    """Draw one micro-benchmark on axes of somebody else, or on those of a new figure of pyplot."""
-    from uflip.report.figures.plotted import handles, on_axes
+def chart(document: Document, micro_benchmark: str) -> Chart:
+    """One that was measured, without the levels of the baselines: only colour tells those apart."""
+    experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
+    return chart_of(experiments, None, simulated=is_simulated(document))
 
-    if axis is None:
-        from matplotlib import pyplot
 
-        _, axis = pyplot.subplots(layout="constrained")
-    panel, legend = panel_of(by_pattern(runs), None)
-    on_axes(axis, panel)
-    axis.legend(handles=handles(legend))
-    axis.set_title(title(micro_benchmark))
-    return axis
+def chart_of(
+    experiments: Mapping[str, Sequence[Measured]],
+    levels: Mapping[str, float | None] | None,
+    *,
+    simulated: bool,
+) -> Chart:
+    """One micro-benchmark of some experiments."""
+    panel, legend = panel_of(experiments, levels)
+    return Chart([panel], HEIGHT, legend=legend, simulated=simulated)
 
 
 def panel_of(

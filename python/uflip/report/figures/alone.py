@@ -1,0 +1,44 @@
+"""One micro-benchmark of a result by itself: what the report draws of it, on axes of somebody else.
+
+Several panels stand within those axes, which show nothing themselves then.
+"""
+
+from typing import TYPE_CHECKING
+
+from uflip.microbench.words import by_pattern
+from uflip.report.data import Document
+from uflip.report.figures import kind_of
+from uflip.report.figures.canvas import styled
+from uflip.report.figures.chart import Chart
+from uflip.report.figures.plotted import within
+from uflip.report.words import title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TITLE = 20.0
+"""How far above several panels their title stands [points]."""
+
+
+def names_of(document: Document) -> list[str]:
+    """Names of the micro-benchmarks of which there is something to draw."""
+    return [name for name, runs in document["micro_benchmarks"].items() if by_pattern(runs)]
+
+
+def chart_of(document: Document, micro_benchmark: str) -> Chart:
+    """What is drawn of one of `names_of`."""
+    return kind_of(micro_benchmark).chart(document, micro_benchmark)
+
+
+@styled
+def draw_on(axis: "Axes | None", document: Document, micro_benchmark: str) -> "Axes":
+    """Draw one of `names_of` on axes of somebody else, or on those of a new figure of pyplot."""
+    if axis is None:
+        from matplotlib import pyplot
+
+        _, axis = pyplot.subplots(layout="constrained")
+    chart = chart_of(document, micro_benchmark)
+    within(axis, chart)
+    # Panels may have titles of their own.
+    axis.set_title(title(micro_benchmark), pad=None if len(chart.panels) == 1 else TITLE)
+    return axis
