@@ -249,3 +249,28 @@ def test_a_sweep_is_drawn_over_what_varied(here: Path) -> None:
             assert list(line.get_ydata()) == pytest.approx(wanted)
     refused = uflip("figure", "rows", "die-queue")
     assert (refused.code, "spare-factor" in refused.err) == (2, True)
+
+
+def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = "--pattern", "RW", "--io-size", "4k", "--io-count", "200", "--data", "rows"
+    policies = "gc=greedy,cyclic,random,greedy_window,cost_benefit,d_choices"
+    swept = uflip("sweep", SMALL, "--vary", "spare_factor=0.3,0.5", "--vary", policies, *given)
+    assert swept.code == 0, swept.err
+    points = [
+        varied.Point({"spare_factor": spare, "gc": str(policy)}, 1e3 * policy, 1.0)
+        for spare in (0.3, 0.5)
+        for policy in range(30)
+    ]
+    rate, _ = paper.drawn(paper.kinds_of_sweep(points[:6] + points[30:36])["spare-factor"]).axes
+    assert len({(line.get_linestyle(), line.get_marker()) for line in rate.get_lines()}) == 6
+    rate, _ = paper.drawn(paper.kinds_of_sweep(points)["spare-factor"]).axes
+    # matplotlib calls all dashes of our own "--".
+    looks = {(str(vars(line)["_dash_pattern"]), line.get_marker()) for line in rate.get_lines()}
+    assert len(looks) == len(rate.get_lines()) == 28
+    assert rate.get_legend().get_title().get_text() == "the first 28, without 2 more"
+    done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
+    assert (done.code, done.err) == (0, "")
+    monkeypatch.setattr(varied, "MOST_LINES", 4)
+    assert varied.left_out(points, "spare_factor") == 26
+    done = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
+    assert (done.code, "note: 2 lines are left out" in done.err) == (0, True)

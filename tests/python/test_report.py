@@ -446,6 +446,21 @@ def test_repetitions_are_drawn_together_or_as_the_first_of_them(tmp_path: Path) 
     assert [len(tile.bars) for tile in several] != [len(tile.bars) for tile in one]
 
 
+def test_reads_that_waited_for_writes_are_no_trace_but_told(document: dict[str, Any]) -> None:
+    window = {"mean_ns": [122_000, 122_000], "max_ns": [130_000, 140_000]}
+    after = {"mean_ns": [670_000, 122_000], "max_ns": [34_970_000, 130_000]}
+    found = {
+        "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 125_000.0, "pause_ns": 1,
+        "device_busy_ns": 50_000_000,
+        "windows": {"ios": 64, "before": window, "writes": None, "after": after},
+    }  # fmt: skip
+    text = Page(build_page({**document, "interference": found, "method": "startup"}, [])).text
+    assert "no lasting trace in the sequential reads after it; the slowest of them took 35" in text
+    assert "of those before it 140 µs." in text
+    assert "no read waited" not in text
+    assert "Runs leave out as much before they measure: reads what reads show, in I/Os" in text
+
+
 # Words
 
 

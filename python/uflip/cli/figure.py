@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from uflip.report.figures.paper import Draw
+    from uflip.report.figures.varied import Point
 
 EPILOG = """\b
 Examples:
@@ -48,10 +49,11 @@ Without KIND, what this result has is listed.
 @force_option
 def command(results: Path, kind: str | None, out: Path | None, force: bool) -> None:
     """Draw one figure of RESULTS, as wide as a column or a page, legible in black and white."""
-    from uflip.report.figures import paper
+    from uflip.report.figures import paper, varied
     from uflip.report.figures.files import check_library, check_name, save
 
-    found = _of_sweep(results) if (results / SWEEP).exists() else _of_result(results)
+    points = _points(results) if (results / SWEEP).exists() else None
+    found = _of_result(results) if points is None else paper.kinds_of_sweep(points)
     if kind is None:
         echo("\n".join(found))
         return
@@ -60,6 +62,9 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     place = Path(f"{kind}.pdf") if out is None else out
     check_name(place, force=force)
     echo(save(paper.drawn(draw), place, kind, force=force))
+    if points is not None and (more := varied.left_out(points, kind.replace("-", "_"))):
+        told = f"note: {more} lines are left out, beside {varied.MOST_LINES} that can be told apart"
+        echo(f"{told}; vary less beside {kind}", err=True)
 
 
 def _of_result(folder: Path) -> "Mapping[str, Draw]":
@@ -74,11 +79,8 @@ def _of_result(folder: Path) -> "Mapping[str, Draw]":
     return paper.kinds_of(loaded, summary(loaded))
 
 
-def _of_sweep(folder: Path) -> "Mapping[str, Draw]":
-    from uflip.report.figures import paper, varied
+def _points(folder: Path) -> "list[Point]":
+    from uflip.report.figures.varied import Point
     from uflip.sweeping.carrying_out import kept
 
-    points = [
-        varied.Point(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)
-    ]
-    return paper.kinds_of_sweep(points)
+    return [Point(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)]

@@ -5,7 +5,7 @@ Each part is a function of the summary: a heading, a figure, and what there is t
 
 from collections.abc import Mapping, Sequence
 
-from uflip.data.phases import PhasesOfPattern
+from uflip.data.phases import Interference, PhasesOfPattern
 from uflip.data.summary import Experiment, Repetition
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
@@ -116,7 +116,8 @@ def _phases(document: Document, traces: Traces) -> Blocks:
     use = (
         " No run with a stop rule may end before it has made twice the start-up and ten periods."
         if document["method"] == "auto"
-        else " Runs that write leave out so much, counted in bytes written, before they measure."
+        else " Runs leave out as much before they measure: reads what reads show, in I/Os; writes "
+        "what writes show, in I/Os and in bytes written."
         if document["method"] == "startup"
         else " The lengths of the runs are fixed, and do not follow from them."
     )
@@ -162,14 +163,15 @@ def _pause(document: Document) -> Blocks:
         f"were slower than before it, for {format_duration_ns(found['lingering_ns'])}"
         + ("." if found["over"] else ", and that was not over when the reads were.")
         if found["reads_affected"]
-        else "A batch of random writes left no trace in the sequential reads after it."
+        else "A batch of random writes left no lasting trace in the sequential reads after it"
+        f"{_slowest(found)}."
     )
     busy = found["device_busy_ns"]
     said = (
         f" The device itself would have been busy for {format_duration_ns(busy)} if it had been "
         "left alone: "
         + (
-            "work in the background that no read waited for."
+            "work in the background, which went on when reads were as before."
             if busy > found["lingering_ns"]
             else "reads felt it longer, because they share the device with it."
         )
@@ -197,6 +199,18 @@ def _pause(document: Document) -> Blocks:
             ),
         ),
     ]
+
+
+def _slowest(found: Interference) -> str:
+    """The slowest read before and after the writes: a few slow ones are no lasting trace."""
+    windows = found.get("windows")
+    if not windows:
+        return ""
+    before, after = (max(windows[batch]["max_ns"], default=0) for batch in ("before", "after"))
+    return (
+        f"; the slowest of them took {format_duration_ns(after)}, of those before it "
+        f"{format_duration_ns(before)}"
+    )
 
 
 def _lengths(document: Document) -> Blocks:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 HEIGHT = 3.4
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
-MARKERS = "oDsv"
-MOST_LINES = 4
-"""So many can be told apart without colour."""
+MARKERS = "oDsv^<>"
+MOST_LINES = len(DASHES) * len(MARKERS)
+"""So many can be told apart without colour: no two have the same dashes and markers."""
+LINE_OF_LEGEND = 0.13
+"""So high is one [inches]."""
 AXES = {"spare_factor": ("spare factor [%]", 100.0)}
 
 
@@ -72,21 +74,23 @@ def lines_of(points: Sequence[Point], name: str) -> dict[str, list[Point]]:
 
 def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
     """Draw rate and write amplification, one above the other, over the same axis."""
-    figure, axes = new_figure(2, 1, height=HEIGHT)
-    figure.set_size_inches(width, HEIGHT)
-    label, scale = AXES.get(name, (name, 1.0))
     lines = lines_of(points, name)
+    drawn = list(lines.items())[:MOST_LINES]
+    height = HEIGHT + LINE_OF_LEGEND * (len(drawn) - 1)
+    figure, axes = new_figure(2, 1, height=height)
+    figure.set_size_inches(width, height)
+    label, scale = AXES.get(name, (name, 1.0))
     measures = ("kIOPS", _kiops), ("write amplification", _amplification)
     for axis, (what, of) in zip(axes, measures, strict=True):
-        for place, (words, some) in enumerate(list(lines.items())[:MOST_LINES]):
+        for place, (words, some) in enumerate(drawn):
             pairs = [(scale * float(point.values[name]), of(point)) for point in some]
             known = [(x, y) for x, y in pairs if y is not None]
             axis.plot(
                 [x for x, _ in known],
                 [y for _, y in known],
                 color=palette.INK,
-                linestyle=DASHES[place],
-                marker=MARKERS[place],
+                linestyle=DASHES[place % len(DASHES)],
+                marker=MARKERS[place % len(MARKERS)],
                 markersize=3.5,
                 label=words,
             )
@@ -95,8 +99,15 @@ def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
     axes[1].set_xlabel(label)
     axes[0].tick_params(labelbottom=False)
     if len(lines) > 1:
-        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1))
+        more = left_out(points, name)
+        heading = f"the first {MOST_LINES}, without {more} more" if more else None
+        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), title=heading)
     return figure
+
+
+def left_out(points: Sequence[Point], name: str) -> int:
+    """How many lines have no room in the picture."""
+    return max(len(lines_of(points, name)) - MOST_LINES, 0)
 
 
 def _kiops(point: Point) -> float | None:
