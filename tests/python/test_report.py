@@ -153,8 +153,9 @@ def test_figures_are_numbered_as_they_stand(page: Page, html: str) -> None:
     assert [figure["id"] for figure in page.all("figure")] == [f"figure-{name}" for name in drawn]
     expected = list(range(1, len(drawn) + 1))
     assert [int(number) for number in re.findall(r"<b>Figure (\d+)\. ", html)] == expected
-    # All that is drawn of runs has its numbers below; the distribution has the traces'.
-    numbered = [expected[drawn.index(name)] for name in ("traces", "spent", *varied())]
+    # All have their numbers below; those of the phases stand there openly.
+    numbered = [number for number, name in zip(expected, drawn, strict=True) if name != "phases"]
+    assert page.text.count("What the long baseline runs show (uFLIP §4.2)") == 1
     assert [int(number) for number in re.findall(r"Data of figure (\d+)<", html)] == numbered
 
 
@@ -193,6 +194,7 @@ def test_warnings_and_provenance_are_complete(page: Page, document: dict[str, An
         assert value in page.text
     for run in document["baselines"]:
         assert run["run"] in page.text
+        assert "Every run with" not in page.text, "repetitions are not told one by one"
         assert f'"seed": {run["spec"]["seed"]}' in page.text
 
 
@@ -459,6 +461,31 @@ def test_reads_that_waited_for_writes_are_no_trace_but_told(document: dict[str, 
     assert "of those before it 140 µs." in text
     assert "no read waited" not in text
     assert "Runs leave out as much before they measure: reads what reads show, in I/Os" in text
+
+
+def test_tables_below_figures_have_what_is_drawn(document: dict[str, Any]) -> None:
+    experiments = {"baseline": document["baselines"], **document["micro_benchmarks"]}
+    (intervals,) = figures.convergence.figure(document, experiments).data
+    known = [
+        each
+        for runs in experiments.values()
+        for run in runs
+        for each in run["repetitions"]
+        if each["half_width_ns"] is not None
+    ]
+    assert [row[0] for row in intervals.rows] == [each["run"] for each in known]
+    (windows,) = figures.lingering.figure(document).data
+    found = document["interference"]["windows"]
+    assert [row[1] for row in windows.rows] == [
+        pattern
+        for pattern, batch in (("SR", "before"), ("RW", "writes"), ("SR", "after"))
+        for _ in found[batch]["mean_ns"]
+    ]
+    assert windows.rows[-1][2:] == [
+        format_ms(found["after"][of][-1]) for of in ("mean_ns", "max_ns")
+    ]
+    (places,) = figures.places.figure(document).data
+    assert [row[0] for row in places.rows] == [each["run"] for each in document["target_spaces"]]
 
 
 # Words

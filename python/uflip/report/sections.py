@@ -139,5 +139,10 @@ def provenance(document: Document, _traces: Traces) -> Blocks:
         ("Harness", document["harness"]),
     )
     columns = [tables.facts_table(values, name) for name, values in facts if values]
-    every = tables.every_run_table(document)
-    return [Facts(columns), Details("Every run with its pattern specification", [every])]
+    every = tables.every_experiment_table(document)
+    note = (
+        "Further runs of an experiment have seeds, and sequential writes places, of their own; the "
+        "specification of any run is in its file, and in the explorer."
+    )
+    about = Details("Every experiment with its pattern specification", [every, Paragraph(note)])
+    return [Facts(columns), about]

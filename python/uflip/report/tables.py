@@ -3,7 +3,15 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from uflip.data.summary import Component, LeftOut, Measured, ResponseTime, Summary
+from uflip.data.phases import Batches
+from uflip.data.summary import (
+    Component,
+    LeftOut,
+    Measured,
+    ResponseTime,
+    Summary,
+    TargetSpace,
+)
 from uflip.data.summary import Experiment as Run
 from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
 from uflip.report.words import cause_name, counter_name, format_ms, title
@@ -140,14 +148,15 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
     return [Table(head, rows, "lr", "What the device counted, start-up included")]
 
 
-def every_run_table(document: Summary) -> Table:
-    """All finished runs with their resolved patterns: enough to repeat any of them."""
+def every_experiment_table(document: Summary) -> Table:
+    """All experiments with the resolved pattern of their first run."""
     runs = [*document["baselines"]]
     for experiment in document["micro_benchmarks"].values():
         runs += experiment
     rows = [
         [
             run["run"],
+            format_count(len(run["repetitions"])),
             json.dumps(run["spec"], separators=(", ", ": ")),
             format_count(run["io_count"]),
             format_count(run["io_ignore"]),
@@ -155,8 +164,54 @@ def every_run_table(document: Summary) -> Table:
         ]
         for run in sorted(runs, key=lambda run: str(run["run"]))
     ]
-    head = ["run", "pattern specification (bytes, ns)", "I/Os", "ignored", "elapsed"]
-    return Table(head, rows, "llr")
+    head = ["first run", "runs", "pattern specification (bytes, ns)", "I/Os", "ignored", "elapsed"]
+    return Table(head, rows, "lrlr")
+
+
+def intervals_table(experiments: Mapping[str, Sequence[Run]]) -> Table:
+    """How well the mean of each run is known."""
+    rows = [
+        [
+            each["run"],
+            format_count(each["io_count"]),
+            format_ms(each["mean_ns"]),
+            f"{100 * each['half_width_ns'] / each['mean_ns']:.2g}",
+            "–" if each["converged"] is None else "yes" if each["converged"] else "no",
+            ", ".join(each["reasons"] or []).replace("_", " "),
+        ]
+        for runs in experiments.values()
+        for run in runs
+        for each in run["repetitions"]
+        if each["half_width_ns"] is not None and each["mean_ns"]
+    ]
+    head = ["run", "I/Os", "mean [ms]", "± [%]", "converged", "doubts"]
+    return Table(head, rows, "lrrrll", "Half widths of the intervals of the means")
+
+
+def windows_table(windows: Batches) -> Table:
+    """What a batch of random writes leaves behind, window by window [ms]."""
+    batches = (("SR", windows["before"]), ("RW", windows.get("writes")), ("SR", windows["after"]))
+    rows: list[list[str]] = []
+    for pattern, batch in batches:
+        for mean_ns, max_ns in zip(batch["mean_ns"], batch["max_ns"], strict=True) if batch else ():
+            first = len(rows) * windows["ios"]
+            rows.append([format_count(first), pattern, format_ms(mean_ns), format_ms(max_ns)])
+    head = ["from I/O number", "pattern", "mean", "slowest"]
+    return Table(head, rows, "rlrr", f"Of {windows['ios']} I/Os each, response time [ms]")
+
+
+def places_table(spaces: Sequence[TargetSpace]) -> Table:
+    """Where runs write sequentially, in the order of the plan."""
+    rows = [
+        [
+            space["run"],
+            format_size(space["begin_bytes"]),
+            format_size(space["end_bytes"]),
+            "yes" if space["reset_before"] else "",
+        ]
+        for space in spaces
+    ]
+    return Table(["run", "from", "to", "reset before"], rows, "lrrl", "Target spaces")
 
 
 def skipped_table(skipped: Sequence[LeftOut]) -> Table:

@@ -18,6 +18,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import DOTTED, Axis, Chart, Level, Line, Mark, Panel
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.tables import intervals_table
 from uflip.report.words import title
 
 HEIGHT = 188.0
@@ -102,4 +103,5 @@ def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figu
         drawing,
         "Below the dotted line a mean is known to 5 %. Hollow marks have not converged: their "
         "interval is too wide, or something speaks against believing it.",
+        data=[intervals_table(experiments)],
     )

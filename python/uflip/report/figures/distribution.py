@@ -18,6 +18,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Chart, Line, Mark, Panel
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.tables import baselines_tables
 from uflip.report.words import format_ms
 
 HEIGHT = 209.0
@@ -75,6 +76,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
         "How slow are the slow ones? "
         "Read upwards from a time: the height of a line is the share of I/Os slower than that. "
         "A steep line is a predictable device; a long tail to the right is what a mean hides.",
+        data=baselines_tables(document),
     )
 
 

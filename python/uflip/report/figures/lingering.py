@@ -21,6 +21,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import DOTTED, Axis, Band, Chart, Level, Line, Mark, Panel
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.tables import windows_table
 from uflip.report.words import format_ms
 
 HEIGHT = 173.0
@@ -101,4 +102,5 @@ def figure(document: Document) -> Figure | None:
         "How long does a run linger (uFLIP Figure 5)? Sequential reads, random writes, sequential "
         "reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded reads are "
         "affected, by a test against the reads before the writes.",
+        data=[windows_table(windows)] if windows else [],
     )

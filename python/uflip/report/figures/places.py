@@ -18,6 +18,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import DASHED, Axis, Chart, Level, Panel, Spans
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.tables import places_table
 
 HEIGHT = 188.0
 GIB = 1 << 30
@@ -75,4 +76,5 @@ def figure(document: Document) -> Figure | None:
         "Where was written sequentially, run after run? Between two dashed lines, at which the "
         "state was enforced again, no run touches what an earlier one wrote sequentially; patterns "
         "with gaps may lie between each other.",
+        data=[places_table(document["target_spaces"])],
     )
