@@ -153,10 +153,9 @@ def _component(runs: Sequence[Measured], x: Sequence[float], name: str) -> list[
 
 def _part(mix: str, name: str) -> Line:
     """How the first or the second pattern of a mix is drawn: filled only to tell two of a kind."""
-    patterns = dict(zip(("first", "second"), mix.split("/"), strict=True))
-    pattern, are_alike = patterns[name], patterns["first"] == patterns["second"]
-    look = palette.look(pattern)
-    is_other = are_alike and name == "second"
+    first, _, second = mix.partition("/")
+    pattern = first if name == "first" else second
+    look, is_other = palette.look(pattern), first == second and name == "second"
     return Line(
         color=look.color, width=1.0, dashes=DASHED if is_other else SOLID,
         marker=look.marker, size=4.0, face=look.color if is_other else palette.CARD,
@@ -177,11 +176,12 @@ def _expected_ms(run: Measured, baselines_ms: Mapping[str, float | None]) -> flo
 
 def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Line]:
     parts = [_part(mix, name) for mix in mixes if "/" in mix for name in ("first", "second")]
-    known = list(palette.PATTERNS)
-    patterns = sorted(
-        (part for part in dict.fromkeys(parts) if part.label[:2] in known),
-        key=lambda part: known.index(part.label[:2]),
-    )
+    patterns = [
+        part
+        for pattern in palette.PATTERNS
+        for part in dict.fromkeys(parts)
+        if part.label.split(" ")[0] == pattern
+    ]
     return [MIX, *([ALONE] if in_turn else []), *patterns]
 
 
