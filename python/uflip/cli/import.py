@@ -38,7 +38,8 @@ def command(
 ) -> None:
     """Make results of logs of response times that fio wrote (write_lat_log).
 
-    `show`, `report`, `compare` and `explore` read them; what the logs do not say stays unsaid.
+    `show`, `report`, `compare` and `explore` read them; what the logs do not say stays unsaid, but
+    for offsets, which are 0 then: a warning says so.
     """
     if file_format not in FORMATS:
         raise unknown_name("format to import", file_format, FORMATS, where="import")
