@@ -48,6 +48,8 @@ class Grid:
         Of the response times in each block (b,) [ns].
     first_ns, last_ns : numpy.ndarray
         When its first and its last I/O was submitted (b,) [ns].
+    ended_ns : numpy.ndarray
+        When the last of its I/Os to end had ended (b,) [ns].
     spread : numpy.ndarray
         How many I/Os of each block are in each class of response time (b, CLASSES).
     """
@@ -60,6 +62,7 @@ class Grid:
     sum_ns: Whole
     first_ns: Whole
     last_ns: Whole
+    ended_ns: Whole
     spread: NDArray[np.uint32]
 
     def __len__(self) -> int:
@@ -105,13 +108,14 @@ def grid_of(log: Log) -> Grid:
 
 
 def _streams(log: Log, n: int) -> Whole:
-    """First I/O of each stream, and n."""
-    if isinstance(log, _native.FlashTrace) or n == 0:
+    """First I/O of each stream, or of each thread of an open-channel job, and n."""
+    if n == 0:
         return np.array([0, n])
+    name = "thread" if isinstance(log, _native.FlashTrace) else "stream"
     found = [0]
     for low in range(0, n, PIECE):
         begin = max(low - 1, 0)
-        part = window(log, "stream", begin, min(low + PIECE, n)).astype(np.int64)
+        part = window(log, name, begin, min(low + PIECE, n)).astype(np.int64)
         found += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
     return np.array([*found, n])
 
@@ -139,6 +143,7 @@ def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
         "sum_ns": merged(times, at, np.add),
         "first_ns": merged(submitted, at, np.minimum),
         "last_ns": merged(submitted, at, np.maximum),
+        "ended_ns": merged(submitted + times, at, np.maximum),
         "spread": spread.reshape(blocks, CLASSES).astype(np.uint32),
     }
     for name, values in found.items():

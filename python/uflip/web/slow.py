@@ -24,6 +24,7 @@ from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
 from uflip.web.grid import PIECE
 from uflip.web.open_run import OpenRun
+from uflip.web.rests import NOTHING, rests
 from uflip.web.told import Common, Io, Slowest
 
 SHARE, FEWEST, MOST = 0.01, 10, 10_000
@@ -138,12 +139,10 @@ def one(run: OpenRun, number: int) -> Io:
         if ns
     ]
     found["begin_ns"] = _begin_of(run)
-    if number and run.has("submit_ns") and run.has("stream") and not _is_imported(run):
-        before = (run.column(name, number - 1, number)[0] for name in ("submit_ns", "stream"))
-        submitted, stream = map(int, before)
-        took = int(run.column("response_time_ns", number - 1, number)[0])
-        if stream == found["stream"]:
-            found["idle_before_ns"] = max(found["submit_ns"] - submitted - took, 0)
+    if run.has("submit_ns") and not _is_imported(run):
+        rest = int(rests(run, number, number + 1)[0])
+        if rest != NOTHING:
+            found["idle_before_ns"] = rest
     return found
 
 
@@ -264,11 +263,7 @@ def _addresses(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
 
 
 def _rests(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
-    """How long the device had rested before: by the I/O before it in the same stream."""
-    begin = max(low - 1, 0)
-    ends = run.column("submit_ns", begin, high).astype(np.int64)
-    rests = np.diff(ends) - run.column("response_time_ns", begin, high).astype(np.int64)[:-1]
-    rests = np.concatenate([np.zeros(int(low == begin), np.int64), rests])
-    yield ("rest before", "none"), rests <= IDLE_NS[0]
+    before = rests(run, low, high)
+    yield ("rest before", "none"), before <= IDLE_NS[0]
     for each in IDLE_NS:
-        yield ("rest before", f"more than {format_duration_ns(each)}"), rests > each
+        yield ("rest before", f"more than {format_duration_ns(each)}"), before > each

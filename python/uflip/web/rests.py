@@ -1,0 +1,46 @@
+"""How long a device had rested before each I/O: since all that were submitted before it had ended.
+
+::
+
+    stream 0   ├── 1 ──┤             ├── 3 ──┤
+    stream 1       ├────── 2 ──────┤
+                                   ├─┤           the rest before 3: 2 ended after 1
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.web.open_run import OpenRun
+
+NOTHING = -1
+"""The rest before an I/O that none was submitted before."""
+Whole = NDArray[np.int64]
+
+
+def rests(run: OpenRun, low: int, high: int) -> Whole:
+    """How long the device had rested before I/Os `low` to `high` (n,) [ns]; or `NOTHING`.
+
+    None where one that was submitted before is under way, in whichever stream.
+    """
+    run.wait()
+    grid = run.grid()
+    assert grid is not None, "whoever waited has it"
+    submitted = run.column("submit_ns", low, high).astype(np.int64)
+    ended = np.full(len(submitted), NOTHING)
+    for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
+        from_block = first + int(np.searchsorted(grid.last_ns[first:last], submitted.min()))
+        to_block = first + int(np.searchsorted(grid.first_ns[first:last], submitted.max(), "right"))
+        to_block = max(to_block, from_block)
+        before = int(grid.ended_ns[first:from_block].max(initial=NOTHING))
+        begin, end = int(grid.starts[from_block]), int(grid.starts[to_block])
+        begins = run.column("submit_ns", begin, end).astype(np.int64)
+        ends = begins + run.column("response_time_ns", begin, end).astype(np.int64)
+        latest = np.maximum.accumulate(np.concatenate([[before], ends]))
+        # Of those of its own stream that were submitted at once, the first came first.
+        own = np.arange(low, high) - begin
+        is_own = (own >= grid.starts[first] - begin) & (own < grid.starts[last] - begin)
+        place = np.where(is_own, own, np.searchsorted(begins, submitted))
+        ended = np.maximum(ended, latest[place])
+    return np.where(ended == NOTHING, NOTHING, np.maximum(submitted - ended, 0))

@@ -1,0 +1,102 @@
+"""Is a rest before an I/O one of the whole device, whatever else is under way?
+
+The oracle looks at all I/Os that were submitted before, one by one.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import stored
+from command_line import uflip
+
+from uflip.results import Results
+from uflip.spec import baseline, parallel
+from uflip.web import grid, open_run, slow, window
+from uflip.web.open_run import OpenRun
+from uflip.web.rests import NOTHING, rests
+
+SMALL = "sim:demo?blocks_per_die=64"
+EACH = {"io_size": 4096, "target_size": 8 << 20}
+IDLE = {"time": "pause", "pause": "3ms"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
+    """One I/O at a time, I/Os that arrive while others are under way, and four at a time."""
+    specs = {
+        "closed": baseline("RW", io_count=1500, time="pause", pause="500us", **EACH),
+        "open": baseline("RW", io_count=1500, time="poisson", interval="700us", **EACH),
+        "four": parallel(*(baseline("RW", io_count=375, seed=n, **IDLE, **EACH) for n in range(4))),
+    }
+    planned = [
+        stored.planned(n, "pause", "RW", parameter="pause", value=n, unit="ns", spec=spec)
+        for n, spec in enumerate(specs.values(), 1)
+    ]
+    results = stored.results(tmp_path_factory.mktemp("rests") / "r", planned, SMALL)
+    return dict(zip(specs, (OpenRun(results, each) for each in results.runs), strict=True))
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "BLOCKS", 128)
+    monkeypatch.setattr(slow, "PIECE", 400)
+    monkeypatch.setattr(open_run, "PART", 300)
+
+
+def naive(run: OpenRun) -> np.ndarray:
+    count = run.io_count
+    begins, took = (run.column(name, 0, count).astype(np.int64) for name in
+                    ("submit_ns", "response_time_ns"))  # fmt: skip
+    stream = run.column("stream" if run.has("stream") else "thread", 0, count)
+    number, found = np.arange(count), np.full(count, NOTHING)
+    for i in number:
+        before = (begins < begins[i]) | (
+            (begins == begins[i]) & (stream == stream[i]) & (number < i)
+        )
+        if before.any():
+            found[i] = max(begins[i] - (begins + took)[before].max(), 0)
+    return found
+
+
+@pytest.mark.parametrize("name", ["closed", "open", "four"])
+def test_nothing_is_under_way_in_a_rest(runs: dict[str, OpenRun], name: str) -> None:
+    run = runs[name]
+    wanted = naive(run)
+    assert (wanted > 0).any()
+    assert (wanted[1:] == 0).any() == (name != "closed")
+    for low, high in pairwise([0, 1, 2, 370, 380, 1000, run.io_count]):
+        assert rests(run, low, high).tolist() == wanted[low:high].tolist()
+    for number in (0, 1, 374, 375, 800, run.io_count - 1):
+        told = slow.one(run, number).get("idle_before_ns", NOTHING)
+        assert told == wanted[number]
+
+
+@pytest.mark.parametrize("name", ["open", "four"])
+def test_traits_count_the_same_rests(runs: dict[str, OpenRun], name: str) -> None:
+    run = runs[name]
+    wanted = naive(run)
+    counted = {
+        value: sum(int(has.sum()) for low, high in slow._pieces(0, run.io_count)
+                   for (what, each), has in slow._marks(run, low, high, 0, run.io_count)
+                   if (what, each) == ("rest before", value))
+        for value in ("none", "more than 100 µs")
+    }  # fmt: skip
+    assert counted == {"none": (wanted <= 1000).sum(), "more than 100 µs": (wanted > 1e5).sum()}
+
+
+def test_threads_of_an_open_channel_job_are_streams(tmp_path: Path) -> None:
+    options = ("--scale", "quick", "--only", "oc2", "--out", tmp_path / "oc")
+    assert uflip("oc", "run", "sim:dfc", *options).code == 0
+    results = Results.load(tmp_path / "oc")
+    several = next(each for each in results.runs if each.id.endswith("W-2-luns-threads"))
+    run = OpenRun(results, several)
+    found = run.grid()
+    assert found is not None
+    assert len(found.streams) - 1 == several.value
+    assert rests(run, 0, run.io_count).tolist() == naive(run).tolist()
+    submitted = run.column("submit_ns", 0, run.io_count).astype(np.int64)
+    until = float(np.median(submitted - submitted.min()))
+    seen = window.picture(run, "time", 0, until, 50).header["window"]
+    assert seen["count"] == (submitted - submitted.min() <= until).sum()  # type: ignore[index]
