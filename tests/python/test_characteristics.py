@@ -66,9 +66,20 @@ def test_a_row_by_hand() -> None:
     # The worst of 1, 2, 4 and 8 MiB; the gap of 512 KiB does not count.
     assert found.large_increments.factor == pytest.approx(2.0)
     assert key_row.cells(found.as_dict()) == [
-        "0.4", "0.5", "0.4", "9.0", "8.6 ms (6.4 ms to 12.8 ms)", "8 MB (x2)", "4 (x1.5)", "=",
-        "x0.9", "x2",
+        "0.400", "0.500", "0.400", "9.00", "8.6 ms (6.4 ms to 12.8 ms)", "8 MB (x2)",
+        "4 (x1.5)", "=", "x0.9", "x2",
     ]  # fmt: skip
+
+
+def test_behind_each_cell_is_its_number() -> None:
+    found = row(pause=curve("RW", {100_000: 9.1, 25_600_000: 8.9})).as_dict()
+    assert key_row.cells(found)[4:6] == ["no", "8 MB (x2)"]
+    assert key_row.numbers(found) == pytest.approx(
+        [0.4, 0.5, 0.4, 9.0, None, 8 * MIB, 4, 1.0, 0.9, 2.0]
+    )
+    quick = characteristics({"SR": 0.0075}, {}).as_dict()
+    assert key_row.cells(quick)[:2] == ["0.00750", "–"]
+    assert key_row.numbers(quick)[:2] == [0.0075, None]
 
 
 def test_no_work_in_pauses_is_no_pause() -> None:

@@ -96,9 +96,9 @@ def test_a_result_says_what_its_summary_says(server: Serving, folder: Path) -> N
     key = keys_of(server)["results/one"]
     found = api(server, "result", key=key).document
     known = json.loads(uflip("show", folder / "one", "--json").out)
-    assert found["cells"][:4] == [
-        f"{known['baselines_ms'][p]:.1f}" for p in ("SR", "RR", "SW", "RW")
-    ]
+    means = [known["baselines_ms"][pattern] for pattern in ("SR", "RR", "SW", "RW")]
+    assert found["numbers"][:4] == means
+    assert [float(cell) for cell in found["cells"][:4]] == [float(f"{ms:.3g}") for ms in means]
     for ours, theirs in zip(found["baselines"], known["baselines"], strict=True):
         assert ours["statistics"] == theirs["statistics"]
         assert ours["half_width_ns"] == theirs["together"]["half_width_ns"]

@@ -11,10 +11,10 @@ const SHOWN = 300;
 
 interface Row { key: string; name: string; error?: Plain; told?: boolean; [name: string]: Plain }
 
-interface Column { name: string; title: string; number?: boolean; of(row: Row): string | number }
+/** `of`: by what rows are sorted; null where there is no number. */
+interface Column { name: string; title: string; number?: boolean; of(row: Row): string | number | null }
 
 function columnsOf(names: string[]): Column[] {
-  const short = (text: string) => text.replace(" [ms]", "");
   return [
     { name: "name", title: "Result", of: (row) => row.name },
     { name: "device", title: "Device", of: (row) => row.device ?? "" },
@@ -22,15 +22,16 @@ function columnsOf(names: string[]): Column[] {
     { name: "scale", title: "Scale", of: (row) => row.scale ?? "" },
     { name: "state", title: "State", of: (row) => row.state ?? "" },
     { name: "durability", title: "Durability", of: (row) => row.durability ?? "" },
-    { name: "known", title: "Known", number: true, of: (row) => (row.experiments ? row.known / row.experiments : -1) },
+    { name: "known", title: "Known", number: true, of: (row) => (row.experiments ? row.known / row.experiments : null) },
     { name: "warnings", title: "Warnings", number: true, of: (row) => row.warnings?.length ?? 0 },
-    ...names.map((title, i): Column => ({ name: `c${i}`, title: short(title), number: true, of: (row) => numberIn(row.cells?.[i] ?? "") })),
+    ...names.map((title, i): Column => ({ name: `c${i}`, title, number: true, of: (row) => row.numbers?.[i] ?? null })),
   ];
 }
 
-function numberIn(cell: string): number {
-  const found = /[\d.]+/.exec(cell);
-  return found ? Number(found[0]) : -1;
+/** Which comes first; what has no number comes last, from the least on and from the most. */
+function order(a: string | number | null, b: string | number | null, sign: number): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return sign * (a < b ? -1 : a > b ? 1 : 0);
 }
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
@@ -72,10 +73,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     const all = (row: Row) => `${row.name} ${row.device ?? ""} ${row.created_utc ?? ""} ${row.scale ?? ""} ${row.state ?? ""} ${row.durability ?? ""} ${row.status ?? ""} ${(row.warnings ?? []).join(" ")}`.toLowerCase();
     return rows
       .filter((row) => wanted.every((word) => all(row).includes(word)))
-      .sort((one, other) => {
-        const [a, b] = [column.of(one), column.of(other)];
-        return sign * (a < b ? -1 : a > b ? 1 : 0) || one.name.localeCompare(other.name);
-      });
+      .sort((one, other) => order(column.of(one), column.of(other), sign) || one.name.localeCompare(other.name));
   }
 
   function rowOf(row: Row): HTMLElement {

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from uflip.data.summary import KeyCharacteristics, Summary, Verdict
+from uflip.report.words import format_ms
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.units import format_duration_ns
 
@@ -43,11 +44,32 @@ def cells(characteristics: KeyCharacteristics) -> list[str]:
     """
     found = characteristics
     return [
-        *(_ms(found[mean]) for mean in MEANS),
+        *(format_ms(None if (ms := found[mean]) is None else ms * 1e6) for mean in MEANS),
         _pause(found["pause"]),
         _with_factor(found["locality"], _megabytes(found["locality"]), " MB"),
         _with_factor(found["partitions"], found["partitions"].get("partitions"), ""),
         *map(_bare, (found["reverse"], found["in_place"], found["large_increments"])),
+    ]
+
+
+def numbers(characteristics: KeyCharacteristics) -> list[float | None]:
+    """Return the number behind each of the `cells`; None where a word stands.
+
+    Parameters
+    ----------
+    characteristics
+        `key_characteristics` of a summary.
+    """
+    found = characteristics
+    return [
+        *(found[mean] for mean in MEANS),
+        found["pause"].get("pause_ns"),
+        found["locality"].get("locality_bytes"),
+        found["partitions"].get("partitions"),
+        *(
+            None if each["verdict"] == "not_repeatable" else each["factor"]
+            for each in (found["reverse"], found["in_place"], found["large_increments"])
+        ),
     ]
 
 
@@ -97,12 +119,6 @@ def _scale(highest: float) -> list[float]:
     """Return the steps from 1 to beyond `highest`."""
     decades = range(math.floor(math.log10(max(highest, 1))) + 2)
     return [step * 10**decade for decade in decades for step in STEPS]
-
-
-def _ms(mean: float | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{mean:.1f}" if mean < 9.95 else f"{mean:.0f}"
 
 
 def _pause(finding: Verdict) -> str:

@@ -45,7 +45,7 @@ class Glance(TypedDict):
 
 
 class Counted(TypedDict):
-    """What the runs of a folder say at a glance."""
+    """What the runs of a folder say at a glance; `numbers` are those behind the cells."""
 
     status: str
     finished: int
@@ -53,6 +53,7 @@ class Counted(TypedDict):
     experiments: int
     known: int
     cells: list[str] | None
+    numbers: list[float | None] | None
     baselines_ms: Mapping[str, float | None]
 
 

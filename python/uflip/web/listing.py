@@ -17,7 +17,7 @@ from uflip.data.manifest import Manifest
 from uflip.data.reading import read_document
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError
-from uflip.report.key_row import cells
+from uflip.report.key_row import cells, numbers
 from uflip.results import Results
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.web.answers import Failed, Glance, Known, Row
@@ -142,5 +142,6 @@ def of_summary(document: Summary) -> Known:
         "experiments": len(known),
         "known": sum(map(bool, known)),
         "cells": None if row is None else cells(row),
+        "numbers": None if row is None else numbers(row),
         "baselines_ms": document["baselines_ms"],
     }

@@ -57,6 +57,7 @@ def result(opened: Opened, key: str) -> answers.Result:
         "experiments": known["experiments"],
         "known": known["known"],
         "cells": known["cells"],
+        "numbers": known["numbers"],
         "baselines_ms": known["baselines_ms"],
         "advice": _advice(document, is_job=results.is_open_channel),
         "baselines": [_experiment(run, runs_of) for run in document["baselines"]],

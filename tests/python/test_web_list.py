@@ -1,0 +1,72 @@
+"""Are the rows of the list put in order by what they say, and are their numbers in full?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import stored
+from browsing import Watched
+
+from uflip.report.key_row import COLUMNS
+from uflip.web.server import Serving, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+SMALL = "sim:demo?blocks_per_die=64"
+PAUSE, REVERSE = COLUMNS.index("Pause"), COLUMNS.index("Reverse")
+# What somebody sees, and the number behind it.
+PAUSES = {"a": ("900 µs", 900_000), "b": ("1.2 s", 1.2e9), "c": ("no", None), "d": ("30 ms", 3e7)}
+REVERSES = {"a": ("x1.5", 1.5), "b": ("=", 1.1), "c": ("–", None), "d": ("x0.6", 0.6)}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    root = tmp_path_factory.mktemp("listed") / "r"
+    for name in PAUSES:
+        stored.results(root / name, [stored.baseline_run(1, "SR", io_size=4096)], SMALL)
+    with serving([root]) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
+    """The list, with pauses and factors that these small results do not have."""
+    found = Watched(browser)
+
+    def told(route: "Route") -> None:
+        document = route.fetch().json()
+        keys = {row["key"]: row["name"][-1] for row in listed["results"]}
+        for row in document["rows"]:
+            for place, known in ((PAUSE, PAUSES), (REVERSE, REVERSES)):
+                cell, number = known[keys[row["key"]]]
+                row["cells"][place], row["numbers"][place] = cell, number
+        route.fulfill(json=document)
+
+    listed = found.page.request.get(f"{server.url}api/results").json()
+    found.page.route("**/api/rows?*", told)
+    found.page.goto(server.url)
+    found.page.get_by_text("900 µs").wait_for()
+    yield found.page
+    found.context.close()
+    assert found.said == []
+
+
+@pytest.mark.parametrize(
+    ("column", "down"), [("Pause", "bdac"), ("Reverse", "abdc"), ("Known", "abcd")]
+)
+def test_a_column_is_sorted_by_its_numbers_and_what_has_none_comes_last(
+    page: "Page", column: str, down: str
+) -> None:
+    names = page.locator("tbody th")
+    for wanted in (down, down if column == "Known" else down[2::-1] + down[3]):
+        page.get_by_role("button", name=column).click()
+        assert "".join(name[-1] for name in names.all_inner_texts()) == wanted
+
+
+def test_times_are_in_full_and_have_their_unit(page: "Page") -> None:
+    heads = page.locator("thead th").all_inner_texts()
+    assert [head.strip() for head in heads if "[ms]" in head] == list(COLUMNS[:4])
+    at = [head.strip() for head in heads].index("SR [ms]")
+    shown = page.locator("tbody tr").first.locator("th, td").nth(at).inner_text()
+    assert len(shown.replace(".", "").lstrip("0")) == 3, shown
