@@ -416,6 +416,14 @@ def test_jobs_of_open_channel_devices_are_drawn_where_they_have_rows_of_ios(tmp_
         )  # fmt: skip
         assert seen["wear"]["first_failure"] == told["oc1"]["first_failing_read_cycles"]
         assert [rule["name"] for rule in seen["rules"]] == [r["name"] for r in told["contract"]]
+        for each in found["benchmarks"]:
+            points = [point for of in each["patterns"] for point in of["points"]]
+            assert {point["parameter"] for point in points} <= {each["parameter"]}
+            assert not each["finding"] or f"at {each['parameter']} = " in each["finding"]
+        varied = [(each["name"], each["parameter"]) for each in found["benchmarks"]]
+        assert sorted(varied) == [
+            ("oc0", "first_page"), ("oc0", "lun"), ("oc0", "reads_percent"), ("oc1", "cycles"),
+        ]  # fmt: skip
         jobs = {run["micro_benchmark"]: run["id"] for run in found["runs"]}
         drawn = {
             name: api(server, "window", key=key, run=run, **{"from": 0, "to": 9, "columns": 9})

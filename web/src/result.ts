@@ -92,13 +92,14 @@ function huesOf(patterns: Plain[]): (pattern: string) => string {
 function multiple(key: string, found: Plain, benchmark: Plain, range: { low: number; high: number }): HTMLElement {
   const patterns: Plain[] = benchmark.patterns;
   const tone = huesOf(patterns);
+  const title = titleOf(found, benchmark);
   const points: Point[] = patterns.flatMap(({ pattern, points }) => points.map((of: Plain): Point => {
     const half = of.half_width_ns ?? 0;
     const mean = of.statistics.mean_ns;
     return { at: of.at, mean, low: Math.max(mean - half, mean / 1e3), high: mean + half, pattern, of };
   }));
   const places: number[] = benchmark.values.map((each: Plain) => each.at);
-  if (!points.length) return h("article", {}, h("h3", {}, benchmark.title), others(key, benchmark));
+  if (!points.length) return h("article", {}, h("h3", {}, title), others(key, benchmark));
   const margin = Math.max((Math.max(...places) - Math.min(...places)) * 0.05, 0.4);
   const x: Scale = {
     range: { low: Math.min(...places) - margin, high: Math.max(...places) + margin }, label: benchmark.axis,
@@ -113,7 +114,7 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
   };
   const idle = () => fill(said, benchmark.finding);
   const plot = new Plot({
-    title: `${benchmark.title}: ${found.device}`, name: `${found.name}-${benchmark.name}`, height: 230, x, y,
+    title: `${title}: ${found.device}`, name: nameOf(found, benchmark), height: 230, x, y,
     paint: (pen, plane) => {
       for (const [pattern, level] of Object.entries(benchmark.levels_ms as Record<string, number | null>))
         if (level && patterns.some((each) => each.pattern === pattern))
@@ -138,7 +139,7 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
   });
   idle();
   return h("article", {},
-    h("h3", {}, benchmark.title),
+    h("h3", {}, title),
     h("p", { class: "quiet" }, benchmark.question),
     h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { vars: { "--hue": tone(pattern) } }, pattern, " ", words))),
     plot.node, said,
@@ -146,10 +147,19 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
       table(["", benchmark.axis, "mean", "±", "p50", "p99", "max [ms]", "run"], points.map(({ pattern, of }): Child[] => [
         pattern, of.label, ms(of.statistics.mean_ns), ms(of.half_width_ns), ms(of.statistics.p50_ns), ms(of.statistics.p99_ns), ms(of.statistics.max_ns),
         of.runs.map((run: string, i: number) => [h("a", { href: link("run", [key, run]), "aria-label": `Run ${run}` }, i ? `${i + 1}` : "open"), " "]),
-      ]), `${benchmark.title}, response time [ms]`, 2),
+      ]), `${title}, response time [ms]`, 2),
       h("p", { class: "quiet" }, benchmark.how_to_read),
-      plot.saving([["CSV", () => saveCsv(`${found.name}-${benchmark.name}`, ["pattern", "value", "mean_ns", "half_width_ns", "converged", "runs"], points.map(({ pattern, mean, of }) => [pattern, of.value, mean, of.half_width_ns, of.converged, of.runs.join(" ")]))]])),
+      plot.saving([["CSV", () => saveCsv(nameOf(found, benchmark), ["pattern", "value", "mean_ns", "half_width_ns", "converged", "runs"], points.map(({ pattern, mean, of }) => [pattern, of.value, mean, of.half_width_ns, of.converged, of.runs.join(" ")]))]])),
     others(key, benchmark));
+}
+
+/** What a figure is of; by what, where a micro-benchmark has several. */
+function titleOf(found: Plain, { name, title, axis }: Plain): string {
+  return found.benchmarks.filter((each: Plain) => each.name === name).length > 1 ? `${title}, by ${axis}` : title;
+}
+
+function nameOf(found: Plain, benchmark: Plain): string {
+  return [found.name, benchmark.name, benchmark.parameter ?? ""].join("-");
 }
 
 function hueVariable(pattern: string): string {

@@ -133,6 +133,7 @@ class Measured(TypedDict):
 
     pattern: str
     words: str
+    parameter: str | None
     value: int | float | None
     label: str
     statistics: Statistics | None
@@ -163,9 +164,10 @@ class Pattern(TypedDict):
 
 
 class MicroBenchmark(TypedDict):
-    """What is drawn and said of a micro-benchmark."""
+    """What is drawn and said of a micro-benchmark, of those runs in which one parameter varies."""
 
     name: str
+    parameter: str | None
     title: str
     question: str
     how_to_read: str

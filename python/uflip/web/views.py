@@ -63,7 +63,8 @@ def result(opened: Opened, key: str) -> answers.Result:
         "baselines": [_experiment(run, runs_of) for run in document["baselines"]],
         "benchmarks": [
             _benchmark(name, runs, document, runs_of)
-            for name, runs in document["micro_benchmarks"].items()
+            for name, measured in document["micro_benchmarks"].items()
+            for runs in _by_parameter(measured)
         ],
         "missing": len(document["missing"]),
         "skipped": len(document["skipped"]),
@@ -80,6 +81,14 @@ def _advice(document: Summary, *, is_job: bool) -> answers.Advised | None:
     return {"class": said, "hints": [hint.as_dict() for hint in found.hints]}
 
 
+def _by_parameter(runs: Sequence[Experiment]) -> list[list[Experiment]]:
+    """Take runs apart by what varies: a value of one parameter says nothing beside another's."""
+    found: dict[str | None, list[Experiment]] = {}
+    for run in runs:
+        found.setdefault(run["parameter"], []).append(run)
+    return list(found.values())
+
+
 def _benchmark(
     name: str, runs: Sequence[Experiment], document: Summary, runs_of: Mapping[str, Sequence[str]]
 ) -> answers.MicroBenchmark:
@@ -88,12 +97,14 @@ def _benchmark(
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
     places = places_of(value for value, _ in values)
     varied = (measured[0]["parameter"], measured[0]["unit"]) if measured else (None, None)
+    alone: Summary = {**document, "micro_benchmarks": {name: list(runs)}}
     return {
         "name": name,
+        "parameter": runs[0]["parameter"],
         "title": title(name),
         "question": known.question if known else "",
         "how_to_read": known.how_to_read if known else "",
-        "finding": finding(name, document),
+        "finding": finding(name, alone),
         "axis": axis_name(*varied),
         "values": [
             {"at": places[value], "label": format_value(value, unit)} for value, unit in values
@@ -119,6 +130,7 @@ def _experiment(
     return {
         "pattern": run["pattern"],
         "words": PATTERN_NAMES.get(run["pattern"], ""),
+        "parameter": run["parameter"],
         "value": run["value"],
         "label": format_value(run["value"], run["unit"]),
         "statistics": run["statistics"],
