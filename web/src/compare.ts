@@ -1,13 +1,13 @@
 // Results side by side: what they are, and which experiments differ, the largest ratio first.
 
-import { ask, picture, type Picture, type Plain } from "./api";
+import { ask, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import { Plot } from "./plot";
 import { explained } from "./problem";
 import { link, note, type Route } from "./route";
 import { saveCsv } from "./save";
 import { tails } from "./tails";
-import { count, duration, logTicks, three, when } from "./words";
+import { count, duration, logTicks, spaced, three, when } from "./words";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
 const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
@@ -51,6 +51,14 @@ function compared(first: Plain, second: Plain, each: Plain, route: Route, place:
 
 const SHOWN = 40;
 
+/** Ticks to both sides of ×1, whose names fit beside each other. */
+function aroundOne(low: number, high: number, about: number): number[] {
+  const places = logTicks(2 ** low, 2 ** high).map(Math.log2);
+  const from = (side: number[]) => spaced([0, ...side.filter((at) => at > 0)], (high - low) / (about * 1.6));
+  const below = from(places.map((at) => -at).reverse()).map((at) => -at).reverse();
+  return [...below, ...from(places).slice(1)];
+}
+
 /** Ratios with their intervals on a logarithmic axis, a row each. */
 function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTMLElement | null {
   const some = rows.slice(0, SHOWN);
@@ -58,11 +66,11 @@ function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTML
   const ends = some.flatMap((row) => [row.ratio, row.low ?? row.ratio, row.high ?? row.ratio]).filter((value) => value > 0);
   const range = { low: Math.min(0.8, ...ends) / 1.1, high: Math.max(1.25, ...ends) * 1.1 };
   const log = { low: Math.log2(range.low), high: Math.log2(range.high) };
-  const short = (row: Plain) => `${row.pattern} ${row.label}`.slice(0, 16);
+  const name = (row: Plain) => `${row.title} ${row.pattern} ${row.label}`;
   const plot = new Plot({
     title: `${second.name} over ${first.name}`, name: `comparison-${place + 1}`, height: 70 + 18 * some.length,
-    x: { range: log, label: "second over first (95 % interval)", ticks: (low, high) => logTicks(2 ** low, 2 ** high).map(Math.log2), tick: () => (value) => `×${three(2 ** value)}` },
-    y: { range: { low: -some.length + 0.4, high: 0.6 }, label: "", size: 110, ticks: () => some.map((_, i) => -i), tick: () => (value) => short(some[-value] ?? {}) },
+    x: { range: log, label: "second over first (95 % interval)", ticks: aroundOne, tick: () => (value) => `×${three(2 ** value)}` },
+    y: { range: { low: -some.length + 0.4, high: 0.6 }, label: "", size: 12 + 6 * Math.max(...some.map((row) => name(row).length)), ticks: () => some.map((_, i) => -i), tick: () => (value) => name(some[-value]!) },
     paint: (pen, plane) => {
       pen.rect(plane.x(Math.log2(1 / 1.05)), plane.top, plane.x(Math.log2(1.05)) - plane.x(Math.log2(1 / 1.05)), plane.height, color("shade"));
       pen.line([[plane.x(0), plane.top], [plane.x(0), plane.top + plane.height]], color("muted"), 1);
@@ -93,25 +101,23 @@ async function overlay(node: HTMLElement, first: Plain, second: Plain, row: Plai
   node.hidden = false;
   fill(node, h("p", { class: "quiet" }, "Loading …"));
   try {
-    const some = await Promise.all([first, second].map(async ({ key }): Promise<[Plain, Picture]> => {
-      const found = runOf(await ask("result", { key }), row);
-      const run = await ask("run", { key, run: found });
-      return [run, await picture({ key, run: found, axis: "number", from: 0, to: run.io_count, columns: 400 })];
+    const some = await Promise.all([first, second].map(async ({ key, name }): Promise<Plain> => {
+      const runs = runsOf(await ask("result", { key }), row);
+      return { key, name, run: runs[0], spread: await ask("spread", { key, runs: runs.join(",") }) };
     }));
     const looks = [color("muted"), color("rw")];
     fill(node, h("h3", {}, `${row.title}: ${row.pattern} ${row.axis} ${row.label}`),
-      h("ul", { class: "legend" }, [first, second].map((each, i) => h("li", { vars: { "--hue": looks[i]! } }, h("a", { href: link("run", [each.key, some[i]![0].id]) }, each.name)))),
-      tails("comparison", some.map(([, of], i) => ({ words: [first, second][i]!.name, hue: looks[i]!, dash: i ? [] : [6, 4], picture: of })), some[0]![0].edges_ns));
+      h("ul", { class: "legend" }, some.map(({ key, name, run, spread }, i) => h("li", { vars: { "--hue": looks[i]! } }, h("a", { href: link("run", [key, run]) }, name), `: ${count(spread.count)} I/Os of ${count(spread.runs)} ${spread.runs === 1 ? "run" : "runs"}`))),
+      tails("comparison", some.map(({ name, spread }, i) => ({ words: name, hue: looks[i]!, dash: i ? [] : [6, 4], spread }))));
     node.scrollIntoView({ block: "nearest" });
   } catch (error) {
     fill(node, explained(error));
   }
 }
 
-/** The first run of an experiment. */
-function runOf(result: Plain, row: Plain): string {
-  const of = result.benchmarks.find((each: Plain) => each.name === row.micro_benchmark);
-  const points: Plain[] = of ? [...of.patterns.flatMap((each: Plain) => each.points), ...of.others] : result.baselines;
-  const found = points.find((each) => each.pattern === row.pattern && (!of || each.value === row.value));
-  return found?.runs[0] ?? "";
+/** The runs of an experiment. */
+function runsOf(result: Plain, row: Plain): string[] {
+  const of: Plain[] = result.benchmarks.filter((each: Plain) => each.name === row.micro_benchmark);
+  const points: Plain[] = of.length ? of.flatMap((each) => [...each.patterns.flatMap((one: Plain) => one.points), ...each.others]) : result.baselines;
+  return points.find((each) => each.pattern === row.pattern && (!of.length || (each.value === row.value && each.parameter === row.parameter)))?.runs ?? [];
 }

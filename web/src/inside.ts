@@ -13,6 +13,7 @@ export class Inside {
   readonly node: HTMLDetailsElement;
   private readonly body = h("div");
   private readonly plots: Plot[] = [];
+  private readonly following: Plot[] = [];
   private found: Plain = null;
   private asked = false;
   private seen: Range = { low: 0, high: 1 };
@@ -27,7 +28,7 @@ export class Inside {
   of(seen: Range, axis: Axis): void {
     [this.seen, this.axis] = [seen, axis];
     void this.tell();
-    for (const plot of this.plots.slice(0, 2)) plot.draw();
+    for (const plot of this.following) plot.draw();
   }
 
   private async tell(): Promise<void> {
@@ -52,9 +53,11 @@ export class Inside {
   }
 
   /** Lines over the same stretch as the response times above. */
-  private over(title: string, label: string, lines: [string, (number | null)[], string][], words: string): HTMLElement {
+  private over(title: string, label: string, lines: [string, (number | null)[], string][], words: string): HTMLElement | null {
     const view = this;
-    const most = Math.max(1e-9, ...lines.flatMap(([, values]) => values.map((value) => value ?? 0)));
+    const known = lines.flatMap(([, values]) => values.filter((value) => value !== null));
+    if (!known.length) return null;
+    const most = Math.max(...known) || 1;
     const x: Scale = {
       get range() { return view.seen; },
       get label() { return view.axis === "number" ? "number of the I/O" : "since the run began"; },
@@ -69,6 +72,7 @@ export class Inside {
       },
     });
     this.plots.push(plot);
+    this.following.push(plot);
     const save = () => saveCsv(`${this.name}-inside`, ["ios", "at_ns", "erased_blocks", "least_erased_blocks", "write_amplification"], this.found.ios.map((ios: number, i: number) => [ios, this.found.at_ns[i], this.found.erased_blocks[i], this.found.least_erased_blocks[i], this.found.write_amplification[i]]));
     return h("article", {}, h("h3", {}, title), h("p", { class: "quiet" }, words), plot.node, plot.saving([["CSV", save]]));
   }

@@ -27,12 +27,13 @@ function tones(n: number, later: string): string[] {
 async function runs(some: Plain[]): Promise<Child> {
   const views = await Promise.all(some.map(async ({ key }) => ask("run", { key, run: (await ask("result", { key })).runs[0].id })));
   const pictures = await Promise.all(views.map((run, i) => drawn({ key: some[i]!.key, run: run.id, axis: "number", from: 0, to: run.io_count, columns: COLUMNS })));
+  const spreads = await Promise.all(views.map((run, i) => ask("spread", { key: some[i]!.key, runs: run.id })));
   const looks = tones(some.length, hue(views.at(-1)!.pattern));
   const words = some.length > 1 ? ["before", "now"] : ["now"];
   return h("div", {},
     h("ul", { class: "legend" }, words.map((each, i) => h("li", { vars: { "--hue": looks[i]! } }, `${each}: `, h("code", {}, some[i]!.url)))),
     over(views, pictures, looks),
-    tails("play", pictures.map((picture, i) => ({ words: words[i]!, hue: looks[i]!, dash: i < some.length - 1 ? DASH : [], picture })), views[0]!.edges_ns),
+    tails("play", spreads.map((spread, i) => ({ words: words[i]!, hue: looks[i]!, dash: i < some.length - 1 ? DASH : [], spread }))),
     numbers(views, some));
 }
 

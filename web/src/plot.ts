@@ -64,10 +64,10 @@ export class Plot {
     const { x, y, right } = this.options;
     const ink = () => color("muted");
     const axis = (scale: Scale, side: number, key: string): uPlot.Axis => ({
-      side, scale: key, label: scale.label, labelSize: 18, labelGap: 2, labelFont: `12px ${FONT}`, font: `11px ${FONT}`,
+      side, scale: key, label: () => scale.label, labelSize: 18, labelGap: 2, labelFont: `12px ${FONT}`, font: `11px ${FONT}`,
       stroke: ink, size: scale.size ?? (side % 2 ? 66 : 34), gap: 4,
       grid: { show: key !== "right", stroke: () => color("grid"), width: 1 }, ticks: { stroke: () => color("grid"), width: 1, size: 4 },
-      splits: (u, _axis, low, high) => scale.ticks(low, high, side % 2 ? u.height / 60 : u.width / 110),
+      splits: (u, _axis, low, high) => scale.ticks(low, high, side % 2 ? u.height / 60 : u.bbox.width / devicePixelRatio / 110),
       values: (u, splits) => {
         const { min = 0, max = 1 } = u.scales[key] ?? {};
         return splits.map(scale.tick(min ?? 0, max ?? 1));
@@ -173,10 +173,11 @@ export class Plot {
   }
 
   /** Draws the figure as SVG: the same strokes, and axes of our own. */
-  svg(width = 760, height = 400): string {
+  svg(width = 760, height = Math.max(this.options.height, 400)): string {
     const { x, y, right, title } = this.options;
     const pen = new SvgPen();
-    const box = { left: 74, top: 34, width: width - 74 - (right ? 70 : 18), height: height - 34 - 52 };
+    const left = 18 + (y.size ?? 56);
+    const box = { left, top: 34, width: width - left - (right ? 70 : 18), height: height - 34 - 52 };
     const to = (scale: Scale, from: number, span: number) => (value: number) => {
       const by = (each: number) => (scale.log ? Math.log(Math.max(each, 1e-9)) : each);
       return from + (span * (by(value) - by(scale.range.low))) / (by(scale.range.high) - by(scale.range.low));
@@ -193,7 +194,7 @@ export class Plot {
       pen.line([[box.left, plane.y(value)], [box.left + box.width, plane.y(value)]], grid, 1);
       pen.text(word, box.left - 6, plane.y(value) + 4, muted, "right");
     }
-    for (const [value, word] of ticks(x, width / 110)) {
+    for (const [value, word] of ticks(x, box.width / 110)) {
       pen.line([[plane.x(value), box.top], [plane.x(value), box.top + box.height]], grid, 1);
       pen.text(word, plane.x(value), box.top + box.height + 17, muted, "center");
     }
@@ -201,6 +202,7 @@ export class Plot {
     this.options.paint(pen, plane, toRight);
     pen.text(x.label, box.left + box.width / 2, height - 10, muted, "center");
     pen.text(y.label, 14, box.top + box.height / 2, muted, "center", true);
+    if (right) pen.text(right.label, width - 8, box.top + box.height / 2, muted, "center", true);
     return pen.file(width, height, title, color("card"));
   }
 

@@ -60,6 +60,11 @@ export function logTicks(low: number, high: number): number[] {
   return found;
 }
 
+/** Those of an axis of powers of ten: about so many that their names fit beside each other. */
+export function powerTicks(low: number, high: number, about: number): number[] {
+  return spaced(logTicks(10 ** low, 10 ** high).map(Math.log10), (high - low) / (about * 1.6));
+}
+
 /** Those of some places that are so far from the one before: their names do not run into each other. */
 export function spaced(places: number[], apart: number): number[] {
   let last = -Infinity;

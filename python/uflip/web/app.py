@@ -22,7 +22,7 @@ from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import answers, gantt, playing, served, told, views
+from uflip.web import answers, gantt, playing, served, spread, told, views
 from uflip.web.channel import channel
 from uflip.web.folders import Folders
 from uflip.web.inside import inside
@@ -75,8 +75,7 @@ class Guard:
     def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
         self._app = app
         self._token = token
-        names = ("127.0.0.1", "localhost")
-        self._hosts = {f"{name}:{port}" for name in names}
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -184,6 +183,7 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
         "inside": lambda query: inside(opened, text(query, "key"), text(query, "run")),
         "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
+        "spread": partial(spread.told, opened),
         "compare": lambda query: _compare(opened, query),
     }
     routes = [

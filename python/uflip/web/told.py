@@ -107,6 +107,16 @@ class Slowest(TypedDict):
     traits: list[Common]
 
 
+class Spread(TypedDict):
+    """How many I/Os of some runs are in each class of response time, and the longest of all."""
+
+    runs: int
+    count: int
+    counts: list[int]
+    edges_ns: list[float]
+    longest_ns: int
+
+
 class Bands(TypedDict):
     """Response times of a mix, every so many."""
 

@@ -1,0 +1,37 @@
+"""How the response times of an experiment are spread: all its runs together, start-up left out."""
+
+import numpy as np
+
+from uflip.web.grid import CLASSES, PIECE, classes_of, edges_ns
+from uflip.web.opened import Opened
+from uflip.web.query import Query, text
+from uflip.web.told import Spread
+
+
+def told(opened: Opened, query: Query) -> Spread:
+    """Count the I/Os of the runs that are asked for in each class of response time.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run.
+    """
+    key, names = text(query, "key"), text(query, "runs").split(",")
+    counts, longest = np.zeros(CLASSES, np.int64), 0
+    for run in [opened.run(key, name) for name in names]:
+        for low in range(0, run.io_count, PIECE):
+            high = min(low + PIECE, run.io_count)
+            times = run.column("response_time_ns", low, high)
+            if run.has("ignored"):
+                times = times[run.column("ignored", low, high) == 0]
+            counts += np.bincount(classes_of(times), minlength=CLASSES)
+            longest = max(longest, int(times.max(initial=0)))
+    used = np.flatnonzero(counts)
+    first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+    return {
+        "runs": len(names),
+        "count": int(counts.sum()),
+        "counts": counts[first:stop].tolist(),
+        "edges_ns": edges_ns()[first : stop + 1].tolist(),
+        "longest_ns": longest,
+    }

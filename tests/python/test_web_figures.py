@@ -1,0 +1,213 @@
+"""Do figures say what they show: the names of their axes, of what stands on them, and all of it?"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import stored
+from browsing import PHONE, Watched
+from command_line import uflip
+
+from uflip.results import Results
+from uflip.web.server import Serving, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+SMALL = "sim:demo?blocks_per_die=64"
+IGNORED = 60
+# What every canvas of the page had written on it when it was drawn last, by the panel it is in.
+LISTENING = """
+  const drawn = CanvasRenderingContext2D.prototype.fillText;
+  const cleared = CanvasRenderingContext2D.prototype.clearRect;
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    this.written = [];
+    return cleared.apply(this, box);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const { e, f, b } = this.getTransform();
+    const wide = this.measureText(text).width;
+    (this.written ??= []).push({ text, x: x + e, y: y + f, wide, turned: b !== 0 });
+    return drawn.call(this, text, x, y);
+  };
+"""
+WRITTEN = """figure => figure.querySelector('canvas').getContext('2d').written"""
+OF_PANEL = "details:has(h2:text-is('{}')) .figure, article:has(h3:text-is('{}')) .figure"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("figures") / "r"
+    for name, changes in (("one", ""), ("two", "&spare_factor=0.4")):
+        stored.results(root / name, list(runs()), SMALL + changes)
+    for name in ("RW", "SR"):
+        options = ("--pattern", name, "--io-count", 200, "--inside", root / f"inside {name}")
+        assert uflip("pattern", SMALL, *options).code == 0
+    return root
+
+
+def runs() -> Iterator[Any]:
+    """Three micro-benchmarks with the same pattern and value, and one run twice."""
+    for number, name in enumerate(("baseline", "alignment", "granularity", "granularity"), 1):
+        changes = {"io_count": 800, "io_ignore": IGNORED, "seed": number}
+        spec = stored.baseline("SW", io_size=32768, target_size=8 << 20, **changes)
+        one = stored.planned(
+            number, name, "SW", parameter="io_size", value=32768, unit="bytes", spec=spec
+        )
+        yield replace(one, repetition=2 if number == 4 else 1)
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Serving]:
+    with serving([folder]) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: "Browser", request: pytest.FixtureRequest) -> Iterator["Page"]:
+    found = Watched(
+        browser, accept_downloads=True, viewport=getattr(request, "param", None) or PHONE
+    )
+    found.page.add_init_script(LISTENING)
+    yield found.page
+    found.context.close()
+    assert found.said == []
+
+
+WIDE = pytest.mark.parametrize("page", [{"width": 1280, "height": 800}], indirect=True)
+
+
+def key_of(page: "Page", server: Serving, name: str) -> str:
+    listed = page.request.get(f"{server.url}api/results").json()["results"]
+    return next(row["key"] for row in listed if row["name"] == f"r/{name}")
+
+
+def open_run(page: "Page", server: Serving, name: str, query: str = "") -> None:
+    key = key_of(page, server, name)
+    found = page.request.get(f"{server.url}api/result?key={key}").json()["runs"][0]["id"]
+    page.goto(f"{server.url}#/run/{key}/{found}{query}")
+    page.wait_for_function(
+        "() => document.querySelector('.pad .figure')?.dataset.complete === 'true'"
+    )
+
+
+def written(page: "Page", panel: str) -> list[dict[str, Any]]:
+    """What stands on the figure of a panel, or of the run itself."""
+    where = OF_PANEL.format(panel, panel) if panel else ".pad .figure"
+    found: list[dict[str, Any]] = page.locator(where).first.evaluate(WRITTEN)
+    return found
+
+
+def wait_for_words(page: "Page", panel: str, words: str) -> None:
+    for _ in range(50):
+        if words in [each["text"] for each in written(page, panel)]:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"{panel} does not say {words}: {written(page, panel)}")
+
+
+def compare(page: "Page", server: Serving) -> None:
+    keys = ",".join(key_of(page, server, name) for name in ("one", "two"))
+    page.goto(f"{server.url}#/compare/{keys}")
+    page.get_by_role("heading", name="Comparison", exact=True).wait_for()
+
+
+def check_apart(words: list[dict[str, Any]]) -> None:
+    assert len(words) > 1
+    at = sorted((each["x"], each["wide"]) for each in words)
+    for (x, wide), (after, wide_after) in pairwise(at):
+        assert after - wide_after / 2 > x + wide / 2 + 4
+
+
+def test_names_on_an_axis_do_not_run_into_each_other(page: "Page", server: Serving) -> None:
+    open_run(page, server, "one")
+    wait_for_words(page, "Distribution", "response time")
+    found = written(page, "Distribution")
+    check_apart([each for each in found if re.search(r"\d [nµm]?s$", each["text"])])
+    compare(page, server)
+    ratios = page.locator("main .figure").first
+    ratios.evaluate("figure => figure.scrollIntoView()")
+    found = ratios.evaluate(WRITTEN)
+    check_apart([each for each in found if each["text"].startswith("×")])
+    assert "×1.00" in [each["text"] for each in found]
+
+
+@WIDE
+def test_an_axis_is_named_after_what_it_shows_now(page: "Page", server: Serving) -> None:
+    open_run(page, server, "inside RW", "?axis=time")
+    panels = {"": "submitted, since the first", "Free blocks": "since the run began",
+              "Write amplification": "since the run began"}  # fmt: skip
+    for panel, words in panels.items():
+        wait_for_words(page, panel, words)
+    page.get_by_label("over number").check()
+    for panel, words in panels.items():
+        wait_for_words(page, panel, "number of the I/O")
+        assert words not in [each["text"] for each in written(page, panel)]
+
+
+@WIDE
+def test_what_is_known_of_no_sample_is_not_drawn(page: "Page", server: Serving) -> None:
+    open_run(page, server, "inside SR")
+    page.get_by_role("heading", name="Free blocks").wait_for()
+    assert page.get_by_role("heading", name="Write amplification").count() == 0
+
+
+@WIDE
+def test_a_saved_histogram_names_all_its_axes(page: "Page", server: Serving) -> None:
+    open_run(page, server, "one")
+    with page.expect_download() as waiting:
+        page.locator("details:has(h2:text-is('Distribution'))").get_by_role(
+            "button", name="SVG"
+        ).click()
+    saved = waiting.value.path().read_text()
+    assert re.findall("response time|I/Os<|share that took no longer", saved)[-3:] == [
+        "response time", "I/Os<", "share that took no longer",
+    ]  # fmt: skip
+
+
+@WIDE
+def test_each_row_of_a_comparison_has_a_name_of_its_own(page: "Page", server: Serving) -> None:
+    compare(page, server)
+    found: list[dict[str, Any]] = page.locator("main .figure").first.evaluate(WRITTEN)
+    names = Counter(each["text"] for each in found if "SW 32 KiB" in each["text"])
+    assert names == {f"{name} SW 32 KiB": 1 for name in ("Baseline", "Alignment", "Granularity")}
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").first.click()
+    saved = re.findall(
+        r'<text x="([\d.]+)"[^>]*>(\w+ SW 32 KiB)<', waiting.value.path().read_text()
+    )
+    assert len(saved) == 3
+    assert all(float(right_end) > 6 * len(name) for right_end, name in saved), "none is cut"
+
+
+@WIDE
+def test_an_overlay_is_of_what_stands_in_its_row(
+    page: "Page", server: Serving, folder: Path
+) -> None:
+    compare(page, server)
+    page.get_by_role("button", name=re.compile("^Overlay Granularity")).click()
+    overlay = page.get_by_role("region", name="Overlay")
+    overlay.locator(".plot canvas").wait_for()
+    counted = 2 * (800 - IGNORED)
+    assert overlay.locator(".legend li").all_inner_texts() == [
+        f"r/{name}: {counted:,} I/Os of 2 runs" for name in ("one", "two")
+    ]
+    with page.expect_download() as waiting:
+        overlay.get_by_role("button", name="CSV").click()
+    lines = [line.split(",") for line in waiting.value.path().read_text().splitlines()[1:]]
+    for name in ("one", "two"):
+        some = [
+            run for run in Results.load(folder / name).runs if run.micro_benchmark == "granularity"
+        ]
+        assert len(some) == 2
+        times = np.concatenate([run.response_time_ns() for run in some]).astype(float)
+        steps = [(float(at), float(share)) for run, at, share in lines if run == f"r/{name}"]
+        assert steps[-1] == (times.max(), 0)
+        for at, share in steps[:-1]:
+            assert share == pytest.approx((times >= at).mean())
