@@ -53,6 +53,7 @@ class RunView {
   private readonly inside: Inside | null;
   private readonly gantt: Gantt | null;
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
+  private stepping = false; // through the list of the slowest: it stays until one moves by oneself
   private asking = new AbortController();
   private look_: (i: number) => string = () => color("ink");
   private readonly settled: () => void;
@@ -66,7 +67,7 @@ class RunView {
     this.low = (known?.min_ns || 1000) / 1.5;
     this.high = (known?.max_ns || 1e6) * 1.5;
     this.side = new spread.Spread(run);
-    this.slowest = new slow.Slowest(key, name, (io) => void this.visit(io));
+    this.slowest = new slow.Slowest(key, name, (io) => void this.visit(io, true));
     this.places = new addresses.Addresses(key, name, (io) => void this.select(io));
     this.inside = run.has_inside ? new Inside(key, name) : null;
     this.gantt = run.has_inside ? new Gantt(key, name, (io) => void this.select(io), (range) => this.goTo(range)) : null;
@@ -97,13 +98,12 @@ class RunView {
     this.settled = later(250, () => {
       const { low, high } = this.seen();
       note({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
-      if (this.picture) this.slowest.of(this.picture);
+      if (this.picture && !this.stepping) this.slowest.of(this.picture);
       if (this.picture) this.places.of(this.picture);
       this.gantt?.of(this.seen(), this.axis);
       this.inside?.of(this.seen(), this.axis);
     });
-    const io = Number(query.io);
-    if (query.io && io >= 0) void this.select(io);
+    if (query.io) void this.select(Number(query.io));
   }
 
   private hue(): string {
@@ -125,6 +125,7 @@ class RunView {
     const axis = (name: Axis, words: string) => h("label", {}, h("input", { type: "radio", name: "axis", value: name, checked: this.axis === name, onchange: () => {
       this.axis = name;
       this.range = null;
+      this.stepping = false;
       note({ axis: name === "number" ? null : name, from: null, to: null });
       void this.look();
     } }), ` ${words}`);
@@ -171,7 +172,8 @@ class RunView {
     ]);
   }
 
-  private go(range: Range | null): void {
+  private go(range: Range | null, stepping = false): void {
+    this.stepping = stepping;
     const whole = this.whole();
     if (range) {
       const span = Math.min(Math.max(range.high - range.low, LEAST[this.axis]), whole.high - whole.low);
@@ -316,9 +318,11 @@ class RunView {
   }
 
   async select(number: number): Promise<void> {
-    this.selected = await ask("io", { key: this.key, run: this.name, number }).catch(() => null);
+    const is = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
+    this.selected = is ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
     note({ io: this.selected ? number : null });
-    this.card.hidden = !this.selected;
+    this.card.hidden = is && !this.selected;
+    if (!is) fill(this.card, h("p", { role: "alert" }, `The address names an I/O that this run does not have: it has those from 0 to ${count(this.run.io_count - 1)}.`));
     if (this.selected) card.draw(this.card, this.selected, () => void this.visit(number), () => {
       this.selected = null;
       this.card.hidden = true;
@@ -329,15 +333,15 @@ class RunView {
   }
 
   /** Selects an I/O and shows it among its neighbours. */
-  async visit(number: number): Promise<void> {
+  async visit(number: number, stepping = false): Promise<void> {
     await this.select(number);
     if (!this.selected) return;
     this.plot.node.scrollIntoView({ block: "nearest" });
-    if (this.axis === "number") this.go({ low: number - 60, high: number + 60 });
+    if (this.axis === "number") this.go({ low: number - 60, high: number + 60 }, stepping);
     else {
       const at = this.selected.submit_ns - this.selected.begin_ns;
       const wide = Math.max(this.selected.response_time_ns * 20, (this.run.elapsed_ns / this.run.io_count) * 60);
-      this.go({ low: at - wide, high: at + wide });
+      this.go({ low: at - wide, high: at + wide }, stepping);
     }
   }
 

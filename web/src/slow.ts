@@ -12,6 +12,7 @@ export class Slowest extends Following<Plain> {
   private readonly body = h("div");
   private at = -1;
 
+  /** `visit` shows an I/O among its neighbours; the list stays, and is gone through. */
   constructor(private readonly key: string, private readonly name: string, private readonly visit: (io: number) => void) {
     super("Slowest I/Os");
     this.node.append(this.body);
@@ -24,12 +25,16 @@ export class Slowest extends Following<Plain> {
   step(by: number): void {
     const ios: Plain[] = this.found?.ios ?? [];
     if (!ios.length) return;
-    this.at = (this.at + by + ios.length) % ios.length;
-    this.visit(ios[this.at].number);
+    this.go(this.at < 0 ? (by > 0 ? 0 : ios.length - 1) : (this.at + by + ios.length) % ios.length);
   }
 
-  protected asked(from: number, to: number): Promise<Plain> {
-    return ask("slowest", { key: this.key, run: this.name, from, to });
+  private go(at: number): void {
+    this.at = at;
+    this.visit(this.found!.ios[at].number);
+  }
+
+  protected async asked(from: number, to: number): Promise<Plain> {
+    return { ...(await ask("slowest", { key: this.key, run: this.name, from, to })), from, to };
   }
 
   protected show(found: Plain): void {
@@ -42,12 +47,12 @@ export class Slowest extends Following<Plain> {
         table(["", "", "of the slow", "of all", "times as often"], found.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${three(each.lift)}`]), "Traits of the slow I/Os", 2))
         : h("p", { class: "quiet" }, "Nothing is more frequent among the slow ones than among all."),
       h("h3", {}, "One by one"),
-      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain): Child[] => [
-        h("button", { type: "button", class: "link", onclick: () => this.visit(io.number) }, count(io.number)), duration(io.response_time_ns),
+      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain, at: number): Child[] => [
+        h("button", { type: "button", class: "link", onclick: () => this.go(at) }, count(io.number)), duration(io.response_time_ns),
         io.mode === undefined ? "" : `${modeName(io.mode)} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
         io.idle_before_ns === undefined ? "–" : duration(io.idle_before_ns),
         io.causes.slice(0, 2).map((each: Plain) => `${each.words} ${percent(each.ns / io.response_time_ns)}`).join(", "),
-      ]), "The slowest I/Os of this stretch", 1),
+      ]), `The slowest I/Os from ${count(found.from)} to ${count(found.to - 1)}`, 1),
       h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => this.save(found) }, "Save CSV")));
   }
 

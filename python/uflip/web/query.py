@@ -35,15 +35,18 @@ def number(query: Query, name: str) -> float:
     UsageError
         If it is missing, none, or beyond all that is counted here.
     """
+    said = query.get(name, "")
     try:
-        found = float(query.get(name, ""))
+        found = float(said)
     except ValueError:
         found = float("nan")
     if not abs(found) <= LARGEST:
         raise UsageError(
-            "A number is missing in the address",
+            "A number in the address cannot be used"
+            if said
+            else "A number is missing in the address",
             where=name,
-            got=str(query.get(name)),
+            got=said or "nothing",
             allowed=f"a number of at most {LARGEST:g}",
             action="open the page from the list",
         )

@@ -1,0 +1,101 @@
+"""Do `n` and `p` go through the slowest I/Os, and does an address that is wrong say so?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import stored
+from browsing import Watched
+
+from uflip.results import Results
+from uflip.web.server import Serving, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+COUNT = 800
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("steps") / "r"
+    run = stored.baseline_run(1, "RW", io_count=COUNT, io_size=4096)
+    stored.results(path, [run], "sim:demo?blocks_per_die=64")
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Serving]:
+    with serving([folder]) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: "Browser") -> Iterator["Page"]:
+    found = Watched(browser)
+    yield found.page
+    found.context.close()
+    assert found.said == [], "the console is empty"
+
+
+def open_run(page: "Page", server: Serving, query: str = "") -> None:
+    key = page.request.get(f"{server.url}api/results").json()["results"][0]["key"]
+    run = page.request.get(f"{server.url}api/result?key={key}").json()["runs"][0]["id"]
+    page.goto(f"{server.url}#/run/{key}/{run}{query}")
+    page.get_by_role("heading", name="One by one").wait_for()
+
+
+def slowest(folder: Path) -> list[int]:
+    (run,) = Results.load(folder).runs
+    found: list[int] = np.argsort(-run.response_time_ns().astype(float), kind="stable").tolist()
+    return found
+
+
+def press(page: "Page", key: str, wanted: int) -> None:
+    page.keyboard.press(key)
+    page.wait_for_function(
+        "io => location.hash.includes(`from=${io - 60}&to=${io + 60}`)"
+        " && location.hash.includes(`io=${io}`)",
+        arg=wanted,
+    )
+    page.wait_for_timeout(600)  # whatever follows the stretch has followed it
+
+
+def test_keys_go_from_one_slow_io_to_the_next(page: "Page", server: Serving, folder: Path) -> None:
+    middle = [io for io in slowest(folder) if 60 <= io <= COUNT - 60]
+    assert middle[:6] == slowest(folder)[:6], "none is so near an end that the stretch is moved"
+    open_run(page, server)
+    page.locator(".pad").focus()
+    listed = page.get_by_role("region", name=f"The slowest I/Os from 0 to {COUNT - 1}")
+    for io in middle[:5]:
+        press(page, "n", io)
+        assert listed.is_visible(), "the list stays while one goes through it"
+    press(page, "p", middle[3])
+    # A click in the list goes on from there.
+    listed.get_by_role("button", name=str(middle[1]), exact=True).click()
+    page.locator(".pad").focus()
+    press(page, "n", middle[2])
+    # Who moves by himself sees the slowest of what is seen then.
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("region", name="The slowest I/Os from").and_(
+        page.locator(f"[aria-label*='from {middle[2] - 36} to']")
+    ).wait_for()
+
+
+@pytest.mark.parametrize("io", ["99999", "-1", "1.5", "x"])
+def test_an_io_that_is_not_there_is_told(page: "Page", server: Serving, io: str) -> None:
+    open_run(page, server, f"?io={io}")
+    card = page.get_by_role("region", name="One I/O")
+    assert f"from 0 to {COUNT - 1}" in card.get_by_role("alert").inner_text()
+
+
+def test_a_number_that_is_too_large_is_not_called_missing(server: Serving, page: "Page") -> None:
+    key = page.request.get(f"{server.url}api/results").json()["results"][0]["key"]
+    run = page.request.get(f"{server.url}api/result?key={key}").json()["runs"][0]["id"]
+    for given, said in (("1e300", "cannot be used"), ("x", "cannot be used"), ("", "is missing")):
+        asked = f"api/window?key={key}&run={run}&from={given}&to=9&columns=9"
+        error = page.request.get(server.url + asked).json()["error"]
+        assert said in error["what"]
+        assert error["got"] == (given or "nothing")
