@@ -153,9 +153,9 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
     others(key, benchmark));
 }
 
-/** What a figure is of; by what, where a micro-benchmark has several. */
+/** What a figure is of; over which parameter, where a micro-benchmark has several figures. */
 function titleOf(found: Plain, { name, title, axis }: Plain): string {
-  return found.benchmarks.filter((each: Plain) => each.name === name).length > 1 ? `${title}, by ${axis}` : title;
+  return found.benchmarks.filter((each: Plain) => each.name === name).length > 1 ? `${title}: ${axis}` : title;
 }
 
 function nameOf(found: Plain, benchmark: Plain): string {
