@@ -121,9 +121,23 @@ def test_a_pause_that_helps_a_little_is_none() -> None:
 
 def test_an_area_may_be_expensive_where_random_writes_are_more_so() -> None:
     slow = {"SR": 1.3, "RR": 1.5, "SW": 1.8, "RW": 270.0}
-    locality = curve("RW", {8 * MIB: 24.0, 16 * MIB: 26.0, 32 * MIB: 130.0})
+    locality = curve("RW", {MIB: 24.0, 16 * MIB: 26.0, 32 * MIB: 130.0})
     found = characteristics(slow, {"locality": locality})
     assert found.locality == Finding("found", 16 * MIB, pytest.approx(26.0 / 1.8), "smallest")
+
+
+def test_the_smallest_that_was_measured_says_nothing_of_smaller_ones() -> None:
+    found = row(
+        locality=curve("RW", {512 << 10: 0.4, 8 * MIB: 8.0, 16 * MIB: 9.0}),
+        partitioning=curve("SW", {1: 0.4, 4: 3.0, 32: 9.0}),
+    )
+    assert found.locality.verdict == found.partitions.verdict == "not_measured"
+    # A cheap one says what it says.
+    found = row(
+        locality=curve("RW", {8 * MIB: 0.4, 16 * MIB: 9.0}),
+        partitioning=curve("SW", {1: 0.4, 4: 0.4, 32: 9.0}),
+    )
+    assert (found.locality.value, found.partitions.value) == (8 * MIB, 4)
 
 
 def test_an_expensive_area_ends_where_it_costs_significantly_more_than_its_smallest() -> None:

@@ -126,6 +126,56 @@ def test_a_drive_of_today_contradicts_what_was_about_merges() -> None:
     assert advise(measured(drive_of_today)).classified.name == "anywhere"
 
 
+def thinned(cost: Cost, **values: list[int]) -> dict[int, Hint]:
+    """The hints of a device of which fewer values of some micro-benchmarks were measured."""
+    document = measured(cost)
+    for name, kept in values.items():
+        runs = document["micro_benchmarks"][name]
+        document["micro_benchmarks"][name] = [one for one in runs if one["value"] in kept]
+    alone = {one["pattern"]: one["statistics"]["mean_ns"] / MS for one in document["baselines"]}
+    row = characteristics(alone, document["micro_benchmarks"])
+    return hints(document | {"key_characteristics": row.as_dict()})
+
+
+def test_nothing_is_said_of_values_that_were_not_measured() -> None:
+    """The disk copes with areas of 8 MiB and with four partitions."""
+    found = thinned(disk_of_2009, locality=[MIB, 64 * MIB], partitioning=[1, 2, 32, 256])
+    assert found[4].verdict == found[5].verdict == CONFIRMED
+    assert "within 64 MiB, the next that was measured" in found[4].because
+    assert "32, the next that were measured" in found[5].because
+    assert found[5].advice.endswith("not to 32")
+    # The smallest that were measured are dear: smaller ones may be cheap, as they are here.
+    found = thinned(disk_of_2009, locality=[512 * KIB, 16 * MIB, 64 * MIB], partitioning=[1, 8, 64])
+    assert (found[4].verdict, found[5].verdict) == (NOT_MEASURED, NOT_MEASURED)
+    assert found[4].advice == found[5].advice == ""
+
+
+def dear_random_writes(pattern: str, size: int, varies: str, value: int) -> float:
+    """Random writes cost ×1.8 what sequential ones do, in areas of all sizes."""
+    return (0.1 + size / (100 * KIB)) * (1.8 if pattern == "RW" else 1)
+
+
+def test_an_area_that_is_no_cheaper_is_not_worth_keeping_to() -> None:
+    found = hints(measured(dear_random_writes))[4]
+    assert (found.verdict, found.advice) == (
+        CONTRADICTED, "random writes may go anywhere: no area is cheaper",
+    )  # fmt: skip
+    assert hints(measured(dear_random_writes, share=0.15))[4].verdict == NOT_MEASURED
+    assert thinned(dear_random_writes, locality=[8 * MIB, 64 * MIB])[4].verdict == NOT_MEASURED
+
+
+def test_an_area_is_told_as_far_as_it_is_cheaper() -> None:
+    def cost(pattern: str, size: int, varies: str, value: int) -> float:
+        """Without degradation up to 8 MiB, where nothing is gained any more."""
+        times = {4 * MIB: 1.5, 8 * MIB: 2.4}.get(value, 1.0 if value < 4 * MIB else 2.6)
+        times = times if varies == "locality" else 2.6
+        return (0.1 + size / (100 * KIB)) * (times if pattern == "RW" else 1)
+
+    document = measured(cost)
+    assert document["key_characteristics"]["locality"]["locality_bytes"] == 8 * MIB
+    assert hints(document)[4].numbers["area_bytes"] == 4 * MIB
+
+
 def no_latency(pattern: str, size: int, varies: str, value: int) -> float:
     """What an I/O costs is a matter of bytes."""
     return size / (100 * KIB) * (2 if pattern == "RW" else 1)

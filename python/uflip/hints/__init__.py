@@ -121,7 +121,7 @@ def advise(
         block_size(lines, entry_bytes, prices),
         alignment(lines),
         focus(lines, row),
-        partitions(row),
+        partitions(lines, row),
         mixing(lines),
         waiting(lines),
     )

@@ -7,10 +7,12 @@
 what does not round to "=" on the scale of Table 3 (`LIKE`); "no improvement" none beyond 5 %, by
 which the paper's own repetitions differed (`REPEATS`). Where an interval holds the limit, or there
 is none, the hint counts as not measured, and says so. A hint to limit something is contradicted
-where nothing is to be gained by it.
+where nothing is to be gained by it. Of what lies between measured values nothing is said.
 """
 
+from itertools import takewhile
 from math import ceil, log2
+from typing import TypeVar
 
 from uflip.data.summary import KeyCharacteristics
 from uflip.hints.blocks import (
@@ -44,11 +46,12 @@ from uflip.hints.measures import (
 )
 from uflip.microbench.words import PATTERN_NAMES, format_ratio
 from uflip.results.agreement import AGREEMENT
-from uflip.results.characteristics import LIKE
+from uflip.results.characteristics import LIKE, SMALLEST_AREA_BYTES, areas, is_smallest
 from uflip.units import format_duration_ns, format_size
 
 REPEATS = 1 + AGREEMENT
 PATTERNS = tuple(PATTERN_NAMES)
+T = TypeVar("T")
 Row = KeyCharacteristics
 """`key_characteristics` of a summary."""
 
@@ -171,23 +174,50 @@ def focus(lines: Lines, row: Row) -> Hint:
         return Hint(*about, NOT_MEASURED, because, "", numbers, "locality")
     if found["verdict"] == "none":
         advice = "avoid random writes: write sequentially, as a log does"
-        because = f"{anywhere}, and no area makes them cheap"
+        because = (
+            f"{anywhere}, and no area from {format_size(SMALLEST_AREA_BYTES)} on makes them cheap"
+        )
         return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
-    area, within_over = _said(found.get("locality_bytes")), _said(found["factor"])
-    numbers |= {"area_bytes": area, "cost_within_over_sequential": within_over}
-    within = f"within {format_size(round(area))} at most {format_ratio(within_over)}"
-    because = f"{anywhere}, {within}"
-    if found["verdict"] == "everywhere":
+    return _within(about, lines, _said(found.get("locality_bytes")), anywhere, numbers)
+
+
+def _within(
+    about: tuple[int, str], lines: Lines, largest: float, anywhere: str, numbers: Numbers
+) -> Hint:
+    """Hint 4 of a device with areas without degradation: are they cheaper than anywhere is?"""
+    random, sequential = (_said(baseline(lines, pattern)) for pattern in ("RW", "SW"))
+    curve = areas(lines["locality RW"])
+    gains = {area: over(random, mean) for area, mean in curve.items() if area <= largest}
+    cheap = list(takewhile(lambda area: gains[area].beyond(LIKE), gains))
+    if not cheap:
+        smallest = min(gains)
+        gain = gains[smallest]
+        holds = gain.beyond(LIKE)
+        because = f"{anywhere}, and {words_of(gain)} what they do within {format_size(smallest)}"
+        because += _doubt(holds, LIKE)
+        if holds is None or not is_smallest(smallest, SMALLEST_AREA_BYTES):
+            return Hint(*about, NOT_MEASURED, because, "", numbers, "locality")
+        advice = "random writes may go anywhere: no area is cheaper"
+        return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
+    area = cheap[-1]
+    worst = over(max((curve[one] for one in cheap), key=lambda mean: mean.ns), sequential)
+    numbers |= {"area_bytes": area, "cost_within_over_sequential": worst.value}
+    because = f"{anywhere}, within {format_size(area)} at most {format_ratio(worst.value)}"
+    after = next((size for size in curve if size > area), None)
+    if after is None:
         because += ", the largest area that was measured"
-    advice = f"keep random writes within {format_size(round(area))} for a while, then move on"
+    else:
+        because += f", and within {format_size(after)}, the next that was measured, "
+        because += format_ratio(over(curve[after], sequential).value)
+    advice = f"keep random writes within {format_size(area)} for a while, then move on"
     return Hint(*about, CONFIRMED, because, advice, numbers, "locality")
 
 
-def partitions(row: Row) -> Hint:
+def partitions(lines: Lines, row: Row) -> Hint:
     """Hint 5."""
     about = (5, "Sequential writes should be limited to a few partitions")
-    found = row["partitions"]
-    if found["verdict"] in ("not_measured", "not_repeatable"):
+    found, sequential = row["partitions"], baseline(lines, "SW")
+    if sequential is None or found["verdict"] in ("not_measured", "not_repeatable"):
         return _unknown(*about, "partitioning", "sequential writes to several partitions")
     numbers: Numbers = {
         "partitions": found.get("partitions"), "cost_over_sequential": found["factor"],
@@ -203,14 +233,17 @@ def partitions(row: Row) -> Hint:
         because += ", and that is the most that was measured"
         advice = f"{many} places may be written side by side"
         return Hint(*about, CONTRADICTED, because, advice, numbers, "partitioning")
-    advice = f"write to {many} places at a time at most (runs of a merge, levels, logs)"
-    return Hint(
-        *about, CONFIRMED, because + ", more cost far more", advice, numbers, "partitioning"
-    )
+    curve = lines["partitioning SW"]
+    after = next(value for value in curve if value > many)
+    numbers["next_partitions"] = after
+    because += f", {after}, the next that were measured, "
+    because += format_ratio(over(curve[after], sequential).value)
+    advice = f"write to {many} places at a time (runs of a merge, levels, logs), not to {after}"
+    return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
 
 
-def _said(value: float | None) -> float:
-    """A number that goes with a verdict that something was found."""
+def _said(value: T | None) -> T:
+    """What goes with a verdict that something was found."""
     assert value is not None, "found, and not said what"
     return value
 

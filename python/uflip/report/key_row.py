@@ -159,8 +159,9 @@ def note() -> str:
     return (
         "As in uFLIP's Table 3: factors over the sequential write; of large increments over the "
         "random write. Pause: from which on random writes behave like sequential ones (cost up to "
-        f"x{LIKE:g}), with the measured pauses between which it lies. Locality, Partitions: up to "
-        f"which there is no significant degradation, and the most that it costs. Up to x{NEARLY:g} "
+        f"x{LIKE:g}), with the measured pauses between which it lies. Locality, Partitions: the "
+        "largest measured up to which there is no significant degradation, and the most that it "
+        f"costs. Up to x{NEARLY:g} "
         "is none, since the paper's table calls x2 none and x3 begins there: over the sequential "
         "write, or over the smallest area (two partitions) where that already costs more. "
         "?: the same pattern differs by more when it is measured again."

@@ -18,6 +18,8 @@ side by side and their factor, reverse, in-place and large increments.
   if that smallest one is cheaper than the random write by the same factor, and the area ends where
   the cost exceeds that of the smallest by the same factor. `Finding.reference` says which it was.
 - *area*, *partitions*: the largest value up to which every measured value is without degradation.
+  Where the smallest that was measured is far from the sequential write, it tells only if it is the
+  smallest there is (`SMALLEST_AREA_BYTES`, `FEWEST_PARTITIONS`): smaller ones may be cheap.
 - *in parentheses*: "the maximum cost within that area".
 - *pause*: what is measured is an interval: the longest pause that is too short, and the first that
   is long enough (`Finding.bounds`). The pauses of Table 1 are powers of two, the table's 5 and 9 ms
@@ -33,6 +35,7 @@ Every rule can abstain. A verdict says so, and why, in one of the words of `VERD
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from uflip.data.summary import Experiment, KeyCharacteristics, Verdict
 
@@ -60,6 +63,7 @@ REFERENCES = {
     "smallest": "the smallest area, or two partitions, far from the sequential write as they are",
 }
 
+T = TypeVar("T")
 Means = Mapping[str, float | None]
 
 
@@ -183,8 +187,12 @@ def characteristics(
         SW_ms=sequential,
         RW_ms=random,
         pause=pause(curve("pause", "RW"), sequential, random),
-        locality=without_degradation(_areas(curve("locality", "RW")), sequential, random),
-        partitions=without_degradation(curve("partitioning", "SW"), sequential, random),
+        locality=without_degradation(
+            areas(curve("locality", "RW")), sequential, random, SMALLEST_AREA_BYTES
+        ),
+        partitions=without_degradation(
+            curve("partitioning", "SW"), sequential, random, FEWEST_PARTITIONS
+        ),
         reverse=_factor(order.get(-1), sequential),
         in_place=_factor(order.get(0), sequential),
         large_increments=large_increments(order, _io_size(micro_benchmarks), random),
@@ -232,7 +240,7 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
 
 
 def without_degradation(
-    curve: Mapping[int, float], sequential: float | None, random: float | None
+    curve: Mapping[int, float], sequential: float | None, random: float | None, least: int
 ) -> Finding:
     """Find the largest value up to which a mean is without significant degradation.
 
@@ -242,20 +250,26 @@ def without_degradation(
         Size of the area [bytes], or number of partitions → mean [ms], ascending.
     sequential, random
         Means of the baselines [ms].
+    least
+        The smallest value that there is to say something about.
 
     Examples
     --------
-    >>> without_degradation({1: 0.4, 2: 0.5, 4: 0.6, 8: 3.1}, 0.4, 9.0).value
+    >>> without_degradation({1: 0.4, 2: 0.5, 4: 0.6, 8: 3.1}, 0.4, 9.0, least=2).value
     4.0
-    >>> found = without_degradation({1: 2, 2: 20, 4: 24, 8: 130}, 2, 260)
+    >>> found = without_degradation({1: 2, 2: 20, 4: 24, 8: 130}, 2, 260, least=2)
     >>> found.value, found.reference
     (4.0, 'smallest')
+    >>> without_degradation({1: 2, 4: 24, 8: 130}, 2, 260, least=2).verdict
+    'not_measured'
     """
     if len(curve) < 2 or not sequential or not random:
         return NOT_MEASURED
     # One partition is the sequential write itself, and says nothing about several.
-    smallest = next(mean for value, mean in curve.items() if value > 1)
+    first, smallest = next((value, mean) for value, mean in curve.items() if value > 1)
     reference = "sequential" if smallest <= NEARLY * sequential else "smallest"
+    if reference == "smallest" and not is_smallest(first, least):
+        return NOT_MEASURED
     base = sequential if reference == "sequential" else smallest
     within: list[int] = []
     for value, mean in curve.items():
@@ -294,10 +308,17 @@ def large_increments(
 # An area of a handful of I/Os is a question of in-place writes, not of locality; and it would let a
 # device that rewrites one place badly have no area at all.
 SMALLEST_AREA_BYTES = 1 << 20
+FEWEST_PARTITIONS = 2
 
 
-def _areas(curve: Mapping[int, float]) -> dict[int, float]:
+def areas(curve: Mapping[int, T]) -> dict[int, T]:
+    """Return what of a curve of target sizes [bytes] is of areas."""
     return {size: mean for size, mean in curve.items() if size >= SMALLEST_AREA_BYTES}
+
+
+def is_smallest(value: int, least: int) -> bool:
+    """Whether a value stands for the least there is: ranges go up by factors of two."""
+    return value < 2 * least
 
 
 def _factor(mean: float | None, sequential: float | None) -> Finding:
