@@ -36,6 +36,8 @@ EXACT = {
 RANDOM = {
     "random": spec.baseline("RR", **PLACE),
     "writes": spec.baseline("RW", **PLACE),
+    "shifted reads": spec.baseline("RR", **PLACE | {"io_shift": 512}),
+    "shifted writes": spec.baseline("RW", **PLACE | {"io_shift": 512}),
     "queue": spec.baseline("RR", queue_depth=4, **PLACE),
     "mix": spec.mix(
         *(
@@ -101,12 +103,37 @@ def test_random_ios_are_of_the_same_distribution(name: str, here: Path) -> None:
     assert set(made[:, 1]) == set(expected[:, 1])
     assert made[:, 0].min() >= 64 << 10
     assert made[:, 0].max() < 320 << 10
-    assert set(made[:, 0] % 4096) == {0}
+    assert set(made[:, 0] % 4096) == set(expected[:, 0] % 4096) == {asked.parts[0].shift % 4096}
     if name == "mix":
         # 400 draws of 70 %: four standard deviations are 37.
         assert abs(made[:, 2].sum() - 120) < 37
     else:
         assert set(made[:, 2]) == set(expected[:, 2])
+
+
+def test_a_drawn_mix_of_random_and_sequential_ios_is_read_from_a_log() -> None:
+    parts = (
+        spec.baseline(label, target_offset=64 << 10, target_size=256 << 10, io_size=4096)
+        for label in ("RR", "SW")
+    )
+    asked, _ = complete(spec.mix(*parts, first_percent=70, io_count=COUNT))
+    assert "read_iolog=run.iolog" in _sections(asked, "run", CACHED_WRITES)
+
+
+@pytest.mark.parametrize(
+    ("interval", "rate"),
+    [("100us", "rate_iops=10000"), ("7ms", "rate_iops=143"), ("400ms", None), ("3s", None)],
+)
+@pytest.mark.parametrize("time", ["fixed", "poisson"])
+def test_a_rate_that_fio_cannot_make_is_left_out_and_said(
+    time: str, interval: str, rate: str | None
+) -> None:
+    """fio's are whole I/Os a second: one a second is no arrival every 3 s."""
+    asked, _ = complete(spec.baseline("RR", time=time, interval=interval, **PLACE))
+    lines = _sections(asked, "run", CACHED_WRITES)
+    assert [line for line in lines if line.startswith("rate_iops")] == [rate] * bool(rate)
+    assert any("whole I/Os a second" in line for line in lines) == (interval != "100us")
+    assert any("are left out, fio makes" in line for line in lines) == (rate is None)
 
 
 @pytest.mark.parametrize(

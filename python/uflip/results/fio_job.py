@@ -30,6 +30,8 @@ NAMED_LATER = "target"
 """What a log calls its file; the job sends it to `TARGET`."""
 PAUSED = ("pause", "burst")
 FIO_MODES = ("read", "write", "trim")
+RATE_ERROR = 0.01
+"""How far off the rate of a job may be."""
 _NS_A_US = 1000
 _WHOLE = 100  # per cent
 _NS_A_S = 1_000_000_000
@@ -95,10 +97,11 @@ def _is_random_mix(spec: Mix) -> bool:
         second.end,
         second.shift,
     )
-    random = first.location in DRAWN and _distribution(first) == _distribution(second)
+    random = first.location in DRAWN and second.location in DRAWN
+    alike = random and _distribution(first) == _distribution(second)
     times = (first.time, second.time) == ("consecutive", "consecutive")
     both = {first.mode, second.mode} == {"read", "write"}
-    return spec.ratio is None and same and random and times and both
+    return spec.ratio is None and same and alike and times and both
 
 
 def _sections(spec: Pattern, name: str, how: How) -> Lines:
@@ -209,7 +212,8 @@ def _place(part: Part, processes: int) -> Lines:
         share = share // processes // io_size * io_size
     size = (share - part.shift) // io_size * io_size
     lines = [f"bs={io_size}", f"offset={part.begin + part.shift}", f"size={size}"]
-    if part.shift:
+    # fio draws multiples of it from where the job begins; it begins shifted anyway.
+    if part.shift and part.location not in DRAWN:
         lines.append(f"blockalign={_alignment(part)}")
     if processes > 1:
         lines += [f"numjobs={processes}", f"offset_increment={share}", "group_reporting=1"]
@@ -238,8 +242,15 @@ def _times(spec: Basic, processes: int) -> Lines:
 def _arrivals(time: str | None, interval: int | None) -> Lines:
     if time not in ("fixed", "poisson") or not interval:
         return []
-    rate = max(round(_NS_A_S / interval), 1)
+    rate = round(_NS_A_S / interval)
+    if abs(rate * interval / _NS_A_S - 1) > RATE_ERROR:
+        return [
+            f"; arrivals every {interval} ns are left out, fio makes I/Os as fast as it can: its "
+            "rates are whole I/Os a second"
+        ]
     lines = ["; fio's response times begin when it submits: what waits before that is left out"]
+    if rate * interval != _NS_A_S:
+        lines.append(f"; arrivals every {interval} ns: fio's rates are whole I/Os a second")
     lines.append(f"rate_iops={rate}")
     return [*lines, "rate_process=poisson"] if time == "poisson" else lines
 
