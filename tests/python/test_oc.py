@@ -261,6 +261,25 @@ def test_verdicts_that_no_simulated_device_gives(measured: tuple[Any, FlashDevic
     assert {rule.verdict for rule in revisit(nothing, geometry)} == {NOT_MEASURED}
 
 
+def test_some_pages_of_a_block_say_nothing_of_the_others(
+    measured: tuple[Any, FlashDevice],
+) -> None:
+    found, device = measured
+    failed = np.zeros(30, np.uint64)
+    failed[20] = 1
+
+    def told(pages: int, failed: Any) -> str:
+        worn = replace(found.oc1, pages=pages, failed_reads=failed)
+        return revisit(replace(found, oc1=worn), device.geometry)[4].evidence
+
+    assert "safe up to 21 erases" in told(16, failed)
+    assert "No read failed in 30 cycles" in told(16, 0 * failed)
+    for some in (told(8, failed), told(8, 0 * failed)):
+        assert "read of the 8 pages that were worn, of 16" in some
+        assert "nothing of the others" in some
+        assert "safe" not in some
+
+
 def test_a_quarter_of_reads_is_three_writes_and_a_read() -> None:
     """uFLIP-OC §5.1.1, where Table 1 prints WWWWR."""
     shares = [mix.count("R") / len(mix) for mix in MIXES]

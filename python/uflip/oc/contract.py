@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.data.device import Geometry
+from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc.benchmark import Measured
 
@@ -65,7 +66,7 @@ def revisit(measured: Measured, geometry: Geometry) -> list[Rule]:
         _locality(measured),
         _aligned_sequentiality(measured.order),
         _death_time(measured, geometry),
-        _lifetime(measured),
+        _lifetime(measured, geometry),
     ]
 
 
@@ -160,13 +161,13 @@ def _death_time(measured: Measured, geometry: Geometry) -> Rule:
     return Rule(name, says, SAME, evidence + "where writes go makes no difference to reads.")
 
 
-def _lifetime(measured: Measured) -> Rule:
+def _lifetime(measured: Measured, geometry: Geometry) -> Rule:
     says = "favour structures whose data is updated and deleted in batches"
     name = "Uniform data lifetime"
     if measured.oc1 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc1")
     worn = measured.oc1
-    first, write_ms = worn.first_failure(), float(worn.write_ms.mean())
+    write_ms = float(worn.write_ms.mean())
     evidence = (
         f"An erase takes {worn.erase_ms[0]:.1f} ms on a new block and {worn.erase_ms[-1]:.1f} ms "
         f"after {worn.cycles:,}, a write {write_ms:.1f} ms: "
@@ -178,12 +179,22 @@ def _lifetime(measured: Measured) -> Rule:
         )
     else:
         evidence += "erasing in batches saves hardly any time. "
-    evidence += (
-        f"Reads may be taken for safe up to {first:,} erases, when the first one failed; "
-        if first
-        else f"No read failed in {worn.cycles:,} cycles; "
-    ) + f"{int(worn.failed_writes.sum())} writes failed."
+    evidence += f"{_safe(worn, geometry)}; {int(worn.failed_writes.sum())} writes failed."
     return Rule(name, says, OWN if batches else SAME, evidence)
+
+
+def _safe(worn: Oc1, geometry: Geometry) -> str:
+    """Say how long reads were right: of a block only where all of its pages were worn."""
+    first, pages = worn.first_failure(), worn.pages
+    if pages < geometry.pages_per_block:
+        told = f"first failed after {first:,} erases" if first else f"failed in {worn.cycles:,}"
+        return (
+            f"{'A' if first else 'No'} read of the {pages} pages that were worn, of "
+            f"{geometry.pages_per_block}, {told}, which says nothing of the others"
+        )
+    if first:
+        return f"Reads may be taken for safe up to {first:,} erases, when the first one failed"
+    return f"No read failed in {worn.cycles:,} cycles"
 
 
 def write_variance(measured: Measured) -> str:

@@ -109,13 +109,13 @@ def _abstract(measured: Measured) -> str:
             f"All of them together write {both['writes']:.0f} and read {both['reads']:.0f} MB/s."
         )
     if measured.oc1:
-        first = measured.oc1.first_failure()
+        first, pages = measured.oc1.first_failure(), measured.oc1.pages
         share = measured.oc1.failing_share()[-1]
         said.append(
-            f"A block fails its first read after {first:,} erases; after {measured.oc1.cycles:,}, "
-            f"{share:.0%} of its reads fail."
+            f"The first read of {pages} pages of a block fails after {first:,} erases; after "
+            f"{measured.oc1.cycles:,}, {share:.0%} of these reads fail."
             if first
-            else f"No read failed in {measured.oc1.cycles:,} cycles of one block."
+            else f"No read of {pages} pages of a block failed in {measured.oc1.cycles:,} cycles."
         )
     return " ".join(said)
 
@@ -174,9 +174,9 @@ def _oc1(found: Oc1 | None, sim: bool) -> Blocks:
         "wear",
         "Wear of one block",
         _worn(found, sim),
-        f"Block {':'.join(map(str, found.block))} (channel:LUN:block) was erased, written and "
-        f"read {found.cycles:,} times; it ended because {ended}. The share of reads that fail is a "
-        "mean over 200 cycles.",
+        f"Block {':'.join(map(str, found.block))} (channel:LUN:block) was erased "
+        f"{found.cycles:,} times, and {found.pages} pages of it written and read each time; "
+        f"it ended because {ended}. The share of reads that fail is a mean over 200 cycles.",
         found="no read failed"
         if first is None
         else f"the first read failed after {first:,} erases; {int(found.failed_writes.sum())} "

@@ -38,6 +38,7 @@ def render(measured: Measured, rules: Sequence[Rule]) -> str:
         first = worn.first_failure()
         parts += [
             f"oc1: block {':'.join(map(str, worn.block))} erased {worn.cycles:,} times",
+            f"  pages                  {worn.pages}, written and read each time\n"
             f"  first failing read     {'none' if first is None else f'{first:,} erases'}\n"
             f"  failing reads at last  {worn.failing_share()[-1]:.1%}\n"
             f"  failed writes          {int(worn.failed_writes.sum())}\n"
