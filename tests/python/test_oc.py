@@ -26,7 +26,7 @@ from uflip.microbench.open_channel.oc0 import MIXES
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, degrees
 from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
-from uflip.oc.benchmark import document, layout, measure
+from uflip.oc.benchmark import document, layout, measure, times_summary
 from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit
 from uflip.oc.session import Session, check_unused, choose_sacrifice
 from uflip.reproduce import oc as reproduced
@@ -290,6 +290,19 @@ def test_throughput_counts_what_moved_in_the_time_it_took() -> None:
     device = open_flash_device("sim:dfc")
     trace = device.run(Job(pages=8))
     assert mb_per_s(trace, 4096) == pytest.approx(8 * 32_768 / trace.elapsed_ns() * 1e3)
+
+
+def test_percentiles_are_told_as_far_as_there_are_operations_for_them() -> None:
+    """As of every other run: ten on the thinner side."""
+
+    def told(count: int) -> dict[str, Any]:
+        times = np.arange(1.0, count + 1)
+        return dict(times_summary(Series(np.zeros(count, np.uint8), times, 0), READ) or {})
+
+    few, many = told(150), told(1000)
+    assert (few["count"], few["p50_ms"], few["max_ms"]) == (150, 75.0, 150.0)
+    assert few["p5_ms"] is few["p95_ms"] is few["p99_ms"] is None
+    assert (many["p5_ms"], many["p95_ms"], many["p99_ms"]) == (50.0, 950.0, 990.0)
 
 
 def test_wear_is_counted_by_cycle() -> None:

@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "oc": {
         "_native", "data", "device", "errors", "experiment", "microbench", "report", "results",
-        "table", "units", "waiting",
+        "stats", "table", "units", "waiting",
     },
     "hints": {"data", "errors", "microbench", "results", "units"},
     "cost": {"_native", "data", "device", "errors", "hints", "spec", "units"},

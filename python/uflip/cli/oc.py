@@ -268,6 +268,7 @@ def _place(failure: "Failure | None") -> str:
 
 
 def _print_job(job: "Job", found: "OneJob") -> None:
+    from uflip.oc.benchmark import written
     from uflip.units import format_duration_ns
 
     echo_pairs(
@@ -281,10 +282,9 @@ def _print_job(job: "Job", found: "OneJob") -> None:
     )
     every = (("reads", found.reads), ("writes", found.writes), ("erases", found.erases))
     rows = [
-        (word, f"{count:,}", *(f"{value:.3f}" for value in shown))
+        (word, f"{times['count']:,}", *written(times, 3))
         for word, times in every
         if times is not None
-        for count, *shown in [times.values()]
     ]
     echo()
     echo_table(("[ms]", "commands", "mean", "p5", "p50", "p95", "p99", "max"), rows)

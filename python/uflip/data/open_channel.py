@@ -10,14 +10,14 @@ from uflip.data.document import Count, Name, Text
 
 
 class OpTimes(TypedDict):
-    """Of the response times of one operation."""
+    """Of the response times of one operation; null percentiles of too few (`uflip.stats`)."""
 
     count: Count
     mean_ms: float
-    p5_ms: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
+    p5_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
     max_ms: float
 
 

@@ -15,6 +15,9 @@ from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import Oc3
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
+from uflip.stats import summarise
+
+NS_A_MS = 1e6
 
 
 @dataclass(frozen=True)
@@ -125,13 +128,26 @@ def times_summary(series: Series, op: int) -> OpTimes | None:
     times = series.times(op)
     if not len(times):
         return None
-    p5, p50, p95, p99 = np.percentile(times, [5, 50, 95, 99])
+    found = summarise(np.rint(times * NS_A_MS))
     return OpTimes(
-        count=len(times),
-        mean_ms=float(times.mean()),
-        p5_ms=float(p5),
-        p50_ms=float(p50),
-        p95_ms=float(p95),
-        p99_ms=float(p99),
-        max_ms=float(times.max()),
+        count=found.count,
+        mean_ms=found.mean_ns / NS_A_MS,
+        p5_ms=_ms(found.p5_ns),
+        p50_ms=_ms(found.p50_ns),
+        p95_ms=_ms(found.p95_ns),
+        p99_ms=_ms(found.p99_ns),
+        max_ms=found.max_ns / NS_A_MS,
     )
+
+
+def _ms(ns: int | None) -> float | None:
+    return None if ns is None else ns / NS_A_MS
+
+
+def written(times: OpTimes, digits: int) -> list[str]:
+    """Write mean, percentiles and maximum [ms] in a table; a dash where one is not known."""
+    values = (
+        times["mean_ms"], times["p5_ms"], times["p50_ms"], times["p95_ms"], times["p99_ms"],
+        times["max_ms"],
+    )  # fmt: skip
+    return ["–" if value is None else f"{value:.{digits}f}" for value in values]

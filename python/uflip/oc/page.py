@@ -13,7 +13,7 @@ from uflip.microbench.open_channel.oc3 import SHARES
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc import figures
-from uflip.oc.benchmark import Measured, times_summary
+from uflip.oc.benchmark import Measured, times_summary, written
 from uflip.oc.contract import Rule, write_variance
 from uflip.oc.kept import Kept
 from uflip.report import sections
@@ -245,11 +245,10 @@ def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -
             times = times_summary(series, op)
             if times is None:
                 continue
-            count, *shown = times.values()
             rows.append((
                 f"{mix}, {word}",
-                f"{count:,}",
-                *(f"{value:.3f}" for value in shown),
+                f"{times['count']:,}",
+                *written(times, 3),
                 f"{throughput[mix]:.2f}",
             ))  # fmt: skip
     head = ("mix", "I/Os", "mean [ms]", "p5", "p50", "p95", "p99", "most", "MB/s of all")

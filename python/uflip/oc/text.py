@@ -8,7 +8,7 @@ import numpy as np
 from uflip.data.summary import Summary
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
-from uflip.oc.benchmark import Measured, times_summary
+from uflip.oc.benchmark import Measured, times_summary, written
 from uflip.oc.contract import Rule
 from uflip.oc.kept import Kept
 from uflip.report.text import head, warned
@@ -73,9 +73,8 @@ def _times(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
             times = times_summary(series, op)
             if times is None:
                 continue
-            _, mean, p5, p50, p95, _, most = times.values()
-            cells = [f"{value:.2f}" for value in (mean, p5, p50, p95, most)]
-            rows.append((mix, f"{throughput[mix]:.2f}", word, *cells))
+            mean, p5, p50, p95, _, most = written(times, 2)
+            rows.append((mix, f"{throughput[mix]:.2f}", word, mean, p5, p50, p95, most))
     return Table(head, rows, "lr").text("  ")
 
 
