@@ -21,7 +21,8 @@ from uflip import _native
 from uflip.data.spec import Job
 from uflip.errors import RefusedError, UsageError
 from uflip.microbench import suited
-from uflip.microbench.open_channel.jobs import Place, Scale
+from uflip.microbench.open_channel import oc3
+from uflip.microbench.open_channel.jobs import SCALES, Place, Scale
 from uflip.microbench.open_channel.oc0 import MIXES
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, degrees
@@ -253,9 +254,9 @@ def test_verdicts_that_no_simulated_device_gives(measured: tuple[Any, FlashDevic
         (["retired"] * 4, NOT_MEASURED),
     ):
         assert revisit(replace(found, order=order), geometry)[2].verdict == verdict
-    beside = found.oc3.mixes["50 % writes"]
+    beside = found.oc3.mixes["67 % writes"]
     slow = replace(beside, response_time_ms=beside.response_time_ms * 2)
-    oc3 = replace(found.oc3, mixes=found.oc3.mixes | {"50 % writes": slow})
+    oc3 = replace(found.oc3, mixes=found.oc3.mixes | {"67 % writes": slow})
     assert revisit(replace(found, oc3=oc3), geometry)[3].verdict == "is not the host's alone"
     nothing = replace(found, oc0=None, oc1=None, oc3=None, order=None)
     assert {rule.verdict for rule in revisit(nothing, geometry)} == {NOT_MEASURED}
@@ -284,6 +285,34 @@ def test_a_quarter_of_reads_is_three_writes_and_a_read() -> None:
     """uFLIP-OC §5.1.1, where Table 1 prints WWWWR."""
     shares = [mix.count("R") / len(mix) for mix in MIXES]
     assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("channels", "written"), [(1, [100, 0]), (3, [100, 67, 33, 0]), (6, [100, 83, 50, 33, 0])]
+)
+def test_a_mix_of_readers_and_writers_is_called_what_it_is(
+    channels: int, written: list[int]
+) -> None:
+    """Threads cannot be divided by four everywhere."""
+    geometry = open_flash_device(f"sim:dfc?channels={channels}&luns_per_channel=1").geometry
+    jobs = oc3.mixes(Place(geometry, SCALES["quick"]))
+    assert [job.value for job in jobs.values()] == [100 - each for each in written]
+    assert list(jobs) == [f"{each} % writes" if each else "100 % reads" for each in written]
+    for job, each in zip(jobs.values(), written, strict=True):
+        small = job.spec.but(blocks=1, pages=2)
+        trace = open_flash_device(f"sim:dfc?channels={channels}&luns_per_channel=1").run(small)
+        op = np.asarray(trace.column("op"))
+        writers = np.unique(np.asarray(trace.column("thread"))[op == WRITE])
+        assert round(100 * len(writers) / channels) == each
+
+
+def test_nothing_is_said_of_reads_apart_from_writes_on_one_channel() -> None:
+    url = "sim:dfc?channels=1&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
+    device = open_flash_device(url)
+    found = measure(Session(device, Scale(2, 30, 8), (0, 1, 7)), [*suited("physical")])
+    rules = revisit(found, device.geometry)
+    assert not any("nan" in rule.evidence for rule in rules)
+    assert rules[3].verdict == NOT_MEASURED
 
 
 def test_throughput_counts_what_moved_in_the_time_it_took() -> None:

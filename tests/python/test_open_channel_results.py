@@ -32,7 +32,7 @@ from uflip.session import Request, begin, resume
 # Another geometry than the paper's.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
 # Mixes, LUNs, wear; LUNs of a channel; vectors and threads, all LUNs, shares; order.
-JOBS = (5 + 2 * 6 + 1) + 4 * 2 + (4 * 2 + 2 + 5) + 1
+JOBS = (5 + 2 * 6 + 1) + 4 * 2 + (4 * 2 + 2 + 4) + 1
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ import numpy as np
 
 from uflip.data.device import Geometry
 from uflip.microbench.open_channel.oc1 import Oc1
+from uflip.microbench.open_channel.oc3 import READS_ALONE
 from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc.benchmark import Measured
 
@@ -82,10 +83,13 @@ def _request_scale(measured: Measured) -> Rule:
     apart, together = _read_spreads(measured)
     evidence = (
         f"Writes grow from {alone:.0f} MB/s of one thread to {everything:.0f} MB/s of a thread for "
-        f"every LUN ({gain:.1f} times). But where the requests that are added are writes on a LUN "
-        f"that is read, the slowest twentieth of its reads takes {together:.2f} ms and more, not "
-        f"{apart:.2f} ms."
+        f"every LUN ({gain:.1f} times)."
     )
+    if math.isfinite(apart):
+        evidence += (
+            " But where the requests that are added are writes on a LUN that is read, the slowest "
+            f"twentieth of its reads takes {together:.2f} ms and more, not {apart:.2f} ms."
+        )
     tension = gain >= CLEARLY and together / apart >= CLEARLY
     verdict = PRICE if tension else HOLDS if gain >= CLEARLY else NOT
     return Rule(name, says, verdict, evidence)
@@ -95,12 +99,12 @@ def _read_spreads(measured: Measured) -> tuple[float, float]:
     """95th percentile of reads apart from writes, and on a LUN that is written [ms]."""
     assert measured.oc0
     assert measured.oc3
-    apart = _p95(measured.oc3.mixes["50 % writes"], READ)
+    apart = _p95(measured.oc3.halves, READ)
     return apart, _p95(measured.oc0.mixes["WRWR"], READ)
 
 
-def _p95(series: Series, op: int) -> float:
-    times = series.times(op)
+def _p95(series: Series | None, op: int) -> float:
+    times = () if series is None else series.times(op)
     return float(np.percentile(times, 95)) if len(times) else float("nan")
 
 
@@ -145,7 +149,9 @@ def _death_time(measured: Measured, geometry: Geometry) -> Rule:
         return Rule(name, says, NOT_MEASURED, "needs oc0 and oc3")
     block_mb = geometry.page_bytes * geometry.pages_per_block / 1e6
     shared = _p95(measured.oc0.mixes["WRWR"], READ) / _p95(measured.oc0.mixes["RRRR"], READ)
-    beside, alone = (_p95(measured.oc3.mixes[n], READ) for n in ("50 % writes", "100 % reads"))
+    beside, alone = (
+        _p95(series, READ) for series in (measured.oc3.halves, measured.oc3.mixes[READS_ALONE])
+    )
     evidence = (
         f"The unit that is erased is known, {block_mb:.1f} MB, and placing data in it is up to the "
         f"host. What placement could see to is isolation: reads of a LUN that is written take "

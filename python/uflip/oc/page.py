@@ -9,7 +9,6 @@ from uflip.data.document import plain
 from uflip.microbench.open_channel.oc0 import MIXES, Oc0
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc2 import KINDS
-from uflip.microbench.open_channel.oc3 import SHARES
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, Series
 from uflip.oc import figures
@@ -214,7 +213,7 @@ def _oc3(measured: Measured, sim: bool) -> Blocks:
     isolated = Figure(
         "isolated",
         "Reads beside writes",
-        _bands(found.mixes, {share: share for share in SHARES}, "isolated", sim),
+        _bands(found.mixes, {share: share for share in found.mixes}, "isolated", sim),
         "Every thread either reads or writes, on a channel of its own. Reads that stay where "
         "they are, whatever the share of writes, are isolated from them.",
         data=[_times_table(found.mixes, found.throughput)],

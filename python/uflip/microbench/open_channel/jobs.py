@@ -101,7 +101,7 @@ def reads_percent(mix: str) -> tuple[str, int, str]:
     >>> reads_percent("WWWR")
     ('reads_percent', 25, '%')
     """
-    return "reads_percent", 100 * mix.count("R") // len(mix), "%"
+    return "reads_percent", round(100 * mix.count("R") / len(mix)), "%"
 
 
 class Bench(Protocol):

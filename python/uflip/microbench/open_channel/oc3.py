@@ -7,24 +7,26 @@ thread has several; a thread for every LUN of the device; threads that only read
 only write.
 **Simplified**: nothing.
 **Ambiguous**: the shares of readers in Figure 5 are not in the text; here 0, 25, 50, 75 and 100 %,
-as in µOC0. Threads that read and threads that write are on channels of their own: the paper says "a
-separate LUN", and with one thread a channel that is the same.
+as in µOC0, or the next lower that so many threads can make. Threads that read and threads that
+write are on channels of their own: the paper says "a separate LUN", and with one thread a channel
+that is the same.
 """
 
 from dataclasses import dataclass
+from math import gcd
 
 from uflip.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.open_channel.jobs import Bench, Place, measure_each, reads_percent, throughput
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import Series, degrees
+from uflip.microbench.open_channel.series import READ, WRITE, Series, degrees
 
 NAME = "oc3"
 TITLE = "channels, by vectors and by threads"
 
-SHARES = {"100 % writes": "W", "75 % writes": "WWWR", "50 % writes": "WR", "25 % writes": "WRRR",
-          "100 % reads": "R"}  # fmt: skip
-"""How many of the threads write -> the mix that says so."""
+READERS = (0, 25, 50, 75, 100)
+"""How many of the threads read, as far as they can be divided so [%]."""
+READS_ALONE = "100 % reads"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,34 @@ class Oc3:
     all_luns: dict[str, float]
     mixes: dict[str, Series]
     throughput: dict[str, float]
+
+    @property
+    def halves(self) -> Series | None:
+        """Of the mixes of both, the one nearest to as many readers as writers; None without any."""
+        both = {
+            abs(len(series.times(WRITE)) - len(series.times(READ))): series
+            for series in reversed(self.mixes.values())
+            if len(series.times(WRITE)) and len(series.times(READ))
+        }
+        return both[min(both)] if both else None
+
+
+def shares(threads: int) -> dict[str, str]:
+    """How many of so many threads write -> the mix that says so.
+
+    Examples
+    --------
+    >>> shares(8)["75 % writes"], shares(3)
+    ('WWWR', {'100 % writes': 'W', '67 % writes': 'WWR', '33 % writes': 'WRR', '100 % reads': 'R'})
+    """
+    found = {}
+    for percent in READERS:
+        readers = threads * percent // 100
+        common = gcd(readers, threads)
+        mix = "W" * ((threads - readers) // common) + "R" * (readers // common)
+        written = round(100 * (threads - readers) / threads)
+        found[f"{written} % writes" if written else READS_ALONE] = mix
+    return found
 
 
 def scalings(place: Place) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
@@ -87,7 +117,7 @@ def mixes(place: Place) -> dict[str, PlannedRun]:
     job = {"channels": channels, "threads": channels, "iteration": "isolated"}
     return {
         share: place.job(NAME, f"isolated-{mix}", mix, reads_percent(mix), **job)
-        for share, mix in SHARES.items()
+        for share, mix in shares(channels).items()
     }
 
 
@@ -126,6 +156,6 @@ MICRO_BENCHMARK = MicroBenchmark(
     TITLE,
     addresses="physical",
     jobs=layout,
-    question="What do the LUNs of one channel gain together, driven by one thread in turn or by a "
-    "thread each?",
+    question="What do several channels gain together, driven by the pages of one vector or by a "
+    "thread each? What do reads on channels of their own feel of writes on others?",
 )

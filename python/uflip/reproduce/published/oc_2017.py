@@ -56,7 +56,7 @@ ONE_LUN = {
     "reads": "table2/reads_a_thread_per_LUN/1",
 }
 MIXES = tuple(mix for mix in oc0.MIXES if len(set(mix)) > 1)
-SHARES = tuple(share for share, mix in oc3.SHARES.items() if len(set(mix)) > 1)
+SHARES = tuple(share for share, mix in oc3.shares(8).items() if len(set(mix)) > 1)
 _F2, _F3, _F4, _F5 = (
     "Figure 2, §5.1.1", "Figure 3, §5.1.2", "Figure 4, §5.1.3", "Figure 5, §5.2.2",
 )  # fmt: skip
