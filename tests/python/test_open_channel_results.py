@@ -26,6 +26,7 @@ from uflip.oc import open_flash_device
 from uflip.oc.benchmark import layout, measure, name_of
 from uflip.oc.kept import Kept
 from uflip.oc.session import Session
+from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.session import Request, begin, resume
 
@@ -161,6 +162,17 @@ def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None
     assert "<script" not in html
     compared = uflip("compare", folder, folder, "--json")
     assert compared.code == 0, compared.err
+
+
+def test_the_largest_effect_is_that_of_one_parameter(folder: Path) -> None:
+    """A write out of order is rejected at once, and no cheaper one than those of the LUNs."""
+    document = Kept(Results.load(folder)).summary()
+    runs = document["micro_benchmarks"]["oc0"]
+    (order,) = (run for run in runs if run["parameter"] == "first_page")
+    assert order["statistics"]["mean_ns"] == min(run["statistics"]["mean_ns"] for run in runs)
+    said = finding("oc0", document)
+    assert " at lun = " in said.lower()
+    assert "page" not in said.lower()
 
 
 def test_its_logs_are_exported(folder: Path, tmp_path: Path) -> None:

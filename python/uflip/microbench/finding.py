@@ -47,8 +47,12 @@ Rule = Callable[[Experiments, Means, Ratios], str]
 
 
 def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The pattern whose mean depends most on the varying parameter."""
-    spans = [_extremes(runs) for runs in experiments.values() if len(runs) > 1]
+    """The pattern whose mean depends most on the varying parameter; it may vary in several."""
+    lines: dict[tuple[str, str | None], list[Run]] = {}
+    for runs in experiments.values():
+        for run in runs:
+            lines.setdefault((run["pattern"], run["parameter"]), []).append(run)
+    spans = [_extremes(runs) for runs in lines.values() if len(runs) > 1]
     if not spans:
         return ""
     low, high = max(spans, key=lambda span: mean_ns(span[1]) / mean_ns(span[0]))
