@@ -92,6 +92,25 @@ def test_reads_of_a_mix_follow_the_writes() -> None:
     assert {failed for (failed,) in columns(trace, "failed")} == {0}
 
 
+@pytest.mark.parametrize(
+    ("read", "pages", "reads"), [(33, 64, 21), (25, 64, 16), (75, 4, 3), (100, 4, 4), (0, 4, 0)]
+)
+def test_a_share_of_reads_is_spread_over_the_job(read: int, pages: int, reads: int) -> None:
+    job = ("oc", "pattern", "sim:dfc", "--read", str(read), "--pages", str(pages))
+    found = json.loads(uflip(*job, "--json", "-q").out)
+    counts = [(found[kind] or {"count": 0})["count"] for kind in ("reads", "writes")]
+    assert counts == [reads, pages - reads]
+
+
+@pytest.mark.parametrize(
+    "options", [("--pages", "1"), ("--channels", "3", "--threads", "3", "--iteration", "isolated")]
+)
+def test_a_share_of_reads_that_a_job_cannot_make_is_refused(options: tuple[str, ...]) -> None:
+    done = uflip("oc", "pattern", "sim:dfc", "--read", "50", *options)
+    assert done.code == 2
+    assert "50 % of reads" in done.err
+
+
 def test_isolated_threads_read_or_write() -> None:
     job = Job(
         channels=3,

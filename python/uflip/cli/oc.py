@@ -1,6 +1,7 @@
 """`uflip oc`: the benchmark of open-channel devices, and single jobs over physical addresses."""
 
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from uflip.visible import plain
 
 if TYPE_CHECKING:
     from uflip._native import FlashTrace
+    from uflip.data.job import JobTotals
     from uflip.oc.one_job import Failure, OneJob
     from uflip.results.outputs import Place
 
@@ -56,6 +58,7 @@ What every option means: docs/reference/open-channel.md
 """
 
 LOG_FORMATS = (".csv", ".parquet")
+SHARE_ERROR_PERCENT = 1
 
 
 class Oc(click.Group):
@@ -208,6 +211,8 @@ def pattern(
     opened = open_flash_device(device)
     check_saving(opened.info, save, force=force)
     resolved = opened.resolve(job)
+    if read is not None:
+        _check_share(read, resolved.totals)
     with display(1, quiet=quiet or as_json) as sink:
         trace = opened.run(
             job, on_progress=lambda done, total, _: sink.draw(done / total, f"{done} of {total}")
@@ -225,7 +230,7 @@ def pattern(
 
 
 def _mix_of(read: int, mix: str | None) -> str:
-    """Return the shortest mix with a share of reads, writes first."""
+    """Return the shortest mix with a share of reads, spread evenly, writes first."""
     from math import gcd
 
     if mix is not None:
@@ -236,7 +241,23 @@ def _mix_of(read: int, mix: str | None) -> str:
             action="leave one of the two away",
         )
     common = gcd(read, 100)
-    return "W" * ((100 - read) // common) + "R" * (read // common)
+    reads, letters = read // common, 100 // common
+    before = [reads * letter // letters for letter in range(letters + 1)]
+    return "".join("R" if one < other else "W" for one, other in pairwise(before))
+
+
+def _check_share(read: int, totals: "JobTotals") -> None:
+    """Refuse a job that is too short for its share of reads, or has no threads for it."""
+    made = 100 * totals.pages_read / (totals.pages_read + totals.pages_written)
+    if abs(made - read) > SHARE_ERROR_PERCENT:
+        raise UsageError(
+            "The job cannot make this share of reads",
+            where="--read",
+            got=f"{read} % of reads: {totals.pages_read} pages read, {totals.pages_written} "
+            "written",
+            allowed=f"a share that it makes within {SHARE_ERROR_PERCENT} %",
+            action="let it cover more pages or blocks, change the number of threads, or give --mix",
+        )
 
 
 def _log_place(log: Path, force: bool) -> "Place":
