@@ -127,7 +127,7 @@ class Trace:
     def write_inside(self, path: str, about_json: str) -> None:
         """Write what was recorded inside the device to a new Parquet file; fsync."""
     def write_parquet(self, path: str, metadata_json: str) -> None:
-        """Write stream, submit_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
+        """Write stream, gap_ns, response_time_ns and causes; fsync. Fails if `path` exists, and
         with kind "internal" if the trace makes no physical sense."""
     def append_csv(self, path: str, prefix: str | None, columns: list[str]) -> None:
         """Append a line an I/O: `prefix` as it is, if there is one, the number of the I/O, then

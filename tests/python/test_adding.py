@@ -55,7 +55,7 @@ def test_a_micro_benchmark_is_a_file_and_a_line(distance: MicroBenchmark, tmp_pa
     only = ("--only", "baseline,distance", "--scale", "quick", "--state", "as-is")
     done = uflip("run", DEVICE, *only, "--out", out)
     assert done.code == 0, done.err
-    assert "beyond the device of" in done.out, "what does not fit is skipped, with its reason"
+    assert "that are measured" in done.out, "what does not fit is skipped, with its reason"
     # On the terminal with its title, its parameter, and what its numbers say.
     assert "Distance   target_offset 0 B …" in done.out
     said = done.out[done.out.index("Distance ") :]

@@ -321,7 +321,7 @@ def test_a_target_larger_than_the_device_is_skipped_with_its_size() -> None:
     (experiment,) = [e for e in lay_out("locality", info=device(GIB)) if e.pattern == "RW"]
     (skip,) = experiment.skipped
     assert skip.value == 2 * GIB
-    assert skip.reason == "the target of 2 GiB is larger than the device of 1 GiB"
+    assert skip.reason == "the target of 2 GiB is larger than the 1 GiB that are measured"
 
 
 def test_another_baseline_io_size_moves_what_is_relative_to_it() -> None:

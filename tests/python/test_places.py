@@ -309,6 +309,13 @@ def test_patterns_with_gaps_come_between_each_other() -> None:
     assert "1 MiB of the device were not yet touched" in str(places.move(spec).reset)
 
 
+def test_what_finds_no_room_is_told_by_what_it_writes_not_by_its_blocks() -> None:
+    places = Places(4 * MIB)
+    spec = baseline("SW", io_size=32 * KIB, target_size=5 * MIB // 2, io_count=80)
+    assert places.move(spec).reset is None
+    assert "sequentially to 2.5 MiB within 2.5 MiB" in str(places.move(spec).reset)
+
+
 def test_a_mix_writes_in_one_half_and_leaves_the_other_undisturbed() -> None:
     half = 32 * GIB
     reads = baseline("RR", io_size=32768, target_size=half)

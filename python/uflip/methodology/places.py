@@ -104,7 +104,7 @@ class Places:
         shape = written_sequentially(own).in_blocks(self.block)
         moved, why = self._find(spec, shape), None
         if moved is None:
-            why = self._no_room(spec, shape)
+            why = self._no_room(own)
             self.resets += 1
             self._taken = self._disturbed = NOTHING
             moved = self._find(spec, shape)
@@ -189,10 +189,10 @@ class Places:
                 return int(free[0]) * block
         return None
 
-    def _no_room(self, spec: Spec, shape: Extents) -> str:
+    def _no_room(self, spec: Spec) -> str:
         free = self.capacity - self._taken.size
         return (
-            f"it writes sequentially to {format_size(shape.size)} within "
+            f"it writes sequentially to {format_size(written_sequentially(spec).size)} within "
             f"{format_size(_span(spec))}, {format_size(free)} of the device were not yet touched, "
             "and nowhere was room for it"
         )

@@ -154,12 +154,12 @@ def _why_impossible(context: Context, part: Part) -> str | None:
     if max(size, io_size) > context.capacity:
         return (
             f"the target of {format_size(max(size, io_size))} is larger than "
-            f"the device of {format_size(context.capacity)}"
+            f"the {format_size(context.capacity)} that are measured"
         )
     if part.end > context.capacity:
         return (
-            f"the target ends at {format_size(part.end)}, beyond the device of "
-            f"{format_size(context.capacity)}"
+            f"the target ends at {format_size(part.end)}, beyond the "
+            f"{format_size(context.capacity)} that are measured"
         )
     slots = (part.partitions or 1) * part.processes
     if size < slots * io_size + shift:
