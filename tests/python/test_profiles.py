@@ -115,6 +115,16 @@ def test_ofc_is_the_device_of_table_2_and_section_3() -> None:
     assert info.sector_bytes == 4096
 
 
+def test_fast_1gb_is_the_device_of_table_1_of_myers_and_sinclair() -> None:
+    found = profile("fast-1gb")
+    geometry, timing = found["geometry"], found["timing"]
+    assert (geometry["page_bytes"], geometry["pages_per_block"]) == (4096, 64)
+    times = ("read_ns", "program_ns", "program_high_ns", "erase_ns")
+    assert [timing[name] for name in times] == [25_250, 101_250, 101_250, 1_500_000]
+    assert (found["ftl"]["ftl"], found["log"]["log_blocks"]) == ("fast", 128)
+    assert inspect_device("sim:fast-1gb?state=empty").capacity_bytes == 1 << 30
+
+
 def test_the_modern_drive_says_that_it_is_nobodys() -> None:
     text = read_profile("tlc-nvme")[1]
     assert "generic" in text.splitlines()[0]

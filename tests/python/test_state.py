@@ -39,9 +39,10 @@ class Keeper:
 # What is written
 
 
-def test_the_whole_target_is_written_and_nothing_beside_it(scratch: Path) -> None:
+@pytest.mark.parametrize("state", ["random", "sequential"])
+def test_the_whole_target_is_written_and_nothing_beside_it(state: str, scratch: Path) -> None:
     with open_device("file:scratch.bin") as device:
-        wanted = plan_state(device.info, "random", 6 * MIB)
+        wanted = plan_state(device.info, state, 6 * MIB)
         assert wanted is not None
         enforce_state(device, wanted, Keeper())
     content = scratch.read_bytes()

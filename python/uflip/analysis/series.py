@@ -92,8 +92,9 @@ class Analysis:
     levels : tuple of Level
         Levels of the running phase, lowest first.
     mean_ns, half_width_ns : float
-        Mean of the running phase and half the width of its interval [ns]; the half width is None
-        where there are fewer than five periods.
+        Mean of the running phase, as far as it is divided into batches (see
+        docs/reference/analysis.md), and half the width of its interval [ns]; None where there are
+        fewer than five periods.
     confidence : float
         Of all intervals.
     converged : bool

@@ -180,6 +180,16 @@ fn an_interface_for_one_command_at_a_time_lets_nothing_overlap() {
     }
 }
 
+/// Two pages are on two channels, and the next two on the other die of each.
+#[test]
+fn pages_go_round_the_channels_and_then_the_dies() {
+    for (pages, transfers) in [(2, 1), (4, 2)] {
+        let mut device = device(2, 2, "empty");
+        let (write, _) = alone(&mut device, io(Mode::Write, 0, pages));
+        assert_eq!(write, COMMAND + 2 * LINK + transfers * TRANSFER + PROGRAM, "{pages} pages");
+    }
+}
+
 #[test]
 fn channels_work_at_the_same_time() {
     let mut device = device(4, 1, "empty");
