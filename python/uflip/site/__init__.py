@@ -17,6 +17,7 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 `explored`      the explorer over what is published
 `browse`        lists, filters, devices, tables: what both show
 `intake`        from a list of files to a result that is kept
+`folders`       a result as a folder: looked at when it is made, made again where it is lost
 `offer`         the files of an upload: their names, digests and lengths
 `examiner`      a process of its own that looks at what strangers sent
 `blobs`         files by their digest, each once

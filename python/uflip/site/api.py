@@ -2,11 +2,16 @@
 
 Who asks says so by `Authorization: Bearer TOKEN`. No cookie is ever set, so that a page of somebody
 else cannot act in the name of a reader.
+
+There are few connections to the database: a request has one at a time, and none while it reads a
+body, moves files or waits for an examiner.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
@@ -55,7 +60,7 @@ def session_of(request: Request) -> Iterator[Session]:
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]
 
 
-def whoever(request: Request, session: SessionOf) -> Account | None:
+def whoever(request: Request) -> Account | None:
     """Who asks; None for somebody without a token.
 
     Raises
@@ -67,7 +72,10 @@ def whoever(request: Request, session: SessionOf) -> Account | None:
     if not said:
         return None
     kind, _, token = said.partition(" ")
-    found = account_of(session, token.strip()) if kind.lower() == "bearer" else None
+    found = None
+    if kind.lower() == "bearer":
+        with site_of(request).sessions() as session:
+            found = account_of(session, token.strip())
     if found is None:
         raise RefusedError(
             "This token allows nothing",
@@ -77,7 +85,7 @@ def whoever(request: Request, session: SessionOf) -> Account | None:
     return found
 
 
-Who = Annotated[Account | None, Depends(whoever, scope="function")]
+Who = Annotated[Account | None, Depends(whoever)]
 
 
 def _allowed(who: Account | None, role: str) -> Account:
@@ -150,25 +158,28 @@ def one_result(session: SessionOf, who: Who, request: Request, result: str) -> O
 
 
 @router.get("/results/{result}/summary")
-def summary(session: SessionOf, who: Who, request: Request, result: str) -> Response:
+def summary(who: Who, request: Request, result: str) -> Response:
     """The whole summary, as `uflip show --json` prints it, computed by this server."""
-    found = site_of(request).intake.summary_text(browse.result(session, who, result))
-    return Response(found, media_type="application/json")
+    site = site_of(request)
+    with site.sessions() as session:
+        found = browse.result(session, who, result)
+    return Response(site.folders.summary_text(found.id), media_type="application/json")
 
 
 @router.get("/results/{result}/files/{digest}")
-def file(session: SessionOf, who: Who, request: Request, result: str, digest: str) -> Response:
+def file(who: Who, request: Request, result: str, digest: str) -> Response:
     """A file of a result; ranges are answered, so that a download can go on.
 
     It never changes: its digest is its ETag, and who has it is told so (304).
     """
-    if not browse.has_file(session, browse.result(session, who, result), digest):
-        raise AbsentError("This result has no such file", where=digest[:80])
+    site = site_of(request)
+    with site.sessions() as session:
+        if not browse.has_file(session, browse.result(session, who, result), digest):
+            raise AbsentError("This result has no such file", where=digest[:80])
     # Whoever keeps a copy asks whether it may still be seen: a result can be withdrawn.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "private, no-cache"}
     if _has(request, digest):
         return Response(status_code=304, headers=headers)
-    site = site_of(request)
     site.blobs.fetch([digest])
     path = site.blobs.path(digest)
     return FileResponse(path, media_type="application/octet-stream", headers=headers)
@@ -196,10 +207,12 @@ def withdraw(session: SessionOf, who: Who, result: str) -> ResultRow:
 
 
 @router.delete("/results/{result}", status_code=204)
-def delete(session: SessionOf, who: Who, request: Request, result: str) -> Response:
+def delete(who: Who, request: Request, result: str) -> Response:
     """Delete a result for good, its files included."""
-    somebody, found = _own(session, who, result)
-    site_of(request).intake.delete(found.id, somebody.name)
+    site = site_of(request)
+    with site.sessions() as session:
+        somebody, found = _own(session, who, result)
+    site.intake.delete(found.id, somebody.name)
     return Response(status_code=204)
 
 
@@ -294,10 +307,12 @@ def abandon(who: Who, request: Request, submission: str) -> Response:
 
 
 @router.post("/submissions/{submission}/commit", status_code=201)
-def commit(who: Who, request: Request, submission: str, publish: bool = False) -> Committed:
+async def commit(who: Who, request: Request, submission: str, publish: bool = False) -> Committed:
     """Look at what was sent; a result comes of it, or the reason why none does."""
-    site = site_of(request)
-    taken = site.intake.commit(_allowed(who, "submitter"), submission, publish=publish)
+    site, account = site_of(request), _allowed(who, "submitter")
+    work = partial(site.intake.commit, account, submission, publish=publish)
+    # Whoever waits for an examiner has no thread that others need.
+    taken = await to_thread.run_sync(work, limiter=request.app.state.committing)
     return Committed(
         id=taken.result,
         url=site.url_of(taken.result),

@@ -13,16 +13,20 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from uflip._native import __version__
-from uflip.errors import UflipError
+from uflip.errors import UflipError, UnavailableError
 from uflip.site import api, identity, pages
 from uflip.site.explored import PublishedFolders
+from uflip.site.folders import EXAMINERS
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import looking
@@ -186,6 +190,7 @@ def application(
         redoc_url=None,
     )
     app.state.site = site
+    app.state.committing = CapacityLimiter(EXAMINERS)
     counts = Counts()
 
     @app.get("/metrics", include_in_schema=False)
@@ -204,7 +209,7 @@ def application(
         return JSONResponse({"status": "ok", "uflip": __version__})
 
     app.router.routes += looking(
-        Opened(PublishedFolders(site.sessions, site.blobs, site.intake)),
+        Opened(PublishedFolders(site.sessions, site.folders)),
         "/explore",
         ("site", "results"),
     )
@@ -222,6 +227,16 @@ def _explain(app: FastAPI) -> None:
     def failed(request: Request, error: UflipError) -> Response:
         status = 404 if isinstance(error, AbsentError) else STATUS.get(error.kind, 500)
         return _answer(request, status, error.parts())
+
+    @app.exception_handler(NoConnectionError)
+    @app.exception_handler(OperationalError)
+    def busy(request: Request, _error: Exception) -> Response:
+        parts = UnavailableError(
+            "The database does not answer in time",
+            where="the server",
+            action="try again in a minute; what was sent is not sent twice",
+        ).parts()
+        return _answer(request, 503, parts)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from uflip.site.blobs import Blobs
 from uflip.site.tables import AbsentError, Result
 from uflip.web.folders import Folders, Place
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
 
-    from uflip.site.intake import Intake
+    from uflip.site.folders import ResultFolders
 
 LISTED = 1000
 """The explorer's list is for choosing among the newest; the site's own has all."""
@@ -25,17 +24,14 @@ class PublishedFolders(Folders):
     ----------
     sessions : sessionmaker
         Of the database.
-    blobs : Blobs
-        Where the folders are.
-    intake : Intake
-        Makes a folder where there is none yet.
+    folders : ResultFolders
+        Where they are; makes one where there is none yet.
     """
 
-    def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs, intake: "Intake") -> None:
+    def __init__(self, sessions: "sessionmaker[Session]", folders: "ResultFolders") -> None:
         super().__init__([])
-        self._intake = intake
         self._sessions = sessions
-        self._blobs = blobs
+        self._folders = folders
 
     @property
     def roots(self) -> list[Path]:
@@ -59,16 +55,16 @@ class PublishedFolders(Folders):
         """
         with self._sessions() as session:
             found = session.get(Result, key)
-            if found is not None and found.published_utc is not None:
-                self._intake.present(found)
-                return self._place(found)
-        raise AbsentError(
-            "There is no such result",
-            where=key[:100],
-            got="nothing of this id that is published",
-            action="go back to the list",
-        )
+        if found is None or found.published_utc is None:
+            raise AbsentError(
+                "There is no such result",
+                where=key[:100],
+                got="nothing of this id that is published",
+                action="go back to the list",
+            )
+        self._folders.present(found.id)
+        return self._place(found)
 
     def _place(self, found: Result) -> Place:
         name = f"{found.device.model}, {found.created_utc[:10]}, {found.id}"
-        return Place(found.id, name, self._blobs.folders / found.id)
+        return Place(found.id, name, self._folders.of(found.id))

@@ -8,13 +8,11 @@ begin ─▶ which files are missing ─▶ parts of them, in any number of sess
 ```
 
 What a kill leaves between two of these steps is a folder without a row, or parts of an upload:
-`leftovers` takes the first away when a server starts, and the sender goes on with the second.
+`leftovers` takes the first away when a server starts, and the sender goes on with the second. The
+folder is made by `folders`.
 """
 
-import gzip
-import json
 import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,14 +21,13 @@ from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
 from uflip.errors import UsageError
-from uflip.results import atomic
 from uflip.results.beginning import utc_now
 from uflip.site import publishing
 from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
-from uflip.site.examined import examine
-from uflip.site.offer import COMPLETE, Offered, check_names, result_id, unfinished
+from uflip.site.folders import ResultFolders
+from uflip.site.offer import Offered, check_names, result_id
 from uflip.site.parts import Part
 from uflip.site.said import Examined
 from uflip.site.tables import (
@@ -50,7 +47,6 @@ MOST_OPEN = 20
 """Uploads of one account that have begun and are not committed."""
 MOST_MEETINGS = 5
 """How often other servers may make a row first that a result needs, as that of its device."""
-SUMMARY = "summary.json.gz"
 
 
 @dataclass(frozen=True)
@@ -84,11 +80,16 @@ class Intake:
         Of the database.
     blobs : Blobs
         Where files are.
+    folders : ResultFolders
+        Made of these files, and looked at.
     """
 
-    def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs) -> None:
+    def __init__(
+        self, sessions: "sessionmaker[Session]", blobs: Blobs, folders: ResultFolders
+    ) -> None:
         self._sessions = sessions
         self._blobs = blobs
+        self._folders = folders
 
     def begin(self, account: Account, files: Sequence[Offered]) -> str:
         """Begin an upload, or find the one that began with the same files; returns its id.
@@ -235,7 +236,7 @@ class Intake:
 
     def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> bool:
         """Keep a result; False where another server did so just now."""
-        found = self._make_folder(result, [(each.path, each.digest) for each in files], new=True)
+        found = self._folders.make(result, [(each.path, each.digest) for each in files], new=True)
         self._blobs.store(each.digest for each in files)
         for tried in range(MOST_MEETINGS):
             last = tried == MOST_MEETINGS - 1
@@ -282,41 +283,6 @@ class Intake:
             return False
         return True
 
-    def _make_folder(
-        self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False
-    ) -> Examined:
-        """Make the folder of a result, looked at, in one step; returns what the examiner says."""
-        being_made = self._blobs.folders / f".{result}-{secrets.token_hex(4)}"
-        try:
-            self._blobs.assemble(being_made, files)
-            found = examine(being_made)
-            if new and found.row.status != COMPLETE:
-                raise unfinished(found.row.status)
-            packed = gzip.compress(json.dumps(found.summary).encode(), mtime=0)
-            (being_made / SUMMARY).write_bytes(packed)
-            atomic.fsync_directory(being_made)
-            folder = self._blobs.folders / result
-            if not folder.exists():
-                try:
-                    being_made.rename(folder)
-                except OSError:
-                    if not folder.exists():  # no other server was faster
-                        raise
-                atomic.fsync_directory(folder.parent)
-            return found
-        finally:
-            shutil.rmtree(being_made, ignore_errors=True)
-
-    def rebuild(self, result: Result) -> None:
-        """Make the folder of a result again, from its files."""
-        self._make_folder(result.id, [(each.path, each.digest) for each in result.files])
-
-    def present(self, result: Result) -> None:
-        """Make the folder of a result here, where there are its files only, or the bucket's."""
-        if not (self._blobs.folders / result.id).exists():
-            self._blobs.fetch(each.digest for each in result.files)
-            self.rebuild(result)
-
     def delete(self, result: str, who: str) -> None:
         """Delete a result for good: its row, its folder, and files that no other result has."""
         with self._sessions.begin() as session:
@@ -333,11 +299,6 @@ class Intake:
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
         self._blobs.remove(unclaimed)
-
-    def summary_text(self, result: Result) -> bytes:
-        """Read what the server computed of a result, as JSON."""
-        self.present(result)
-        return gzip.decompress((self._blobs.folders / result.id / SUMMARY).read_bytes())
 
 
 def _claimed(session: "Session", digests: set[str]) -> set[str]:

@@ -187,11 +187,12 @@ def _spread(results: Sequence[Row[Any]]) -> list[_Spread]:
 
 
 @router.get("/results/{name}")
-def result(session: SessionOf, request: Request, name: str) -> Response:
+def result(request: Request, name: str) -> Response:
     """A result: what was measured under which conditions, doubts, citation, downloads."""
-    found = browse.result(session, None, name)
     site = site_of(request)
-    summary = msgspec.json.decode(site.intake.summary_text(found), type=_Summary)
+    with site.sessions() as session:
+        found = browse.result(session, None, name)
+    summary = msgspec.json.decode(site.folders.summary_text(found.id), type=_Summary)
     return _page(
         "result.html",
         result=found,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session, sessionmaker
 
+    from uflip.site.folders import ResultFolders
     from uflip.site.intake import Intake
 
 DATABASE = "site.db"
@@ -35,8 +36,8 @@ class Site:
         Whether it was made just now.
     base_url : str
         What its addresses begin with, where it is seen from.
-    engine, sessions, blobs, intake
-        Database and files, and what takes results in.
+    engine, sessions, blobs, folders, intake
+        Database, files, the folders made of them, and what takes results in.
     """
 
     root: Path
@@ -46,6 +47,7 @@ class Site:
     engine: "Engine"
     sessions: "sessionmaker[Session]"
     blobs: Blobs
+    folders: "ResultFolders"
     intake: "Intake"
 
     def url_of(self, result: str) -> str:
@@ -96,6 +98,7 @@ def open_site(
     except ImportError as error:
         raise missing_library() from error
     from uflip.site import identity
+    from uflip.site.folders import ResultFolders
     from uflip.site.intake import Intake
 
     bucket = Bucket(store) if store else None
@@ -117,8 +120,9 @@ def open_site(
         engine.dispose()
         raise
     sessions = sessionmaker(engine, expire_on_commit=False)
-    intake = Intake(sessions, blobs)
-    return Site(root, known, new, base_url.rstrip("/"), engine, sessions, blobs, intake)
+    folders = ResultFolders(sessions, blobs)
+    intake = Intake(sessions, blobs, folders)
+    return Site(root, known, new, base_url.rstrip("/"), engine, sessions, blobs, folders, intake)
 
 
 def database_of(root: Path, database: str | None) -> str:

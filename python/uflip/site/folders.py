@@ -1,0 +1,88 @@
+"""The folder of a result: made of its files in one step, looked at, made again where it is lost."""
+
+import gzip
+import json
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+
+from uflip.results import atomic
+from uflip.site.blobs import Blobs
+from uflip.site.examined import examine
+from uflip.site.offer import COMPLETE, unfinished
+from uflip.site.said import Examined
+from uflip.site.tables import AbsentError, File
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session, sessionmaker
+
+EXAMINERS = 4
+"""At a time, of one server: each computes, and may take `examiner.MEMORY_BYTES`."""
+SUMMARY = "summary.json.gz"
+
+
+class ResultFolders:
+    """The folders of the results of a site.
+
+    Parameters
+    ----------
+    sessions : sessionmaker
+        Of the database.
+    blobs : Blobs
+        Where files are.
+    """
+
+    def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs) -> None:
+        self._sessions = sessions
+        self._blobs = blobs
+        self._examining = BoundedSemaphore(EXAMINERS)
+
+    def of(self, result: str) -> Path:
+        """Where the folder of a result is, or would be."""
+        return self._blobs.folders / result
+
+    def make(self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False) -> Examined:
+        """Make the folder of a result, looked at, in one step; returns what the examiner says."""
+        being_made = self._blobs.folders / f".{result}-{secrets.token_hex(4)}"
+        try:
+            self._blobs.assemble(being_made, files)
+            with self._examining:
+                found = examine(being_made)
+            if new and found.row.status != COMPLETE:
+                raise unfinished(found.row.status)
+            packed = gzip.compress(json.dumps(found.summary).encode(), mtime=0)
+            (being_made / SUMMARY).write_bytes(packed)
+            atomic.fsync_directory(being_made)
+            folder = self.of(result)
+            if not folder.exists():
+                try:
+                    being_made.rename(folder)
+                except OSError:
+                    if not folder.exists():  # no other server was faster
+                        raise
+                atomic.fsync_directory(folder.parent)
+            return found
+        finally:
+            shutil.rmtree(being_made, ignore_errors=True)
+
+    def present(self, result: str) -> None:
+        """Make the folder of a result here, where there are its files only, or the bucket's."""
+        if self.of(result).exists():
+            return
+        with self._sessions() as session:
+            named = select(File.path, File.digest).where(File.result_id == result)
+            files = [(path, digest) for path, digest in session.execute(named)]
+        if not files:
+            raise AbsentError("There is no such result any more", where=result)
+        self._blobs.fetch(digest for _, digest in files)
+        self.make(result, files)
+
+    def summary_text(self, result: str) -> bytes:
+        """Read what the server computed of a result, as JSON."""
+        self.present(result)
+        return gzip.decompress((self.of(result) / SUMMARY).read_bytes())

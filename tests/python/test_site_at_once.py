@@ -1,0 +1,176 @@
+"""Many ask a site at once: does whoever waits leave connections and threads to the others?
+
+The application is asked in this process, and its database has one connection in all.
+"""
+
+import asyncio
+import json
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy
+from site_server import small_result
+
+from uflip.errors import ResultsError
+from uflip.site import folders
+from uflip.site.accounts import new_token
+from uflip.site.app import application
+from uflip.site.client import prepare
+from uflip.site.intake import Intake
+from uflip.site.parts import Missing, bodies, packed
+from uflip.site.site import Site, open_site
+
+MANY = 45
+"""More than there are threads for requests."""
+PATIENCE_S = 30.0
+Scenario = Callable[[httpx.AsyncClient], Awaitable[None]]
+
+
+@pytest.fixture
+def site(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Site]:
+    patience_s = getattr(request, "param", PATIENCE_S / 3)
+    one = {"pool_size": 1, "max_overflow": 0, "pool_timeout": patience_s}
+    monkeypatch.setattr("sqlalchemy.create_engine", partial(sqlalchemy.create_engine, **one))
+    made = open_site(tmp_path / "site")
+    yield made
+    made.close()
+
+
+def asked(site: Site, scenario: Scenario) -> None:
+    with site.sessions.begin() as session:
+        token = new_token(session, "alice", "submitter")
+    door = httpx.ASGITransport(application(site))
+    said = {"Authorization": f"Bearer {token}"}
+
+    async def ask() -> None:
+        async with httpx.AsyncClient(
+            transport=door, base_url="http://site", headers=said, timeout=PATIENCE_S
+        ) as client:
+            await asyncio.wait_for(scenario(client), 2 * PATIENCE_S)
+
+    asyncio.run(ask())
+
+
+def test_a_request_has_one_connection_at_a_time(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    prepared = prepare(small_result(tmp_path / "result"), tmp_path / "scratch")
+    offer = [{"path": n, "digest": digest, "bytes": size} for n, digest, size in prepared.files]
+    sent = [Missing(prepared.folder / name, *rest, 0) for name, *rest in prepared.files]
+
+    async def scenario(client: httpx.AsyncClient) -> None:
+        async def done(method: str, address: str, **how: Any) -> Any:
+            answer = await client.request(method, address, **how)
+            assert answer.is_success, (method, address, answer.text)
+            return answer
+
+        begun = await done("POST", "/api/v1/submissions", json={"files": offer})
+        upload = f"/api/v1/submissions/{begun.json()['id']}"
+        for some in bodies(sent):
+            await done("POST", f"{upload}/parts", content=packed(some))
+        result = (await done("POST", f"{upload}/commit?publish=true")).json()["id"]
+        address = f"/api/v1/results/{result}"
+        asking = (
+            "/", "/devices", f"/results/{result}", f"/explore/api/result?key={result}", address,
+            f"{address}/summary", f"{address}/files/{prepared.files[0][1]}",
+            "/api/v1/results.csv", "/api/v1/devices", "/health",
+        )  # fmt: skip
+        await asyncio.gather(*(done("GET", each) for each in asking))
+        await done("POST", f"{address}/withdraw")
+        await done("DELETE", address)
+
+    asked(site, scenario)
+
+
+def test_whoever_sends_slowly_has_no_connection(site: Site) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
+        reading, rest = asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"xx"
+            reading.set()
+            await rest.wait()
+
+        address = f"/api/v1/submissions/{'0' * 32}/parts"
+        sending = asyncio.create_task(client.post(address, content=slowly()))
+        await reading.wait()
+        assert (await client.get("/health")).status_code == 200
+        rest.set()
+        assert (await sending).status_code == 400
+
+    asked(site, scenario)
+
+
+def test_commits_that_wait_leave_threads_to_others(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = threading.Event()
+
+    def wait(*_: object, **__: object) -> None:
+        assert end.wait(PATIENCE_S)
+        raise ResultsError("It does not hold")
+
+    monkeypatch.setattr(Intake, "commit", wait)
+
+    async def scenario(client: httpx.AsyncClient) -> None:
+        address = f"/api/v1/submissions/{'0' * 32}/commit"
+        waiting = [asyncio.create_task(client.post(address)) for _ in range(MANY)]
+        await asyncio.sleep(0.2)
+        health = await asyncio.wait_for(client.get("/health"), PATIENCE_S / 2)
+        end.set()
+        assert health.status_code == 200
+        assert {each.status_code for each in await asyncio.gather(*waiting)} == {422}
+
+    asked(site, scenario)
+
+
+def test_so_many_examiners_work_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    most: list[int] = []
+    working: set[int] = set()
+
+    def run(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        working.add(threading.get_ident())
+        most.append(len(working))
+        time.sleep(0.02)
+        working.discard(threading.get_ident())
+        return subprocess.CompletedProcess((), 0, json.dumps({"error": {"what": "no"}}))
+
+    monkeypatch.setattr("uflip.site.examined.subprocess.run", run)
+
+    def make(number: int) -> None:
+        with pytest.raises(ResultsError, match="no"):
+            site.folders.make(f"{number:012x}", [])
+
+    threads = [
+        threading.Thread(target=make, args=(number,)) for number in range(3 * folders.EXAMINERS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(most) == len(threads)
+    assert max(most) <= folders.EXAMINERS
+
+
+@pytest.mark.parametrize("site", [0.1], indirect=True)
+def test_whoever_gets_no_connection_is_told_to_try_again(site: Site) -> None:
+    async def scenario(client: httpx.AsyncClient) -> None:
+        with site.engine.connect():
+            answers = [await client.get(each) for each in ("/api/v1/results", "/", "/health")]
+        assert [each.status_code for each in answers] == [503] * 3
+        error = answers[0].json()["error"]
+        assert (error["kind"], error["what"]) == (
+            "unavailable",
+            "The database does not answer in time",
+        )
+        assert "try again" in answers[1].text
+
+    asked(site, scenario)
