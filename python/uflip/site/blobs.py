@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -260,9 +261,19 @@ class Blobs:
         if self.bucket is not None:
             self.bucket.remove(gone)
 
+    def hidden_folder(self, result: str) -> Path:
+        """Return a new name for the folder of a result that is being made, or removed."""
+        return self.folders / f".{result}-{secrets.token_hex(4)}"
+
     def remove_folder(self, result: str) -> None:
-        """Remove the folder of a result."""
-        shutil.rmtree(self.folders / result, ignore_errors=True)
+        """Remove the folder of a result: its name first, so that no kill leaves half of it."""
+        hidden = self.hidden_folder(result)
+        try:
+            (self.folders / result).rename(hidden)
+        except FileNotFoundError:
+            return
+        on_disk([self.folders])
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def on_disk(paths: Iterable[Path]) -> None:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from uflip.results import atomic
-from uflip.site.blobs import Blobs
+from uflip.site.blobs import Blobs, on_disk
 from uflip.site.examined import examine
 from uflip.site.offer import COMPLETE, unfinished
 from uflip.site.said import Examined
@@ -47,8 +45,23 @@ class ResultFolders:
         return self._blobs.folders / result
 
     def make(self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False) -> Examined:
-        """Make the folder of a result, looked at, in one step; returns what the examiner says."""
-        being_made = self._blobs.folders / f".{result}-{secrets.token_hex(4)}"
+        """Make the folder of a result in one step, looked at.
+
+        Parameters
+        ----------
+        result : str
+            Its id.
+        files : sequence of (str, str)
+            Names in the folder, and digests.
+        new : bool
+            There is no row of it: a folder of its name is what a kill left, and is replaced.
+
+        Returns
+        -------
+        Examined
+            What the examiner says.
+        """
+        being_made = self._blobs.hidden_folder(result)
         try:
             self._blobs.assemble(being_made, files)
             with self._examining:
@@ -57,18 +70,21 @@ class ResultFolders:
                 raise unfinished(found.row.status)
             packed = gzip.compress(json.dumps(found.summary).encode(), mtime=0)
             (being_made / SUMMARY).write_bytes(packed)
-            atomic.fsync_directory(being_made)
-            folder = self.of(result)
-            if not folder.exists():
-                try:
-                    being_made.rename(folder)
-                except OSError:
-                    if not folder.exists():  # no other server was faster
-                        raise
-                atomic.fsync_directory(folder.parent)
+            on_disk([being_made / SUMMARY, *((being_made / name).parent for name, _ in files)])
+            if new:
+                self._blobs.remove_folder(result)
+            self._name(being_made, self.of(result))
             return found
         finally:
             shutil.rmtree(being_made, ignore_errors=True)
+
+    def _name(self, being_made: Path, folder: Path) -> None:
+        try:
+            being_made.rename(folder)
+        except OSError:
+            if not folder.exists():  # no other server was faster
+                raise
+        on_disk([folder.parent])
 
     def present(self, result: str) -> None:
         """Make the folder of a result here, where there are its files only, or the bucket's."""
