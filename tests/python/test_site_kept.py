@@ -4,22 +4,28 @@ What takes results in is called in this process; a kill is an exception that nob
 """
 
 import os
+import threading
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from site_server import small_result
+from site_server import postgres, small_result
 from sqlalchemy import select
 
 from uflip.results import Results
 from uflip.site.accounts import new_token
 from uflip.site.blobs import Blobs
 from uflip.site.client import Prepared, missing, prepare
+from uflip.site.folders import ResultFolders
 from uflip.site.intake import Taken
 from uflip.site.offer import Offered
 from uflip.site.parts import bodies
+from uflip.site.said import Examined
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Account, Result
+from uflip.site.tables import AbsentError, Account, Result
 
 
 class KilledError(BaseException):
@@ -33,13 +39,26 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare(small_result(folder / "result"), folder / "scratch")
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = open_site(tmp_path / "site")
+@contextmanager
+def opened(folder: Path, database: str | None = None) -> Iterator[Site]:
+    made = open_site(folder, database)
     with made.sessions.begin() as session:
         new_token(session, "alice", "submitter")
     yield made
     made.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path / "site") as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with ExitStack() as stack:
+        url = stack.enter_context(postgres()) if request.param == "postgresql" else None
+        yield stack.enter_context(opened(tmp_path / "site", url))
 
 
 def alice(site: Site) -> Account:
@@ -122,3 +141,57 @@ def test_a_folder_is_on_the_disk_before_its_row(
     inside = {path.partition("/")[2] for path in synced if path.startswith(f".{result}-")}
     assert inside == {"", "runs", "summary.json.gz"}
     assert "." in synced
+
+
+def test_a_result_that_is_sent_again_while_it_is_deleted_keeps_its_files(
+    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = submitted(site, prepared).result
+    removed = Blobs.remove_folder
+
+    def and_again(blobs: Blobs, folder: str) -> None:
+        removed(blobs, folder)
+        monkeypatch.setattr(Blobs, "remove_folder", removed)
+        assert submitted(site, prepared).new
+
+    monkeypatch.setattr(Blobs, "remove_folder", and_again)
+    site.intake.delete(result, "alice")
+    check_whole(site, result, prepared)
+
+
+def test_an_upload_begins_before_files_are_removed_or_after(
+    either: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = submitted(either, prepared).result
+    said: list[bool] = []
+    again = threading.Thread(target=lambda: said.append(submitted(either, prepared).new))
+    removed = Blobs.remove
+
+    def slowly(blobs: Blobs, digests: Iterable[str]) -> None:
+        again.start()
+        time.sleep(0.3)  # it would have begun by now, and been told that everything is there
+        removed(blobs, digests)
+
+    monkeypatch.setattr(Blobs, "remove", slowly)
+    either.intake.delete(result, "alice")
+    again.join()
+    assert said == [True]
+    check_whole(either, result, prepared)
+
+
+def test_an_upload_that_is_ended_while_it_is_looked_at_is_no_result(
+    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = uploaded(site, prepared)
+    made = ResultFolders.make
+
+    def and_ended(*args: Any, **options: bool) -> Examined:
+        found = made(*args, **options)
+        site.intake.abandon(alice(site), upload)
+        return found
+
+    monkeypatch.setattr(ResultFolders, "make", and_ended)
+    with pytest.raises(AbsentError, match="no such upload"):
+        site.intake.commit(alice(site), upload, publish=False)
+    with site.sessions() as session:
+        assert session.scalars(select(Result)).all() == []

@@ -21,6 +21,7 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 `offer`         the files of an upload: their names, digests and lengths
 `examiner`      a process of its own that looks at what strangers sent
 `blobs`         files by their digest, each once
+`claims`        who needs a file; those that nobody needs are removed
 `accounts`      tokens and what they allow
 `tables`        what the database holds
 `database`      opening one, and bringing it to this version

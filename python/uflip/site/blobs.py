@@ -228,12 +228,6 @@ class Blobs:
                     action="restore the site from a backup: `uflip site restore`",
                 ) from error
 
-    def keep(self, result: str, files: Iterable[tuple[str, str]]) -> None:
-        """Let the files of a result be found by their digests, whatever was removed."""
-        for name, digest in files:
-            with suppress(FileExistsError):
-                os.link(self.folders / result / name, self.path(digest))
-
     def store(self, digests: Iterable[str]) -> None:
         """Bring whole files to the bucket, where there is one."""
         if self.bucket is not None:

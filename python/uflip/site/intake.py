@@ -4,7 +4,7 @@
 begin ─▶ which files are missing ─▶ parts of them, in any number of sessions ─▶ commit
                                                          │ examiner: does it hold? │
                           folder under its name (rename) ◀──────────────┘
-                          row in the database (one transaction) ─▶ acknowledged
+                  row of a result in place of the upload's (one transaction) ─▶ acknowledged
 ```
 
 What a kill leaves between two of these steps is a folder without a row, or parts of an upload:
@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 
 from uflip.errors import UsageError
 from uflip.results.beginning import utc_now
-from uflip.site import publishing
+from uflip.site import claims, publishing
 from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
@@ -103,6 +103,7 @@ class Intake:
         check_names(files)
         self._check_lengths(files)
         with self._sessions.begin() as session:
+            claims.lock(session)
             mine = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
             )
@@ -137,11 +138,7 @@ class Intake:
         with self._sessions() as session:
             found = session.get(Submission, submission)
             if found is None or found.account_id != account.id:
-                raise AbsentError(
-                    "There is no such upload",
-                    where=submission,
-                    action="begin one; what was committed is a result, and none any more",
-                )
+                raise _no_upload(submission)
             return [Offered(**each) for each in found.files]
 
     def received(self, account: Account, submission: str) -> dict[str, int]:
@@ -166,13 +163,11 @@ class Intake:
 
     def abandon(self, account: Account, submission: str) -> None:
         """End an upload; what has arrived of it is removed."""
-        digests = {each.digest for each in self.offered(account, submission)}
+        offered = self.offered(account, submission)
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
-            session.flush()
-            unclaimed = digests - _claimed(session, digests)
         self._blobs.forget(submission)
-        self._blobs.remove(unclaimed)
+        claims.remove_unclaimed(self._sessions, self._blobs, (each.digest for each in offered))
 
     def commit(self, account: Account, submission: str, *, publish: bool) -> Taken:
         """Look at what was sent, and keep it: everything is computed again from the traces.
@@ -206,19 +201,49 @@ class Intake:
                 action="send the missing files, then commit",
             )
         self._check_lengths(files)  # of those as well that came after it was begun
-        result = result_id(files)
+        result, found = result_id(files), None
+        for left in reversed(range(MOST_MEETINGS)):
+            if found is None and not self._is_kept(result):
+                found = self._examined(result, files)
+            try:
+                with self._sessions.begin() as session:
+                    kept = session.get(Result, result)
+                    if new := kept is None:
+                        if found is None:
+                            continue  # it was deleted just now
+                        kept = _row(session, account, result, files, found)
+                    self._end(session, submission, new=new)
+                    own = kept.account_id == account.id
+                    if publish and (own or may(account, "admin")):
+                        publishing.publish(session, account, kept)
+                    taken = Taken(result, new, own, kept.published_utc is not None)
+            except IntegrityError:
+                # Another server, or another connection, was first with the result or its device.
+                if not left:
+                    raise
+            else:
+                self._blobs.forget(submission)
+                return taken
+        raise AssertionError("the last try ends in a result or an error")
+
+    def _is_kept(self, result: str) -> bool:
         with self._sessions() as session:
-            known = session.get(Result, result)
-        new = known is None and self._keep(account, result, files)
-        with self._sessions.begin() as session:
-            session.execute(delete(Submission).where(Submission.id == submission))
-            found = session.get_one(Result, result)
-            own = found.account_id == account.id
-            if publish and (own or may(account, "admin")):
-                publishing.publish(session, account, found)
-            taken = Taken(result, new, own, found.published_utc is not None)
-        self._blobs.forget(submission)
-        return taken
+            return session.get(Result, result) is not None
+
+    def _examined(self, result: str, files: Sequence[Offered]) -> Examined:
+        """Have the folder of a new result made, and its files where they are kept."""
+        found = self._folders.make(result, [(each.path, each.digest) for each in files], new=True)
+        self._blobs.store(each.digest for each in files)
+        return found
+
+    def _end(self, session: "Session", submission: str, *, new: bool) -> None:
+        """End an upload that became a result; where it made it, it has kept its files until now."""
+        session.flush()
+        mine = Submission.id == submission
+        there = session.scalar(select(Submission.id).where(mine).with_for_update())
+        if new and there is None:
+            raise _no_upload(submission)
+        session.execute(delete(Submission).where(mine))
 
     def _check_lengths(self, files: Sequence[Offered]) -> None:
         """Refuse lengths that are not those of the files: rows, lists and downloads go by them."""
@@ -234,55 +259,6 @@ class Intake:
                     "ended: DELETE /api/v1/submissions/ID",
                 )
 
-    def _keep(self, account: Account, result: str, files: Sequence[Offered]) -> bool:
-        """Keep a result; False where another server did so just now."""
-        found = self._folders.make(result, [(each.path, each.digest) for each in files], new=True)
-        self._blobs.store(each.digest for each in files)
-        for tried in range(MOST_MEETINGS):
-            last = tried == MOST_MEETINGS - 1
-            if (new := self._enter(account, result, files, found, last=last)) is not None:
-                return new
-        raise AssertionError("the last try ends in a result or an error")
-
-    def _enter(
-        self,
-        account: Account,
-        result: str,
-        files: Sequence[Offered],
-        found: Examined,
-        *,
-        last: bool,
-    ) -> bool | None:
-        """Make the row of a result; False if it is there, None if its device came just now."""
-        try:
-            with self._sessions.begin() as session:
-                device = device_of(session, found.device)
-                session.add(
-                    Result(
-                        id=result,
-                        account_id=account.id,
-                        device=device,
-                        submitted_utc=utc_now(),
-                        bytes=sum(each.bytes for each in files),
-                        words=words_of(device.model, found.row.firmware, result),
-                        files=[File(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
-                        **found.row.model_dump(),
-                    )
-                )
-                note(session, account.name, "submit", result)
-            # Somebody may have deleted another result with the same files meanwhile.
-            self._blobs.keep(result, [(each.path, each.digest) for each in files])
-            self._blobs.store(each.digest for each in files)
-        except IntegrityError:
-            # Another server, or another connection, was first with the same content.
-            with self._sessions() as session:
-                if session.get(Result, result) is None:
-                    if last:
-                        raise
-                    return None
-            return False
-        return True
-
     def delete(self, result: str, who: str) -> None:
         """Delete a result for good: its row, its folder, and files that no other result has."""
         with self._sessions.begin() as session:
@@ -295,15 +271,34 @@ class Intake:
             session.delete(found)
             publishing.count_again(session, device)
             forget(session, device)
-            unclaimed = digests - _claimed(session, digests)
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
-        self._blobs.remove(unclaimed)
+        claims.remove_unclaimed(self._sessions, self._blobs, digests)
 
 
-def _claimed(session: "Session", digests: set[str]) -> set[str]:
-    """Those of some files that results have, or that uploads list."""
-    claimed = set(session.scalars(select(File.digest).where(File.digest.in_(digests))))
-    for files in session.scalars(select(Submission.files)):
-        claimed.update(each["digest"] for each in files if each["digest"] in digests)
-    return claimed
+def _row(
+    session: "Session", account: Account, result: str, files: Sequence[Offered], found: Examined
+) -> Result:
+    """Make the row of a result."""
+    device = device_of(session, found.device)
+    made = Result(
+        id=result,
+        account_id=account.id,
+        device=device,
+        submitted_utc=utc_now(),
+        bytes=sum(each.bytes for each in files),
+        words=words_of(device.model, found.row.firmware, result),
+        files=[File(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
+        **found.row.model_dump(),
+    )
+    session.add(made)
+    note(session, account.name, "submit", result)
+    return made
+
+
+def _no_upload(submission: str) -> AbsentError:
+    return AbsentError(
+        "There is no such upload",
+        where=submission,
+        action="begin one; what was committed is a result, and none any more",
+    )

@@ -1,0 +1,47 @@
+"""Who needs a file: results that have it, and uploads that list it. Nobody else keeps it.
+
+```text
+begin     lock · the upload is written down · unlock      what is there from now on stays
+commit    the result is written down, and its upload is none any more, in one transaction
+delete    the result is gone · lock · files that nobody needs are removed · unlock
+```
+
+The lock is the database's, so that it holds for all servers of a site. What is removed under it is
+gone before an upload that begins is told what is there.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select, update
+
+from uflip.site.blobs import Blobs
+from uflip.site.tables import File, Identity, Submission
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session, sessionmaker
+
+
+def lock(session: "Session") -> None:
+    """Let nobody else begin an upload or remove files until this transaction ends."""
+    # Whoever writes to the one row of this table waits for whoever did, in any kind of database.
+    session.execute(update(Identity).values(id=Identity.id))
+
+
+def remove_unclaimed(
+    sessions: "sessionmaker[Session]", blobs: Blobs, digests: Iterable[str]
+) -> None:
+    """Remove those of some files that nobody needs any more."""
+    some = set(digests)
+    with sessions.begin() as session:
+        lock(session)
+        blobs.remove(some - _claimed(session, some))
+
+
+def _claimed(session: "Session", digests: set[str]) -> set[str]:
+    # Uploads first: one that is committed between the two questions is a result in the second.
+    claimed: set[str] = set()
+    for files in session.scalars(select(Submission.files)):
+        claimed.update(each["digest"] for each in files if each["digest"] in digests)
+    claimed.update(session.scalars(select(File.digest).where(File.digest.in_(digests))))
+    return claimed
