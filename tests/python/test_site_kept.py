@@ -7,25 +7,21 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from site_inside import alice, check_whole, opened, submitted, uploaded
 from site_server import postgres, small_result
 from sqlalchemy import select
 
-from uflip.results import Results
-from uflip.site.accounts import new_token
 from uflip.site.blobs import Blobs
-from uflip.site.client import Prepared, missing, prepare
+from uflip.site.client import Prepared, prepare
 from uflip.site.folders import ResultFolders
-from uflip.site.intake import Taken
-from uflip.site.offer import Offered
-from uflip.site.parts import bodies
 from uflip.site.said import Examined
-from uflip.site.site import Site, open_site
-from uflip.site.tables import AbsentError, Account, Result
+from uflip.site.site import Site
+from uflip.site.tables import AbsentError, Result
 
 
 class KilledError(BaseException):
@@ -39,15 +35,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare(small_result(folder / "result"), folder / "scratch")
 
 
-@contextmanager
-def opened(folder: Path, database: str | None = None) -> Iterator[Site]:
-    made = open_site(folder, database)
-    with made.sessions.begin() as session:
-        new_token(session, "alice", "submitter")
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     with opened(tmp_path / "site") as made:
@@ -59,36 +46,6 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(postgres()) if request.param == "postgresql" else None
         yield stack.enter_context(opened(tmp_path / "site", url))
-
-
-def alice(site: Site) -> Account:
-    with site.sessions() as session:
-        return session.scalars(select(Account)).one()
-
-
-def uploaded(site: Site, prepared: Prepared) -> str:
-    """Send the files of a result; returns the id of the upload."""
-    who = alice(site)
-    upload = site.intake.begin(who, [Offered(*each) for each in prepared.files])
-    for some in bodies(missing(prepared, site.intake.received(who, upload))):
-        site.intake.receive(who, upload, some)
-    return upload
-
-
-def submitted(site: Site, prepared: Prepared) -> Taken:
-    return site.intake.commit(alice(site), uploaded(site, prepared), publish=True)
-
-
-def check_whole(site: Site, result: str, prepared: Prepared) -> None:
-    with site.sessions() as session:
-        digests = [each.digest for each in session.get_one(Result, result).files]
-    assert sorted(digests) == sorted(digest for _, digest, _ in prepared.files)
-    assert all(map(site.blobs.there, digests)), "files by their digests"
-    assert site.folders.summary_text(result)
-    folder = site.folders.of(result)
-    for name, _, size in prepared.files:
-        assert (folder / name).stat().st_size == size, name
-    Results.load(folder)
 
 
 def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(

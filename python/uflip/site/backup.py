@@ -6,28 +6,38 @@ BACKUP/blobs/ab/abcd…    every file that a row names
 ```
 
 The rows are read in one transaction, and files are never changed, so that a backup is of one
-moment while the site is served. It says nothing of the kind of database: what was in SQLite can be
-restored into PostgreSQL.
+moment while the site is served. Where a result is deleted before its files are copied, the rows are
+read again: the backup is of a later moment. It says nothing of the kind of database: what was in
+SQLite can be restored into PostgreSQL.
 """
 
 import hashlib
 import json
 import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert, select, text
+from sqlalchemy import Connection, insert, select, text
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError
+from uflip.results import atomic
 from uflip.results.place import made_beside, refuse_existing
+from uflip.site.blobs import AT_ONCE, on_disk
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, Audit, Base, Device, File, Result, Submission
 
 ROWS = "rows.jsonl"
+BLOBS = "blobs"
 ORDER = (Account, Device, Result, File, Audit)
 """Parents before what belongs to them. Uploads on their way are not part of a backup."""
+
+Rows = Iterator[tuple[str, Table]]
+"""Names of tables, and rows of them."""
 
 
 @dataclass(frozen=True)
@@ -45,36 +55,125 @@ def back_up(site: Site, out: Path) -> Counted:
     Raises
     ------
     ResultsError
-        If the folder exists, or cannot be written.
+        If the folder exists, or cannot be written; if a file is lost, or rows belong to nobody.
     """
     refuse_existing(out)
     with made_beside(out) as hidden:
-        digests: dict[str, int] = {}
-        results = 0
-        with (
-            site.engine.connect().execution_options(
-                isolation_level=_one_moment(site)
-            ) as connection,
-            (hidden / ROWS).open("w", encoding="utf-8") as file,
-        ):
-            revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
-            file.write(json.dumps({"format": "uflip-site", "revision": revision}) + "\n")
-            for kind in ORDER:
-                for row in connection.execute(select(kind.__table__)).mappings():
-                    file.write(json.dumps({"table": kind.__tablename__, "row": dict(row)}) + "\n")
-                    results += kind is Result
-                    if kind is File:
-                        digests[row["digest"]] = row["bytes"]
-        site.blobs.fetch(digests)
-        for digest in digests:
-            to = hidden / "blobs" / digest[:2] / digest
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(site.blobs.path(digest), to)
+        (hidden / BLOBS).mkdir()
+        lost: dict[str, ResultsError] = {}
+        while True:
+            results, digests = _write_rows(site, hidden / ROWS)
+            before, lost = lost, _copy_files(site, digests, hidden)
+            if again := before.keys() & lost.keys():
+                raise lost[min(again)]
+            if not lost:
+                break
+            # Deleted since the rows were read, most likely: then the rows of now do not name it.
+        for path in (hidden / BLOBS).glob("*/*"):
+            if path.name not in digests:
+                path.unlink()
+        on_disk([hidden / ROWS, hidden / BLOBS, *(hidden / BLOBS).iterdir()])
     return Counted(results, len(digests), sum(digests.values()))
 
 
-def _one_moment(site: Site) -> str:
-    return "SERIALIZABLE" if site.engine.dialect.name == "sqlite" else "REPEATABLE READ"
+def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
+    """Write the rows of one moment; returns how many results, and the lengths of their files."""
+    digests: dict[str, int] = {}
+    results = 0
+    with _one_moment(site) as connection, path.open("w", encoding="utf-8") as file:
+        revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        file.write(json.dumps({"format": "uflip-site", "revision": revision}) + "\n")
+        rows = (
+            (kind.__tablename__, dict(row))
+            for kind in ORDER
+            for row in connection.execute(select(kind.__table__)).mappings()
+        )
+        action = "bring the database back from an earlier backup"
+        for table, row in _related(rows, str(site.root), action):
+            file.write(json.dumps({"table": table, "row": row}) + "\n")
+            results += table == Result.__tablename__
+            if table == File.__tablename__:
+                digests[row["digest"]] = row["bytes"]
+    return results, digests
+
+
+@contextmanager
+def _one_moment(site: Site) -> Iterator[Connection]:
+    """Give a connection that sees the database as it is when it asks first."""
+    with site.engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            # Python's driver begins transactions for what writes, and none for what reads.
+            connection.exec_driver_sql("BEGIN")
+        else:
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        yield connection
+
+
+def _related(rows: Rows, where: str, action: str) -> Rows:
+    """Pass rows on, parents first; refuse one that belongs to a row that is not there."""
+    keys = {kind.__tablename__: [*kind.__table__.foreign_keys] for kind in ORDER}
+    known: dict[tuple[str, str], set[object]] = {
+        (key.column.table.name, key.column.name): set() for some in keys.values() for key in some
+    }
+    for table, row in rows:
+        for key in keys[table]:
+            parent = key.column.table.name
+            if row[key.parent.name] not in known[parent, key.column.name]:
+                raise ResultsError(
+                    "Rows of the site do not belong together",
+                    where=where,
+                    got=f"a row of the table {table}, {key.parent.name} {row[key.parent.name]}",
+                    allowed=f"those of which the table {parent} has a row",
+                    action=action,
+                )
+        for (parent, name), seen in known.items():
+            if parent == table:
+                seen.add(row[name])
+        yield table, row
+
+
+def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, ResultsError]:
+    """Copy files that are not copied yet; returns those that are not there, with what is said."""
+    with suppress(ResultsError):  # said below, of each
+        site.blobs.fetch(digests)
+
+    def copied(digest: str) -> ResultsError | None:
+        to = _place(hidden, digest)
+        if to.exists():
+            return None
+        try:
+            site.blobs.fetch([digest])
+            _copy(site.blobs.path(digest), to)
+        except ResultsError as error:
+            return error
+        except FileNotFoundError:
+            return ResultsError(
+                "A file of the site is lost",
+                where=str(site.blobs.path(digest)),
+                got="nothing",
+                allowed="content of this digest",
+                action="delete the results that have it, or restore the site from an earlier "
+                "backup; nothing was backed up",
+            )
+        return None
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        said = zip(digests, pool.map(copied, digests), strict=True)
+        return {digest: error for digest, error in said if error is not None}
+
+
+def _place(backup: Path, digest: str) -> Path:
+    return backup / BLOBS / digest[:2] / digest
+
+
+def _copy(path: Path, to: Path) -> None:
+    """Copy a file; its name is there when all of it is on the disk."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    temporary = atomic.temporary_name(to)
+    shutil.copyfile(path, temporary)
+    temporary.chmod(0o444)
+    on_disk([temporary])
+    temporary.rename(to)
 
 
 def restore_from(
@@ -143,6 +242,8 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
         rows = [(each["table"], each["row"]) for each in map(json.loads, others)]
         if strange := {table for table, _ in rows} - known:
             raise ValueError(f"a table {min(strange)}")
+        action = "take another backup; nothing was restored"
+        return [*_related(iter(rows), str(backup / ROWS), action)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(
             "This is no backup of a site",
@@ -151,7 +252,6 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
             allowed="a folder that `uflip site backup` made",
             action="name the folder that was made",
         ) from error
-    return rows
 
 
 def _check(path: Path, digest: str) -> None:

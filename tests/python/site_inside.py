@@ -1,0 +1,58 @@
+"""A site in this process: opened, given a result, held against what was sent."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import select
+
+from uflip.results import Results
+from uflip.site.accounts import new_token
+from uflip.site.client import Prepared, missing
+from uflip.site.intake import Taken
+from uflip.site.offer import Offered
+from uflip.site.parts import bodies
+from uflip.site.site import Site, open_site
+from uflip.site.tables import Account, Result
+
+
+@contextmanager
+def opened(folder: Path, database: str | None = None) -> Iterator[Site]:
+    made = open_site(folder, database)
+    with made.sessions.begin() as session:
+        new_token(session, "alice", "submitter")
+    yield made
+    made.close()
+
+
+def alice(site: Site) -> Account:
+    """Who submits."""
+    with site.sessions() as session:
+        return session.scalars(select(Account)).one()
+
+
+def uploaded(site: Site, prepared: Prepared) -> str:
+    """Send the files of a result; returns the id of the upload."""
+    who = alice(site)
+    upload = site.intake.begin(who, [Offered(*each) for each in prepared.files])
+    for some in bodies(missing(prepared, site.intake.received(who, upload))):
+        site.intake.receive(who, upload, some)
+    return upload
+
+
+def submitted(site: Site, prepared: Prepared) -> Taken:
+    """Let everybody see a result."""
+    return site.intake.commit(alice(site), uploaded(site, prepared), publish=True)
+
+
+def check_whole(site: Site, result: str, prepared: Prepared) -> None:
+    """Hold a result against what was sent: row, files by their digests, folder."""
+    with site.sessions() as session:
+        digests = [each.digest for each in session.get_one(Result, result).files]
+    assert sorted(digests) == sorted(digest for _, digest, _ in prepared.files)
+    assert all(map(site.blobs.there, digests)), "files by their digests"
+    assert site.folders.summary_text(result)
+    folder = site.folders.of(result)
+    for name, _, size in prepared.files:
+        assert (folder / name).stat().st_size == size, name
+    Results.load(folder)

@@ -1,0 +1,106 @@
+"""Backups of a site that goes on meanwhile, and what is made of them: whole, or nothing."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from command_line import uflip
+from site_inside import check_whole, opened, submitted
+from site_server import postgres, small_result
+from sqlalchemy import event, select
+
+from uflip.errors import ResultsError
+from uflip.site.backup import Counted, back_up, restore_from
+from uflip.site.blobs import Blobs
+from uflip.site.client import Prepared, prepare
+from uflip.site.site import Site, open_site
+from uflip.site.tables import Device, Result
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("backup")
+    (folder / "scratch").mkdir()
+    return prepare(small_result(folder / "result"), folder / "scratch")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with ExitStack() as stack:
+        url = stack.enter_context(postgres()) if request.param == "postgresql" else None
+        yield stack.enter_context(opened(tmp_path / "site", url))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path / "site") as made:
+        yield made
+
+
+def _another(site: Site) -> None:
+    """Write down a result of a new device."""
+    with site.sessions.begin() as session:
+        first = session.scalars(select(Result)).one()
+        columns = {name: getattr(first, name) for name in Result.__table__.columns.keys()}  # noqa: SIM118
+        device = Device(slug="new", kind="sim", model="new", capacity_bytes=1)
+        session.add(Result(**columns | {"id": "f" * 12, "device_id": None, "device": device}))
+
+
+def test_a_backup_is_of_one_moment(either: Site, prepared: Prepared, tmp_path: Path) -> None:
+    result = submitted(either, prepared).result
+    asked: list[str] = []
+
+    def meanwhile(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "FROM result" in statement and not asked:
+            asked.append(statement)
+            _another(either)
+
+    event.listen(either.engine, "before_cursor_execute", meanwhile)
+    assert back_up(either, tmp_path / "backup").results == 1
+    assert asked
+    restore_from(tmp_path / "backup", tmp_path / "restored")
+    site = open_site(tmp_path / "restored")
+    check_whole(site, result, prepared)
+    site.close()
+
+
+def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
+    site: Site, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = submitted(site, prepared).result
+
+    def meanwhile(_: Blobs, digests: Iterable[str]) -> None:
+        del digests
+        site.intake.delete(result, "alice")
+
+    monkeypatch.setattr(Blobs, "fetch", meanwhile)
+    assert back_up(site, tmp_path / "backup") == Counted(0, 0, 0)
+    assert not [*(tmp_path / "backup").glob("blobs/*/*")]
+    assert restore_from(tmp_path / "backup", tmp_path / "restored").results == 0
+
+
+def test_a_lost_file_is_told_of_and_no_backup_is_made(
+    site: Site, prepared: Prepared, tmp_path: Path
+) -> None:
+    submitted(site, prepared)
+    lost = site.blobs.path(prepared.files[0][1])
+    lost.unlink()
+    with pytest.raises(ResultsError, match="A file of the site is lost") as raised:
+        back_up(site, tmp_path / "backup")
+    assert raised.value.where == str(lost)
+    assert [each.name for each in tmp_path.iterdir()] == ["site"]
+
+
+@pytest.mark.parametrize("table", ["account", "device", "result"])
+def test_rows_that_belong_to_none_are_not_restored(
+    site: Site, prepared: Prepared, tmp_path: Path, table: str
+) -> None:
+    submitted(site, prepared)
+    back_up(site, tmp_path / "backup")
+    rows = tmp_path / "backup" / "rows.jsonl"
+    kept = [line for line in rows.read_text().splitlines() if f'"table": "{table}"' not in line]
+    rows.write_text("\n".join(kept))
+    done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
+    assert (done.code, "Rows of the site do not belong together" in done.err) == (5, True), done.err
+    assert not (tmp_path / "restored").exists()
