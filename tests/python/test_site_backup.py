@@ -1,8 +1,10 @@
 """Backups of a site that goes on meanwhile, and what is made of them: whole, or nothing."""
 
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import uflip
@@ -14,6 +16,8 @@ from uflip.errors import ResultsError
 from uflip.site.backup import Counted, back_up, restore_from
 from uflip.site.blobs import Blobs
 from uflip.site.client import Prepared, prepare
+from uflip.site.folders import ResultFolders
+from uflip.site.said import Examined
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Device, Result
 
@@ -103,4 +107,58 @@ def test_rows_that_belong_to_none_are_not_restored(
     rows.write_text("\n".join(kept))
     done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
     assert (done.code, "Rows of the site do not belong together" in done.err) == (5, True), done.err
+    assert not (tmp_path / "restored").exists()
+
+
+def test_rows_come_last_and_a_restoring_that_fails_leaves_nothing(
+    site: Site, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = submitted(site, prepared).result
+    back_up(site, tmp_path / "backup")
+    restored = tmp_path / "restored"
+    synced: set[Path] = set()
+    seen: list[tuple[int, bool]] = []
+    made = ResultFolders.make
+
+    def note(paths: Iterable[Path]) -> None:
+        synced.update(each.with_name(each.name.strip(".").removesuffix(".tmp")) for each in paths)
+
+    def look(folders: ResultFolders, *args: Any) -> Examined:
+        with sqlite3.connect(restored / "site.db") as connection:
+            (rows,) = connection.execute("SELECT count(*) FROM result").fetchone()
+        connection.close()
+        blobs = Blobs(restored)
+        paths = {blobs.path(digest) for _, digest, _ in prepared.files}
+        names = {parent for path in paths for parent in (path.parent, path.parent.parent)}
+        seen.append((rows, paths | names <= synced and all(path.exists() for path in paths)))
+        return made(folders, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("uflip.site.backup.on_disk", note)
+        patch.setattr(ResultFolders, "make", look)
+        assert restore_from(tmp_path / "backup", restored).results == 1
+    assert seen == [(0, True)]
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultFolders, "make", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            restore_from(tmp_path / "backup", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    again = open_site(restored)
+    check_whole(again, result, prepared)
+    again.close()
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_rows_that_the_database_refuses_are_told_of(
+    site: Site, prepared: Prepared, tmp_path: Path
+) -> None:
+    submitted(site, prepared)
+    back_up(site, tmp_path / "backup")
+    rows = tmp_path / "backup" / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"slug":', '"called":'))
+    done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
+    assert (done.code, "cannot be restored" in done.err) == (5, True), done.err
     assert not (tmp_path / "restored").exists()

@@ -14,14 +14,14 @@ SQLite can be restored into PostgreSQL.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError
@@ -188,38 +188,68 @@ def restore_from(
     """
     refuse_existing(folder)
     rows = _read_rows(backup)
-    digests = {row["digest"]: row["bytes"] for table, row in rows if table == File.__tablename__}
+    files: dict[str, list[tuple[str, str]]] = {}
+    digests: dict[str, int] = {}
+    for table, row in rows:
+        if table == File.__tablename__:
+            files.setdefault(row["result_id"], []).append((row["path"], row["digest"]))
+            digests[row["digest"]] = row["bytes"]
     for digest in digests:
-        _check(backup / "blobs" / digest[:2] / digest, digest)
+        _check(_place(backup, digest), digest)
     site = open_site(folder, database, store=store)
     try:
+        _refuse_full(site)
+        _take_files(site, backup, digests)
+        for result, named in files.items():
+            site.folders.make(result, named)
+        # Last: a site that a kill leaves without its rows shows nothing that is not there.
+        _insert(site, rows, str(backup / ROWS))
+    except BaseException:
+        site.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    site.close()
+    return Counted(len(files), len(digests), sum(digests.values()))
+
+
+def _refuse_full(site: Site) -> None:
+    with site.sessions() as session:
+        if session.scalar(select(Result.id).limit(1)) is not None:
+            raise ResultsError(
+                "The database holds a site already",
+                where=site.engine.url.render_as_string(),
+                action="restore into an empty one",
+            )
+
+
+def _take_files(site: Site, backup: Path, digests: Iterable[str]) -> None:
+    def take(digest: str) -> Path:
+        to = site.blobs.path(digest)
+        _copy(_place(backup, digest), to)
+        return to.parent
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        filled = {*pool.map(take, digests)}
+    on_disk({*filled, *(folder.parent for folder in filled)})
+    site.blobs.store(digests)
+
+
+def _insert(site: Site, rows: Sequence[tuple[str, Table]], where: str) -> None:
+    try:
         with site.engine.begin() as connection:
-            if connection.scalar(select(Result.id).limit(1)) is not None:
-                raise ResultsError(
-                    "The database holds a site already",
-                    where=site.engine.url.render_as_string(),
-                    action="restore into an empty one",
-                )
             for table, row in rows:
                 connection.execute(insert(Base.metadata.tables[table]).values(**row))
             _count_on(connection)
-        for digest in digests:
-            to = site.blobs.path(digest)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(backup / "blobs" / digest[:2] / digest, to)
-            to.chmod(0o444)
-        site.blobs.store(digests)
-        names = [row["id"] for table, row in rows if table == Result.__tablename__]
-        with site.sessions() as session:
-            for name in names:
-                files = session.get_one(Result, name).files
-                site.folders.make(name, [(each.path, each.digest) for each in files])
-    finally:
-        site.close()
-    return Counted(len(names), len(digests), sum(digests.values()))
+    except SQLAlchemyError as error:
+        raise ResultsError(
+            "The rows of the backup cannot be restored",
+            where=where,
+            got=str(error).splitlines()[0],
+            action="restore it with the version of uflip that made it; nothing was restored",
+        ) from error
 
 
-def _count_on(connection: Any) -> None:
+def _count_on(connection: Connection) -> None:
     """Let new rows be counted from where the restored ones end (PostgreSQL counts beside them)."""
     if connection.dialect.name != "postgresql":
         return
