@@ -48,6 +48,8 @@ pub struct QueuedDevice {
     /// I/Os that were put in and not handed to the kernel.
     put_in: usize,
     under_way: usize,
+    /// The one that has been under way for longest, as far as whoever watches knows.
+    oldest: Option<Ticket>,
     /// Whether the kernel knows the memory; where it may not be locked, each I/O names it.
     is_registered: bool,
     /// The queue broke with I/Os in it: their memory is never given back.
@@ -110,6 +112,7 @@ impl QueuedDevice {
             free: (0..depth).rev().collect(),
             put_in: 0,
             under_way: 0,
+            oldest: None,
             is_registered,
             is_lost: false,
             done: VecDeque::with_capacity(depth as usize),
@@ -155,8 +158,19 @@ impl QueuedDevice {
             self.done.push_back(if whole { Ok(completion) } else { Err((io, entry.result())) });
         }
         drop(queue);
-        let oldest = self.places.iter().flatten().min_by_key(|under| under.ticket).map(|u| u.io);
-        self.direct.watch_queue(oldest.as_ref());
+        let oldest = self.places.iter().flatten().min_by_key(|under| under.ticket).copied();
+        self.tell_oldest(oldest.map(|under| (under.ticket, under.io)));
+    }
+
+    /// Note which I/O has been under way for longest: it counts from when it became that, however many end
+    /// meanwhile.
+    #[inline]
+    fn tell_oldest(&mut self, oldest: Option<(Ticket, Io)>) {
+        let ticket = oldest.map(|(ticket, _)| ticket);
+        if ticket != self.oldest {
+            self.oldest = ticket;
+            self.direct.watch_queue(oldest.as_ref().map(|(_, io)| io));
+        }
     }
 
     /// Whether something is done, or will be before `before`.
@@ -285,7 +299,7 @@ impl Device for QueuedDevice {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         if self.under_way == 0 {
-            self.direct.watch_queue(Some(request));
+            self.tell_oldest(Some((ticket, *request)));
         }
         let submitted = clock::now();
         self.places[place as usize] = Some(Under { ticket, io: *request, submitted });

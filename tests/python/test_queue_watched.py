@@ -1,0 +1,34 @@
+"""Is an I/O that hangs in a queue seen while others go on?"""
+
+from pathlib import Path
+
+import pytest
+from fused import needed
+from hanging import hanging
+
+from uflip import ends
+from uflip.device.opening import open_device
+from uflip.errors import DeviceError, UnavailableError
+from uflip.spec import basic
+
+pytestmark = needed
+
+# Those that go on are not over when the one is.
+HANG_S, PATIENCE_NS, COUNT = 2, 500_000_000, 50_000
+
+
+def test_one_that_hangs_is_given_up_while_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ends._state, "hanging", False)
+    pattern = basic("read", "random", io_size=4096, io_count=COUNT, queue_depth=4)
+    with (
+        hanging(tmp_path, HANG_S) as (image, trigger),
+        open_device(f"file:{image}", writable=False, io_timeout_ns=PATIENCE_NS) as device,
+    ):
+        trigger.mkdir()
+        with pytest.raises((DeviceError, UnavailableError)) as caught:
+            device.run(pattern)
+        if isinstance(caught.value, UnavailableError):
+            pytest.skip(str(caught.value))
+        assert caught.value.what.endswith("does not end")
