@@ -17,6 +17,9 @@ use crate::pattern::{Next, When};
 /// Requests are drawn so many ahead: a device in memory hears of them in time to look things up.
 pub const AHEAD: usize = 8;
 
+/// How often a process that waits on a clock that cannot be turned looks whether anybody still does.
+const LOOK_UP: Nanos = Nanos(100_000_000);
+
 /// Where the requests of one process come from.
 pub trait Requests: Send {
     /// What the device takes: the device's own [`Device::Request`].
@@ -305,10 +308,7 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
         let next_completion = device.next_completion(due);
         match earliest {
             Some(submitter) if next_completion.is_none_or(|t| due <= t) => {
-                if control.is_cancelled() {
-                    return Err(cancelled());
-                }
-                submit(device, submitter, due)?;
+                submit(device, submitter, due, control)?;
             }
             _ if next_completion.is_some() => complete(device, submitters, start, control)?,
             _ => return Ok(()),
@@ -327,10 +327,7 @@ fn drive_one<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     while submitter.is_ready(control.limit.load(Ordering::Relaxed)) {
         let due = submitter.due();
         device.next_completion(due);
-        if control.is_cancelled() {
-            return Err(cancelled());
-        }
-        let io = begin(device, submitter, due)?;
+        let io = begin(device, submitter, due, control)?;
         device.next_completion(Nanos(u64::MAX));
         let completion = device.complete()?;
         debug_assert_eq!(io.ticket, completion.ticket, "nothing else is under way");
@@ -345,32 +342,51 @@ fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
     due: Nanos,
+    control: &Control,
 ) -> Result<()> {
-    let io = begin(device, submitter, due)?;
+    let io = begin(device, submitter, due, control)?;
     submitter.outstanding.push(io);
     Ok(())
 }
 
-/// Submit the next request, and draw one.
+/// Let time pass until `t`, or until somebody asks to stop.
+#[inline]
+fn wait<D: Device>(device: &mut D, t: Nanos, control: &Control) {
+    if !device.info().simulated {
+        while device.now() + LOOK_UP < t {
+            if control.is_cancelled() {
+                return;
+            }
+            device.wait_until(device.now() + LOOK_UP);
+        }
+    }
+    device.wait_until(t);
+}
+
+/// Submit the next request when it is due, unless somebody asked to stop until then, and draw one.
 #[inline(always)]
 fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
     due: Nanos,
+    control: &Control,
 ) -> Result<Outstanding<P::Request>> {
     let when = submitter.next().when;
     let intended = match when {
         When::After(Nanos(0)) => None,
         When::After(_) => {
             submitter.free = due;
-            device.wait_until(due);
+            wait(device, due, control);
             None
         }
         When::At(instant) => {
-            device.wait_until(due);
+            wait(device, due, control);
             Some(submitter.start + instant)
         }
     };
+    if control.is_cancelled() {
+        return Err(cancelled());
+    }
     let Submitter { requests, upcoming, turn, .. } = submitter;
     let next = &mut upcoming[*turn % AHEAD];
     let ticket = device.submit(&next.io)?;

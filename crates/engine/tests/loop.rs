@@ -81,6 +81,67 @@ fn a_cancelled_run_says_so() {
     assert_eq!(control.progress().0, 0);
 }
 
+/// On a clock that cannot be turned, whose third wait is when somebody asks to stop.
+struct Interrupted<'a> {
+    device: OneServer,
+    waits: usize,
+    control: &'a Control,
+}
+
+impl Device for Interrupted<'_> {
+    type Request = Io;
+    type Breakdown = ();
+    type Status = ();
+
+    fn info(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+    fn now(&self) -> Nanos {
+        self.device.now()
+    }
+    fn wait_until(&mut self, t: Nanos) {
+        self.device.wait_until(t);
+        self.waits += 1;
+        if self.waits == 3 {
+            self.control.cancel();
+        }
+    }
+    fn submit(&mut self, io: &Io) -> Result<Ticket> {
+        self.device.submit(io)
+    }
+    fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
+        self.device.next_completion(before)
+    }
+    fn complete(&mut self) -> Result<Completion<()>> {
+        self.device.complete()
+    }
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+    fn split(&self, _: usize) -> Result<Option<Vec<Self>>> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn who_asks_to_stop_waits_for_no_pause_and_no_further_io() {
+    const HOUR: u64 = 3_600_000_000_000;
+    for depth in [1, 4] {
+        for (time, length) in [("pause", "pause"), ("fixed", "interval")] {
+            let spec = json!({"kind": "basic", "mode": "write", "location": "random", "io_count": 9,
+                "queue_depth": depth, "time": time, length: HOUR});
+            let control = Control::new(1);
+            let mut device = OneServer::new();
+            device.info.simulated = false;
+            let mut device = Interrupted { device, waits: 0, control: &control };
+            let error = run(&mut device, resolved(&spec), &control).expect_err("it was stopped");
+            assert_eq!(error.kind(), uflip_core::ErrorKind::Interrupted, "{time} {depth}");
+            assert_eq!(device.device.submitted, 1, "{time} {depth}");
+            assert!(device.now() < Nanos(1_000_000_000), "{time} {depth}");
+        }
+    }
+}
+
 /// A server for every I/O, so that a later one may well overtake: I/O number i takes `services[i]`.
 struct ManyServers {
     info: DeviceInfo,
