@@ -11,9 +11,11 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import start, uflip
+from fused import until
 from nbd import (
     ACK,
     EINVAL,
@@ -255,15 +257,21 @@ def test_a_program_runs_against_a_device(here: Path) -> None:
     assert not Path("s").exists()
 
 
+def asked(socket_path: str) -> dict[str, Any]:
+    """Return the statistics that a server tells whoever asks for them."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(socket_path)
+        text = b"".join(iter(lambda: asking.recv(1 << 16), b""))
+    told: dict[str, Any] = json.loads(text)
+    return told
+
+
 def test_statistics_are_told_to_whoever_asks_meanwhile(here: Path) -> None:
     with serving("null", SMALL, "--stats", "stats"), Client("s") as client:
         client.go()
         assert client.write(0, bytes(8192)) == 0
         assert isinstance(client.read(0, 4096), bytes)
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect("stats")
-            text = b"".join(iter(lambda: asking.recv(1 << 16), b""))
-    told = json.loads(text)
+        told = asked("stats")
     export = told["exports"][0]
     assert (export["reads"], export["writes"]) == (1, 1)
     assert (export["bytes_read"], export["bytes_written"]) == (4096, 8192)
@@ -271,6 +279,23 @@ def test_statistics_are_told_to_whoever_asks_meanwhile(here: Path) -> None:
     assert told["exports"][1]["counters"]["host_pages_written"] == 0
     assert told["clients"] == {"now": 1, "in_all": 2, "turned_away": 0}
     assert not Path("stats").exists()
+
+
+def test_statistics_tell_what_a_device_does_in_a_rest(here: Path) -> None:
+    """It collects when it is left alone; no request is needed for that to be seen."""
+    random_ = random.Random(3)
+    with serving(SMALL, "--stats", "stats") as process:
+        with Client("s") as client:
+            size, _ = client.go()
+            for _ in range(600):
+                at = random_.randrange(size // (32 * KIB)) * 32 * KIB
+                assert client.write(at, bytes(32 * KIB)) == 0
+            before = asked("stats")["exports"][0]["counters"]["blocks_collected_idle"]
+            assert until(
+                lambda: asked("stats")["exports"][0]["counters"]["blocks_collected_idle"] > before
+            )
+        last = served(process)["exports"][0]["counters"]
+    assert last["blocks_collected_idle"] > before
 
 
 def test_what_clients_did_is_written_down(here: Path) -> None:

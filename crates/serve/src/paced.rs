@@ -247,9 +247,14 @@ impl Paced {
     /// The range is not needed any more; takes no time.
     pub fn trim(&mut self, now: u64, offset: Bytes, size: Bytes) {
         self.look(now);
-        if let Model::Sim(device) = &mut self.model {
+        if let Some(device) = self.device_at(now) {
             device.trim(offset, size);
         }
+    }
+
+    /// Nothing is under way, and everybody was told: the device has rested until `now`.
+    pub fn rest(&mut self, now: u64) {
+        self.device_at(now);
     }
 
     /// See what is over by `now`.

@@ -85,6 +85,36 @@ fn a_slower_clock_makes_everything_as_much_slower() {
     one_at_a_time(reclaiming(), 10);
 }
 
+/// Who looks at a device, or deallocates, after a rest finds what the rest has done.
+#[test]
+fn a_rest_is_over_before_a_trim_and_before_a_look() {
+    let mut virtual_time = reclaiming();
+    let (began, capacity) = (virtual_time.now(), virtual_time.info().capacity_bytes);
+    let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
+    let mut now = 0;
+    for request in 0..REQUESTS as u64 {
+        // A stream of writes leaves the log alone, which idle time empties.
+        let offset = Bytes(request * CLUSTER % capacity.0);
+        let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write, stream: 0 };
+        virtual_time.wait_until(Nanos(began.0 + now));
+        virtual_time.submit(&io).expect("it works");
+        virtual_time.complete().expect("it works");
+        paced.submit(now, &io, false).expect("it works");
+        wait(&mut paced, &mut now);
+        now += [0, 999, 3_000_000][request as usize % 3];
+        virtual_time.wait_until(Nanos(began.0 + now));
+        if request % 5 == 0 {
+            virtual_time.trim(io.offset, io.size);
+            paced.trim(now, io.offset, io.size);
+        } else {
+            paced.rest(now);
+        }
+        assert_eq!(paced.counters(), virtual_time.counters(), "{request}");
+    }
+    let idle = virtual_time.counters().expect("it counts").merges_idle;
+    assert!(idle > 10, "it did use its idle time: {idle}");
+}
+
 /// Whose client hears of it milliseconds after it was over, and asks again some time after that: in
 /// virtual time the device is idle for the second of these alone.
 #[test]

@@ -324,8 +324,14 @@ impl<'a> Server<'a> {
     /// What was served so far.
     fn document(&mut self) -> Value {
         let now = self.now();
-        let exports = self.exports.iter().zip(&mut self.devices);
-        let exports = exports.map(|(export, device)| device.document(export, now));
+        let exports = self.exports.iter().zip(&mut self.devices).enumerate();
+        let exports = exports.map(|(place, (export, device))| {
+            let mut waiting = self.under_way.iter().flatten();
+            if waiting.all(|one| one.request.export != place) {
+                device.paced.rest(now);
+            }
+            device.document(export, now)
+        });
         json!({
             "elapsed_ns": now,
             "clients": {
