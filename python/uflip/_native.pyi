@@ -217,9 +217,10 @@ class Device:
         `destroy` is its token (as `report_block` gives it), else kind "refused". `brand` is that of
         data written before, where none is found."""
     @staticmethod
-    def nbd(address: str, writable: bool) -> Device:
+    def nbd(address: str, *, writable: bool, durability: str = "cached") -> Device:
         """An export of an NBD server: unix:PATH or HOST:PORT, and :exportname=NAME where it is not
-        the first; kind "refused" where it is to be written and is read-only."""
+        the first; kind "refused" where it is to be written and is read-only, "usage" where its
+        server cannot do what `durability` asks of writes."""
     @staticmethod
     def null(capacity_bytes: int) -> Device: ...
     def choose_completion(self, name: str) -> bool:

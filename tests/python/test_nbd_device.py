@@ -4,6 +4,8 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from command_line import uflip
 from nbd import served, serving
 
 import uflip as package
-from uflip.errors import DeviceError
+from uflip.errors import DeviceError, UsageError
 
 # Between two requests of a client a device is idle, if only for the way through the socket.
 DEVICE = "sim:demo?blocks_per_die=64&idle_free_blocks=0"
@@ -90,18 +92,46 @@ def test_a_server_that_is_gone_is_an_error(here: Path) -> None:
             device.run(package.basic(mode="read", location="random", io_count=4))
 
 
-def test_a_server_of_others_is_measured_too(here: Path) -> None:
+@contextmanager
+def nbdkit(*arguments: str) -> Iterator[None]:
+    """Let a server of others serve at the socket."""
     if shutil.which("nbdkit") is None:
         pytest.skip("nbdkit is not installed")
-    server = subprocess.Popen(["nbdkit", "--foreground", "--unix", "s", "memory", "64M"])
+    server = subprocess.Popen(["nbdkit", "--foreground", "--unix", "s", *arguments])
     try:
         while not Path("s").exists():
             assert server.poll() is None
             time.sleep(0.01)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_a_server_of_others_is_measured_too(here: Path) -> None:
+    with nbdkit("memory", "64M"):
         outcome = uflip("pattern", URL, "--pattern", "RW", "--io-count", "64", "--destroy", URL,
                         "--durability", "fua", "--json")  # fmt: skip
         assert outcome.code == 0, outcome.err
         assert json.loads(outcome.out)["device"]["capacity_bytes"] == 64 << 20
-    finally:
-        server.terminate()
-        server.wait()
+
+
+def test_a_server_without_flush_is_never_asked_for_one(here: Path) -> None:
+    """The protocol forbids it; what asks for more than it can is refused before the first write."""
+    log, to = Path("log").resolve(), ("--destroy", URL, "-q")
+    writes = ("can_write=exit 0", f"pwrite=echo $4 >> {log}; cat >/dev/null")
+    with nbdkit("eval", "get_size=echo 1M", 'pread=head -c "$3" /dev/zero', *writes):
+        pattern = ("pattern", URL, "--pattern", "RW", "--io-count", "8")
+        for durability in ("fua", "flush:4"):
+            refused = uflip(*pattern, "--durability", durability, *to)
+            assert refused.code == 2, refused
+            assert "does not make writes durable" in refused.err
+            read = ("pattern", URL, "--pattern", "RR", "--io-count", "8", "-q")
+            assert uflip(*read, "--durability", durability).code == 0
+        assert not log.exists(), "nothing was written"
+        assert uflip(*pattern, *to).code == 0
+        assert uflip("prepare", URL, "--state", "sequential", *to).code == 0
+        with package.open_device(URL, destroy=URL) as device:
+            device.durability = "fua"
+            with pytest.raises(UsageError, match="does not make writes durable"):
+                device.run(package.basic("write", "random", io_count=4))

@@ -247,13 +247,14 @@ impl AnyDevice {
     }
 
     /// What writes wait for from now on. Where nothing is kept there is nothing to wait for.
-    pub(crate) fn set_durability(&mut self, durability: Durability) {
+    pub(crate) fn set_durability(&mut self, durability: Durability) -> Result<()> {
         match self {
             AnyDevice::Null(_) => {}
             AnyDevice::Direct(device) => device.set_durability(durability),
-            AnyDevice::Nbd(device) => device.set_durability(durability),
+            AnyDevice::Nbd(device) => device.set_durability(durability)?,
             AnyDevice::Sim(device) => device.set_durability(durability),
         }
+        Ok(())
     }
 
     /// Make the `writes` that enforce a state: a simulated device in its untimed gear, in which it
@@ -282,7 +283,7 @@ impl AnyDevice {
                 written.and(durable)
             }
             AnyDevice::Nbd(device) => {
-                device.set_durability(Durability::Cached);
+                device.set_durability(Durability::Cached)?;
                 let written = uflip_engine::enforce(device, writes, control);
                 let durable = device.sync();
                 written.and(durable)

@@ -172,8 +172,15 @@ impl Device {
     }
 
     #[staticmethod]
-    fn nbd(py: Python<'_>, address: &str, writable: bool) -> PyResult<Device> {
-        opened(py, || NbdDevice::open(address, writable).map(AnyDevice::Nbd))
+    #[pyo3(signature = (address, *, writable, durability = "cached"))]
+    fn nbd(py: Python<'_>, address: &str, writable: bool, durability: &str) -> PyResult<Device> {
+        let durability = read_durability(durability)?;
+        opened(py, || {
+            let mut device = NbdDevice::open(address, writable)?;
+            // Refused before anything is written, the state included.
+            device.set_durability(durability)?;
+            Ok(AnyDevice::Nbd(device))
+        })
     }
 
     #[staticmethod]

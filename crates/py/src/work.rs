@@ -30,7 +30,7 @@ pub(crate) fn run(
     let control = Control::new(pattern.streams.len());
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
-        device.set_durability(durability);
+        device.set_durability(durability)?;
         let before = device.counters();
         let made = device.ours(pattern.writes(), |device| {
             if inside {
@@ -61,7 +61,7 @@ pub(crate) fn run_series(
     let processes = patterns.iter().map(|pattern| pattern.streams.len()).max().unwrap_or(1);
     let total = patterns.iter().map(|pattern| pattern.totals.total_ios).sum();
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
-        device.set_durability(durability);
+        device.set_durability(durability)?;
         let writes = patterns.iter().any(Resolved::writes);
         device.ours(writes, |device| device.run_series(patterns, control))
     };

@@ -122,15 +122,35 @@ impl NbdDevice {
     }
 
     /// What writes wait for from now on.
-    pub fn set_durability(&mut self, durability: Durability) {
+    ///
+    /// # Errors
+    /// The server has no command for that.
+    pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
+        let has_it = match durability {
+            Durability::Cached => true,
+            Durability::Fua => self.flags & (can::SEND_FUA | can::SEND_FLUSH) != 0,
+            Durability::Flush(_) => self.flags & can::SEND_FLUSH != 0,
+        };
+        if self.writable && !has_it {
+            return Err(Error::usage("The server does not make writes durable")
+                .at(&self.info.url)
+                .got(format!("{durability}, of an export without the commands for it"))
+                .allowed("cached")
+                .action("ask for --durability cached, or let the server have FLUSH and FUA"));
+        }
         (self.durability, self.written) = (durability, Arc::default());
+        Ok(())
     }
 
-    /// Make durable what was written.
+    /// Make durable what was written, where the server has a command for that: of one that has none nobody
+    /// can know more than that it took the data.
     ///
     /// # Errors
     /// The server cannot.
     pub fn sync(&mut self) -> Result<()> {
+        if self.flags & can::SEND_FLUSH == 0 {
+            return Ok(());
+        }
         let flushed = self.exchange(command::FLUSH, 0, 0, 0);
         flushed
             .map_err(|error| Error::os("The export could not be flushed", &self.info.url, &error))

@@ -72,7 +72,7 @@ def inspect_device(
         return _inspect_file(target, size_bytes, buffered)
     with native_errors():
         if target.kind == "nbd":
-            info = read_info(_native.Device.nbd(target.name, False).info_json())
+            info = read_info(_native.Device.nbd(target.name, writable=False).info_json())
         else:
             info = read_info(_native.inspect_block(target.name))
     if not any_interface:

@@ -104,7 +104,7 @@ def open_device(
         if writable:
             _refuse_unnamed(target, destroy)
         with native_errors():
-            export = _native.Device.nbd(target.name, writable)
+            export = _native.Device.nbd(target.name, writable=writable, durability=durability)
         opened = Device(export, url, durability)
         check_medium(opened.info)
         return opened
