@@ -257,7 +257,11 @@ fn what_is_wrong_is_said_before_anything_runs() {
     assert!(basic("io_size", json!(1000)).contains("multiples of the sector of 512 bytes"));
     assert!(basic("io_shift", json!(100)).contains("'io_shift' is out of range"));
     assert!(basic("target_size", json!(2u64 << 30)).contains("outside the device"));
-    assert!(basic("target_offset", json!(2u64 << 30)).contains("outside the device"));
+    // The device is of 1 GiB: what begins at its end is not within it.
+    for offset in [1u64 << 30, 2 << 30] {
+        let error = basic("target_offset", json!(offset));
+        assert!(error.contains(&format!("got: {offset}; allowed: below 1073741824")), "{error}");
+    }
     assert!(basic("target_size", json!(4096)).contains("too small for one I/O"));
     assert!(basic("io_count", json!(0)).contains("'io_count' is out of range"));
     assert!(basic("io_ignore", json!(1024)).contains("0 to 1023"));

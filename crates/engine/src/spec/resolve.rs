@@ -278,7 +278,14 @@ fn resolve_one(
     let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
     let rest = space.capacity.saturating_sub(target_offset);
     let target_size = spec.target_size.unwrap_or(rest / space.sector * space.sector);
-    if rest == 0 || target_size > rest {
+    if rest == 0 {
+        return Err(Error::usage("The target space begins behind the device")
+            .at("target_offset")
+            .got(target_offset.to_string())
+            .allowed(format!("below {} ({})", space.capacity, format_bytes(space.capacity)))
+            .action("choose a smaller target_offset"));
+    }
+    if target_size > rest {
         let end = u128::from(target_offset) + u128::from(target_size);
         return Err(Error::usage("The target space lies outside the device")
             .at(format!("target_offset {target_offset}, target_size {target_size}"))
