@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 from command_line import start, uflip
+from fused import needed, until
+from hanging import hanging
 
 from uflip.results import Results
 
@@ -24,6 +26,8 @@ SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 LONG = ("--io-count", "500000000")
+# How long a read hangs [s].
+HANG_S = 8
 
 # What can take long, each at something else when the signal comes.
 WORK: dict[str, tuple[str, ...]] = {
@@ -151,6 +155,24 @@ def test_a_second_signal_does_not_wait(here: Path, make_file: Callable[..., Path
     _, err = process.communicate(timeout=60)
     assert process.returncode in (143, 129)
     assert "Traceback" not in err
+
+
+@needed
+def test_a_signal_is_heard_while_a_file_hangs_before_it_is_open(here: Path) -> None:
+    """The kernel lets nobody go who waits for FUSE; but the answer is out before the read ends."""
+    with hanging(here, HANG_S) as (image, trigger):
+        trigger.mkdir()
+        process = start("pattern", f"file:{image}", "--pattern", "RR", "--io-size", "4KiB")
+        assert until(lambda: not trigger.exists())
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        took_s = time.monotonic() - began
+        process.communicate(timeout=60)
+    assert said.startswith("error: Interrupted"), said
+    assert took_s < HANG_S - 1
+    assert process.returncode == 143
 
 
 def test_a_signal_that_is_ignored_stays_ignored(here: Path) -> None:

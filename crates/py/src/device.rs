@@ -1,21 +1,25 @@
 //! Devices as Python sees them, and what can be asked without one.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Io, Mode, Nanos, Result};
-use uflip_engine::{PatternSpec, Resolved, ResolvedState, StateSpec, StateTotals};
+use uflip_engine::{Control, PatternSpec, Resolved, ResolvedState, StateSpec, StateTotals};
 use uflip_host::{BlockOptions, Brand, Completions, Data, FileOptions, NullDevice};
 use uflip_serve::NbdDevice;
 
 use crate::any_device::AnyDevice;
 use crate::error::raise;
 use crate::ios::Ios;
-use crate::job::Handle;
+use crate::job::{Handle, Job};
 use crate::slot::Slot;
 use crate::work;
+
+/// How often whoever waits for a device to be looked at listens for signals.
+const SLICE_S: f64 = 0.05;
+/// How long one that is to stop is waited for: what hangs in the kernel does not hear it.
+const PATIENCE_S: f64 = 1.0;
 
 /// Any device, or what became of it.
 pub(crate) type AnySlot = Slot<AnyDevice>;
@@ -77,29 +81,28 @@ impl Device {
     }
 }
 
-fn opened(py: Python<'_>, open: impl FnOnce() -> Result<AnyDevice> + Send) -> PyResult<Device> {
-    py.detach(open).map(Device::new).map_err(|error| raise(&error))
+fn opened(
+    py: Python<'_>,
+    open: impl FnOnce() -> Result<AnyDevice> + Send + 'static,
+) -> PyResult<Device> {
+    interruptible(py, |_| open()).map(Device::new)
 }
 
-/// Do something that looks now and then whether it is to stop, as it is after Ctrl-C.
-fn interruptible<T: Send>(
+/// Do something that may wait for a device, and looks now and then whether it is to stop. Signals are heard
+/// meanwhile: it is done on a thread of its own, and left to itself where it waits in the kernel.
+fn interruptible<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send,
+    work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let caught = Mutex::new(None);
-    let stop = || {
-        let signal = Python::attach(|py| py.check_signals().err());
-        let stop = signal.is_some();
-        if stop {
-            *caught.lock().expect("no panic while held") = signal;
+    let job = Job::make(Control::new(1), 1, None, |control| work(&|| control.is_cancelled()));
+    while !job.wait(py, SLICE_S) {
+        if let Err(signal) = py.check_signals() {
+            job.cancel();
+            job.wait(py, PATIENCE_S);
+            return Err(signal);
         }
-        stop
-    };
-    let done = py.detach(|| work(&stop));
-    match caught.into_inner().expect("no panic while held") {
-        Some(signal) => Err(signal),
-        None => done.map_err(|error| raise(&error)),
     }
+    job.take(py)
 }
 
 #[pymethods]
@@ -136,18 +139,18 @@ impl Device {
     #[pyo3(signature = (path, *, writable, buffered, data, size_bytes, destroy))]
     fn file(
         py: Python<'_>,
-        path: &str,
+        path: String,
         writable: bool,
         buffered: bool,
-        data: &str,
+        data: String,
         size_bytes: Option<u64>,
-        destroy: Option<&str>,
+        destroy: Option<String>,
     ) -> PyResult<Handle> {
-        let opened = interruptible(py, |stop| {
-            let data = Data::by_name(data)?;
-            let size = size_bytes.map(Bytes);
+        let opened = interruptible(py, move |stop| {
+            let data = Data::by_name(&data)?;
+            let (size, destroy) = (size_bytes.map(Bytes), destroy.as_deref());
             let options = FileOptions { writable, buffered, data, size, destroy };
-            uflip_host::open_file(path, options, stop)
+            uflip_host::open_file(&path, options, stop)
         });
         opened.map(work::grow)
     }
@@ -156,27 +159,27 @@ impl Device {
     #[pyo3(signature = (path, *, writable, buffered, data, destroy, brand))]
     fn block(
         py: Python<'_>,
-        path: &str,
+        path: String,
         writable: bool,
         buffered: bool,
-        data: &str,
-        destroy: Option<&str>,
-        brand: Option<&str>,
+        data: String,
+        destroy: Option<String>,
+        brand: Option<String>,
     ) -> PyResult<Device> {
-        opened(py, || {
-            let data = Data::by_name(data)?;
-            let brand = brand.and_then(Brand::parse);
+        opened(py, move || {
+            let data = Data::by_name(&data)?;
+            let (destroy, brand) = (destroy.as_deref(), brand.as_deref().and_then(Brand::parse));
             let options = BlockOptions { writable, buffered, data, destroy, brand };
-            uflip_host::open_block(path, options).map(AnyDevice::Direct)
+            uflip_host::open_block(&path, options).map(AnyDevice::Direct)
         })
     }
 
     #[staticmethod]
     #[pyo3(signature = (address, *, writable, durability = "cached"))]
-    fn nbd(py: Python<'_>, address: &str, writable: bool, durability: &str) -> PyResult<Device> {
+    fn nbd(py: Python<'_>, address: String, writable: bool, durability: &str) -> PyResult<Device> {
         let durability = read_durability(durability)?;
-        opened(py, || {
-            let mut device = NbdDevice::open(address, writable)?;
+        opened(py, move || {
+            let mut device = NbdDevice::open(&address, writable)?;
             // Refused before anything is written, the state included.
             device.set_durability(durability)?;
             Ok(AnyDevice::Nbd(device))
@@ -344,8 +347,8 @@ pub fn registry_json() -> String {
 }
 
 #[pyfunction]
-pub fn inspect_file(path: &str, buffered: bool) -> PyResult<String> {
-    let info = uflip_host::inspect_file(path, buffered).map_err(|error| raise(&error))?;
+pub fn inspect_file(py: Python<'_>, path: String, buffered: bool) -> PyResult<String> {
+    let info = interruptible(py, move |_| uflip_host::inspect_file(&path, buffered))?;
     Ok(serde_json::to_string(&info).expect("plain data"))
 }
 
@@ -371,40 +374,40 @@ pub fn inspect_snapshot(path: &str, interface: Option<&str>) -> PyResult<String>
 }
 
 #[pyfunction]
-pub fn inspect_block(py: Python<'_>, path: &str) -> PyResult<String> {
-    let info = py.detach(|| uflip_host::inspect_block(path)).map_err(|error| raise(&error))?;
+pub fn inspect_block(py: Python<'_>, path: String) -> PyResult<String> {
+    let info = interruptible(py, move |_| uflip_host::inspect_block(&path))?;
     Ok(serde_json::to_string(&info).expect("plain data"))
 }
 
 #[pyfunction]
-pub fn check_block(py: Python<'_>, path: &str, destroy: Option<&str>) -> PyResult<()> {
-    py.detach(|| uflip_host::check_block(path, destroy)).map_err(|error| raise(&error))
+pub fn check_block(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
+    interruptible(py, move |_| uflip_host::check_block(&path, destroy.as_deref()))
 }
 
 #[pyfunction]
-pub fn check_file(py: Python<'_>, path: &str, destroy: Option<&str>) -> PyResult<()> {
-    interruptible(py, |stop| uflip_host::check_file(path, destroy, stop))
+pub fn check_file(py: Python<'_>, path: String, destroy: Option<String>) -> PyResult<()> {
+    interruptible(py, move |stop| uflip_host::check_file(&path, destroy.as_deref(), stop))
 }
 
 #[pyfunction]
-pub fn check_polled(py: Python<'_>, path: &str, buffered: bool) -> PyResult<()> {
-    py.detach(|| uflip_host::check_polled(path, buffered)).map_err(|error| raise(&error))
+pub fn check_polled(py: Python<'_>, path: String, buffered: bool) -> PyResult<()> {
+    interruptible(py, move |_| uflip_host::check_polled(&path, buffered))
 }
 
 #[pyfunction]
-pub fn report_block(py: Python<'_>, path: &str) -> PyResult<String> {
-    let report = py.detach(|| uflip_host::report_block(path)).map_err(|error| raise(&error))?;
+pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
+    let report = interruptible(py, move |_| uflip_host::report_block(&path))?;
     Ok(told_of(&report))
 }
 
 /// What is known of each block device that can be named, and its report (JSON).
 #[pyfunction]
-pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> Vec<(String, String)> {
-    let known = py.detach(|| uflip_host::known_blocks(&paths)).into_iter();
+pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
+    let known = interruptible(py, move |_| Ok(uflip_host::known_blocks(&paths)))?.into_iter();
     let told = known.map(|(info, report)| {
         (serde_json::to_string(&info).expect("plain data"), told_of(&report))
     });
-    told.collect()
+    Ok(told.collect())
 }
 
 fn told_of(report: &uflip_host::BlockReport) -> String {
@@ -455,8 +458,9 @@ fn counted_state(
     capacity: Bytes,
     sector: Bytes,
 ) -> PyResult<(ResolvedState, StateTotals)> {
-    interruptible(py, |stop| {
-        let state = StateSpec::parse(json)?.resolve(capacity, sector)?;
+    let spec = StateSpec::parse(json).map_err(|error| raise(&error))?;
+    interruptible(py, move |stop| {
+        let state = spec.resolve(capacity, sector)?;
         Ok((state, state.totals(stop)?))
     })
 }

@@ -89,7 +89,7 @@ where
     }
 
     fn cancel(&self) {
-        self.job.shared.control.cancel();
+        self.job.cancel();
     }
 
     fn overdue(&self, limit: Nanos) -> Option<Error> {
@@ -181,8 +181,13 @@ impl<T: Send + 'static> Job<T> {
         Handle { work: Box::new(Ending { job: self, hand_over }) }
     }
 
+    /// Tell the work to stop.
+    pub(crate) fn cancel(&self) {
+        self.shared.control.cancel();
+    }
+
     /// Block at most `timeout_s` without the interpreter lock; true once the work is over.
-    fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
+    pub(crate) fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
         let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
         py.detach(|| {
             let outcome = self.shared.outcome.lock().expect("no panic while held");
@@ -202,7 +207,7 @@ impl<T: Send + 'static> Job<T> {
     }
 
     /// Wait for the end and take what came out; an error may be asked for again, a result not.
-    fn take(&self, py: Python<'_>) -> PyResult<T> {
+    pub(crate) fn take(&self, py: Python<'_>) -> PyResult<T> {
         while !self.wait(py, 3600.0) {}
         let outcome = self.shared.outcome.lock().expect("no panic while held").take();
         match outcome {
