@@ -32,6 +32,10 @@ run uflip devices >devices.txt
 grep -q '^sim:demo' devices.txt
 run uflip profile new sim:tlc-nvme mine.toml
 run uflip profile check mine.toml
+# What an extra brings is asked for by its name, and is no traceback.
+code=0
+run uflip site token site alice 2>said.txt || code=$?
+[ "$code" = 6 ] && grep -q "pip install 'uflip\[site\]'" said.txt
 run python - <<'END'
 import importlib.metadata
 from importlib import resources

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -218,3 +219,38 @@ def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
     assert f"There was no site in {tmp_path / 'site'}: a NEW one was made" in first.err
     assert again.err == ""
     assert json.loads(first.out)["token"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("token", "{site}", ""), "no name of an account"),
+        (("token", "{site}", "alice", "--role", "king"), "Unknown role"),
+        (("seed", "{site}", "--device", "foo"), "Unknown device"),
+        (("seed", "{site}", "--device", "sim:demo", "--only", "foo"), "Unknown micro-benchmark"),
+        (("seed", "{site}", "--device", "sim:demo", "--scale", "foo"), "Unknown scale"),
+        (("token", "{site}", "alice", "--database", "mysql://x"), "This is no database"),
+        (("serve", "{site}", "--database", "mysql://x", "--port", "0"), "This is no database"),
+        (("serve", "{site}", "--host", "0.0.0.0", "--port", "0"), "--base-url"),
+    ],
+)
+def test_what_is_wrong_is_said_before_there_is_a_site(
+    arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    done = uflip("site", *(word.format(site=folder) for word in arguments))
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("library", ["sqlalchemy", "alembic"])
+@pytest.mark.parametrize("verb", ["serve", "token", "seed", "backup", "restore"])
+def test_without_its_libraries_every_verb_says_what_is_missing(
+    verb: str, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, library, None)
+        second = () if verb in {"serve", "seed"} else (tmp_path / "second",)
+        done = uflip("site", verb, tmp_path / "first", *second)
+    assert (done.code, "pip install 'uflip[site]'" in done.err) == (6, True), done.err
+    assert not [*tmp_path.iterdir()]

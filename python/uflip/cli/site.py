@@ -8,7 +8,7 @@ import click
 from uflip import ends
 from uflip.cli.common import json_option, quiet_option, whole
 from uflip.cli.terminal import echo, echo_json
-from uflip.errors import DeviceError
+from uflip.errors import DeviceError, UsageError
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -24,6 +24,7 @@ Examples:
 PORT = 8087
 LARGEST_PORT = 65535
 PER_MINUTE = 1200
+ALL_ADDRESSES = {"0.0.0.0", "::"}
 
 folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 database_option = click.option(
@@ -42,7 +43,24 @@ store_option = click.option(
 )
 
 
-@click.group("site", epilog=EPILOG)
+class Verb(click.Command):
+    """A verb of a site; what all need is looked for before any of it is imported."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Carry the verb out."""
+        from uflip.site.database import check_library
+
+        check_library()
+        return super().invoke(ctx)
+
+
+class Verbs(click.Group):
+    """The group of them."""
+
+    command_class = Verb
+
+
+@click.group("site", cls=Verbs, epilog=EPILOG)
 def command() -> None:
     """Serve results of many people and machines: submitted, checked, browsed and cited."""
 
@@ -56,7 +74,8 @@ def command() -> None:
     metavar="ADDRESS",
     default="127.0.0.1",
     show_default=True,
-    help="The address to listen on; others than this machine's own need --base-url.",
+    help="The address to listen on; 0.0.0.0 and ::, which are all of this machine's, need "
+    "--base-url.",
 )
 @click.option(
     "--port",
@@ -101,6 +120,7 @@ def serve(
     from uflip.site.serving import serve
     from uflip.web.listening import listening
 
+    _check_seen(host, base_url)
     with listening(host, port, f"--host {host} --port {port}") as listener:
         chosen = listener.getsockname()[1]
         seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
@@ -139,6 +159,8 @@ def token(
     """
     from uflip.site import accounts
 
+    if not revoke:
+        accounts.check_new(name, role)
     site = _opened(folder, database, make=not revoke)
     if site.new:
         echo(f"There was no site in {folder}: a NEW one was made", err=True)
@@ -194,9 +216,10 @@ def seed(
     Ctrl-C, or a kill, the same command goes on.
     """
     from uflip.cli.watching import Watching
-    from uflip.site.seed import collection
+    from uflip.site.seed import check, collection
     from uflip.site.seed import seed as seeded
 
+    check(devices, scale, only or None)
     site, done = _opened(folder, database, store), []
     failed: list[tuple[str, DeviceError]] = []
     try:
@@ -249,6 +272,18 @@ def restore(backup_folder: Path, folder: Path, database: str | None, store: str 
 
     counted = restore_from(backup_folder, folder, database, store)
     echo(f"{counted.results} results, {counted.files} files, {counted.bytes} bytes in {folder}")
+
+
+def _check_seen(host: str, base_url: str) -> None:
+    """Refuse an address that nobody can ask for, where no other is named."""
+    if host in ALL_ADDRESSES and not base_url:
+        raise UsageError(
+            "Nobody can ask for a site by this address",
+            where="--host",
+            got=f"--host {host} without --base-url",
+            allowed="--base-url URL, or an address of this machine",
+            action="give --base-url: what addresses begin with, where the site is seen from",
+        )
 
 
 def _opened(

@@ -24,16 +24,7 @@ def new_token(session: Session, name: str, role: str) -> str:
     UsageError
         For a role that there is not, and a name that is no name, or has a token that is valid.
     """
-    if role not in ROLES:
-        raise unknown_name("role", role, ROLES, where="--role")
-    if not NAME.fullmatch(name):
-        raise UsageError(
-            "This is no name of an account",
-            where="NAME",
-            got=name[:100],
-            allowed="letters, digits, blanks and . _ @ -",
-            action="choose another name",
-        )
+    check_new(name, role)
     token = PREFIX + secrets.token_urlsafe(32)
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
@@ -50,6 +41,25 @@ def new_token(session: Session, name: str, role: str) -> str:
     account.role, account.token_digest, account.revoked_utc = role, _digest(token), None
     note(session, name, "token", role)
     return token
+
+
+def check_new(name: str, role: str) -> None:
+    """Refuse what cannot become an account, before there is anything.
+
+    Raises
+    ------
+    UsageError
+    """
+    if role not in ROLES:
+        raise unknown_name("role", role, ROLES, where="--role")
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            "This is no name of an account",
+            where="NAME",
+            got=repr(name[:100]),
+            allowed="letters, digits, blanks and . _ @ -",
+            action="choose another name",
+        )
 
 
 def revoke(session: Session, name: str) -> None:

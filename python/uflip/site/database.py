@@ -18,6 +18,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK = 0x75666C69
 """Of PostgreSQL, while a schema is brought to this version: two servers may begin at once."""
 BUSY_S = 30.0
+KNOWN = ("sqlite", "postgresql", "postgres")
 
 
 def open_database(url: str) -> "Engine":
@@ -35,21 +36,14 @@ def open_database(url: str) -> "Engine":
     UsageError
         If the URL is none, or the schema is of a newer version.
     """
-    try:
-        from sqlalchemy import create_engine, event
-        from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
-    except ImportError as error:
-        raise missing_library() from error
+    check_url(url)
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import NoSuchModuleError, OperationalError
+
     try:
         engine = create_engine(_with_driver(url), pool_pre_ping=True)
-    except (ArgumentError, NoSuchModuleError, ValueError) as error:
-        raise UsageError(
-            "This is no database",
-            where="--database",
-            got=url,
-            allowed="sqlite:///FILE, postgresql://USER@HOST/NAME",
-            action="leave --database away for SQLite in the site's folder",
-        ) from error
+    except (NoSuchModuleError, ValueError) as error:
+        raise _no_database(url) from error
     except ImportError as error:
         raise missing_library() from error
     prepare = _prepare_sqlite if engine.dialect.name == "sqlite" else _prepare_postgres
@@ -66,6 +60,39 @@ def open_database(url: str) -> "Engine":
     return engine
 
 
+def check_url(url: str) -> None:
+    """Refuse the URL of what is no database, before anything is made.
+
+    Raises
+    ------
+    UsageError
+    """
+    check_library()
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        known = make_url(url).get_backend_name() in KNOWN
+    except (ArgumentError, ValueError) as error:
+        raise _no_database(url) from error
+    if not known:
+        raise _no_database(url)
+
+
+def check_library() -> None:
+    """Refuse an environment without what every part of a site needs.
+
+    Raises
+    ------
+    UnavailableError
+    """
+    try:
+        import alembic  # noqa: F401 -- whether it is there
+        import sqlalchemy  # noqa: F401
+    except ImportError as error:
+        raise missing_library() from error
+
+
 def missing_library() -> UnavailableError:
     """Make the error for an environment without what a site needs."""
     return UnavailableError(
@@ -74,6 +101,16 @@ def missing_library() -> UnavailableError:
         got="a Python environment without them",
         allowed="fastapi, sqlalchemy, alembic, uvicorn, jinja2; psycopg for PostgreSQL",
         action="pip install 'uflip[site]'",
+    )
+
+
+def _no_database(url: str) -> UsageError:
+    return UsageError(
+        "This is no database",
+        where="--database",
+        got=url,
+        allowed="sqlite:///FILE, postgresql://USER@HOST/NAME",
+        action="leave --database away for SQLite in the site's folder",
     )
 
 

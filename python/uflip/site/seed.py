@@ -14,6 +14,7 @@ notes::
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +58,20 @@ class Seeded:
 def collection() -> list[str]:
     """List the devices of the whole collection."""
     return [*(f"sim:{name}" for name in profile_names()), FILE]
+
+
+def check(devices: Iterable[str], scale: str, only: Sequence[str] | None) -> None:
+    """Refuse what cannot be measured as it was asked for, before there is anything.
+
+    Raises
+    ------
+    UsageError
+    """
+    for device in devices or collection():
+        request = replace(_request(device, Path()), scale=scale, only=only)
+        if device != FILE and not request.is_of_jobs:
+            with suppress(DeviceError):  # which does not stop the others
+                request.plan(request.inspect())
 
 
 def seed(

@@ -10,7 +10,7 @@ from uflip.data.folder import refuse_results
 from uflip.errors import ResultsError
 from uflip.site.blobs import Blobs
 from uflip.site.bucket import Bucket
-from uflip.site.database import missing_library, open_database
+from uflip.site.database import check_library, check_url, open_database
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -93,16 +93,16 @@ def open_site(
     UflipError
         As `uflip.site.database.open_database`, and as `Bucket`.
     """
-    try:
-        from sqlalchemy.orm import sessionmaker
-    except ImportError as error:
-        raise missing_library() from error
+    check_library()
+    from sqlalchemy.orm import sessionmaker
+
     from uflip.site import identity
     from uflip.site.folders import ResultFolders
     from uflip.site.intake import Intake
 
     bucket = Bucket(store) if store else None
     url = database_of(root, database)
+    check_url(url)
     with _folder_of(root):
         refuse_results(root / DATABASE, "site", str(root))
         new = not identity.is_there(root, url)
