@@ -173,3 +173,37 @@ def test_indices_need_their_design() -> None:
     arguments = ("sweep", URL, "--vary", "spare_factor=0.15..0.3", "--pattern", "RW")
     done = uflip(*arguments, "--sample", "lhs:4", "--sensitivity", "p99")
     assert (done.code, "sobol:N" in done.err) == (2, True)
+
+
+NOTHING = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 50, "-q")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (*NOTHING, "--sample", "lhs:2", "--pareto", "p99,mean"),
+        ("--pattern", "RW", "--vary", "spare_factor=0.2,0.3", "--io-count", 50, "-q",
+         "--pareto", "p99,p95"),
+        ("--mode", "trim", "--location", "random", "--vary", "queue_depth=1..4", "--io-count", 50,
+         "--sample", "lhs:2"),
+        ("--pattern", "RR", "--vary", "queue_depth=1,4", "--untimed"),
+    ],
+)  # fmt: skip
+def test_where_nothing_can_be_drawn_the_rows_are_told(
+    here: Path, arguments: tuple[object, ...]
+) -> None:
+    done = uflip("sweep", URL, *arguments, "-o", "none.png")
+    assert (done.code, "There is nothing to draw" in done.err) == (2, True), done.err
+    assert len(done.out.splitlines()) >= 3, done.out
+    told = json.loads(uflip("sweep", URL, *arguments, "-o", "none.png", "--json").out)
+    assert (len(told["rows"]), told["error"]["kind"]) == (2, "usage")
+    assert not (here / "none.png").exists()
+
+
+def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
+    arguments = ("sweep", URL, *NOTHING, "--sample", "sobol:2", "--sensitivity", "p99")
+    done = uflip(*arguments)
+    assert (done.code, "p99 of 0 of 6 points" in done.out) == (0, True), done.err
+    told = json.loads(uflip(*arguments, "--json").out)
+    assert (len(told["rows"]), told["sensitivity"]["indices"]) == (6, [])
+    assert "--io-count" in told["sensitivity"]["doubt"]

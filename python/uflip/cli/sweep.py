@@ -31,12 +31,13 @@ from uflip.cli.sweep_output import (
     print_rows,
     write_table,
 )
-from uflip.cli.terminal import echo, echo_json
+from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
 from uflip.cli.varied import FORMS, read_sample, read_varied
 from uflip.durability import chosen
-from uflip.errors import InterruptedRun, UsageError
+from uflip.errors import InterruptedRun, UflipError, UsageError
 
 if TYPE_CHECKING:
+    from uflip.cli.sweep_findings import Found
     from uflip.data.sweep import Varied
     from uflip.sweeping import Planned, Row
 
@@ -212,18 +213,39 @@ def command(
         sink.draw(0, "")
         with _kept_when_interrupted(planned.folder):
             rows = planned.carry_out(with_time_left(sink, total))
-    if table is not None:
-        write_table(rows, place_of(table, force))
-    if out is not None:
-        draw(rows, design, what, out, force=force)
-    found = findings(what, rows)
+    failed = None
+    try:
+        if table is not None:
+            write_table(rows, place_of(table, force))
+        if out is not None:
+            draw(rows, design, what, out, force=force)
+    except UflipError as error:  # what was measured is told all the same
+        failed = error
+    _tell(planned, rows, findings(what, rows), failed, as_json=as_json)
+
+
+def _tell(
+    planned: "Planned",
+    rows: "list[Row]",
+    found: "Found",
+    failed: UflipError | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print rows and findings, and then what failed."""
+    names = list(planned.design.vary)
     if as_json:
-        echo_json({**_document(planned, rows), **found.document()})
-        return
-    print_rows(rows, list(design.vary))
-    if planned.impossible:
-        echo(impossible_line(planned))
-    print_findings(found, rows, list(design.vary))
+        document = {**_document(planned, rows), **found.document()}
+        echo_json(document if failed is None else {**document, "error": failure_of(failed)})
+    else:
+        print_rows(rows, names)
+        if planned.impossible:
+            echo(impossible_line(planned))
+        print_findings(found, rows, names)
+        if failed is not None:
+            echo_error(failed)
+    if failed is not None:
+        raise click.exceptions.Exit(failed.exit_code)
 
 
 def _varied_pattern(varied: "Varied", parameters: Mapping[str, object]) -> Mapping[str, str]:

@@ -42,7 +42,7 @@ class Found:
     front: tuple[tuple[str, ...], list[int]] | None
     sensitivity: "tuple[str, Sequence[Index]] | None"
     doubt: str | None = None
-    """Why the shares are to be doubted."""
+    """Why the shares are to be doubted, or why there are none."""
 
     def document(self) -> Mapping[str, object]:
         """What `--json` prints of it."""
@@ -99,15 +99,25 @@ def check_asked(what: Asked, design: "Design") -> None:
 def findings(what: Asked, rows: "list[Row]") -> Found:
     """Return what was asked for."""
     from uflip.sweeping.pareto import front
-    from uflip.sweeping.sensitivity import doubt, sensitivity
 
     objectives, measure = what.objectives, what.sensitivity
+    indices, doubted = ([], None) if measure is None else _shares(rows, measure)
     return Found(
         None if what.best is None else _best(rows, what.best),
         None if objectives is None else (objectives, front(rows, objectives)),
-        None if measure is None else (measure, sensitivity(rows, measure)),
-        None if measure is None else doubt(rows),
+        None if measure is None else (measure, indices),
+        doubted,
     )
+
+
+def _shares(rows: "list[Row]", measure: str) -> "tuple[Sequence[Index], str | None]":
+    """Return the shares of a variance and what speaks against them, or why there are none."""
+    from uflip.sweeping.sensitivity import doubt, sensitivity
+
+    try:
+        return sensitivity(rows, measure), doubt(rows)
+    except UsageError as error:
+        return [], f"{error.what}: {error.got}; {error.action}"
 
 
 def print_findings(found: Found, rows: "list[Row]", names: list[str]) -> None:
@@ -127,7 +137,8 @@ def print_findings(found: Found, rows: "list[Row]", names: list[str]) -> None:
             )
             for each in indices
         ]
-        echo_table(("name", "alone", "with interactions"), cells)
+        if cells:
+            echo_table(("name", "alone", "with interactions"), cells)
         if found.doubt is not None:
             echo(f"warning: {found.doubt}")
     if found.best is not None:

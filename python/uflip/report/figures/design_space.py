@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uflip.report.figures.canvas import mark_simulated, new_figure, styled
-from uflip.report.figures.files import save
+from uflip.report.figures.files import nothing_to_draw, save
 from uflip.report.figures.palette import CARD, CAUSES, INK, MUTED
 
 if TYPE_CHECKING:
@@ -49,12 +49,20 @@ def draw_parallel(
         Places of points that are drawn strongly, over the others.
     force : bool
         Replace any regular file of this name.
+
+    Raises
+    ------
+    UsageError
+        If no point has a value in all.
     """
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
     count = len(columns[0][1])
     whole = [place for place in range(count) if all(each[place] is not None for _, each in columns)]
+    if not whole:
+        lacking = [name for name, each in columns if None in each]
+        raise nothing_to_draw(f"no point has all of {', '.join(lacking)}", path)
     figure, (axis,) = new_figure(height=HEIGHT)
     scaled = np.array([_scaled([each[place] for place in whole]) for _, each in columns])
     colours = colormaps[COLOURS](scaled[-1])
@@ -91,6 +99,8 @@ def draw_front(
         for place, (x, y) in enumerate(zip(across[1], up[1], strict=True))
         if x is not None and y is not None
     ]
+    if not pairs:
+        raise nothing_to_draw(f"no point has both {across[0]} and {up[0]}", path)
     beaten = [(x, y) for place, x, y in pairs if place not in set(front)]
     best = sorted((x, y) for place, x, y in pairs if place in set(front))
     if beaten:

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uflip.errors import UsageError
 from uflip.report.figures.canvas import only_text, styled
 from uflip.results import outputs, seals
 from uflip.results.outputs import Place
@@ -32,6 +33,17 @@ def check_name(path: Path, *, force: bool = False) -> Place:
 def check_library() -> str:
     """Raise `UnavailableError` if there is no matplotlib, before anything is measured."""
     return ""
+
+
+def nothing_to_draw(why: str, path: Path) -> UsageError:
+    """Return the error of a figure whose numbers were not measured."""
+    return UsageError(
+        "There is nothing to draw",
+        where=str(path),
+        got=why,
+        allowed="a measure that points have",
+        action="ask for another measure, give more I/Os, or leave the figure out",
+    )
 
 
 def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str:

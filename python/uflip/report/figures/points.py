@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, styled
-from uflip.report.figures.files import save
+from uflip.report.figures.files import nothing_to_draw, save
 from uflip.report.figures.palette import CAUSES
 
 HEIGHT = 3.2
@@ -65,8 +65,15 @@ def draw_points(rows: Sequence[Point], title: str, path: Path, *, force: bool = 
     -------
     str
         The path.
+
+    Raises
+    ------
+    UsageError
+        If no row has anything that is drawn.
     """
     panels = [panel for panel in _panels(rows) if any(panel[1](row) is not None for row in rows)]
+    if not panels:
+        raise nothing_to_draw("no point has times, or a write amplification", path)
     figure, axes = new_figure(1, len(panels), height=HEIGHT)
     (first, *others) = rows[0].values
     lines: dict[str, list[Point]] = {}
