@@ -131,9 +131,22 @@ def test_prices_lie_on_lines_between_what_was_measured() -> None:
 
 @pytest.mark.parametrize("wrong", ["data", "memory", "block", "page", "area"])
 def test_what_does_not_fit_is_refused(wrong: str) -> None:
-    for value in (1, 1 << 60):
+    for value in (0, 1, 1 << 60):
         with pytest.raises(UsageError, match="does not fit"):
             parameters(1 << 30, **{wrong: value})
+
+
+def test_a_device_that_is_too_small_says_so() -> None:
+    with pytest.raises(UsageError, match="no room") as found:
+        parameters(256 << 10)
+    assert "256 KiB" in found.value.got
+
+
+def test_results_without_granularity_say_so(here: Path) -> None:
+    done = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "--out", "r", "-q")
+    assert done.code == 0, done.err
+    done = uflip("cost", "r")
+    assert (done.code, "Granularity was not measured" in done.err) == (2, True), done.err
 
 
 def test_nothing_is_predicted_without_prices() -> None:

@@ -1,11 +1,15 @@
 """Does the power of a simulated device go, and its data come back, as the profile says?"""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import uflip
 
-from uflip import UflipError, baseline, open_device
+from uflip import Device, UflipError, baseline, open_device
+from uflip.cli.powercut import MOST_IOS
+from uflip.device.resolving import resolve
 from uflip.errors import EXIT_CODES
 
 READ_NS, SPARE_NS = 25_000, 400  # 16 bytes at 40 MB/s
@@ -82,12 +86,49 @@ def test_the_command_prints_what_the_library_returns() -> None:
         ("sim:fast-1gb?compat=flashsim2010&blocks_per_die=4300", "gives up data"),
         ("sim:demo?cache_program=true", "power_loss_protection"),
         ("sim:demo?spare_read_bytes=0", "1 to page_bytes + spare_bytes"),
+        # Keys that nobody typed are not to blame.
+        ("sim:mtron", "where    sim:mtron\n"),
+        ("sim:tlc-nvme", "where    sim:tlc-nvme\n"),
+        ("sim:zns", "where    sim:zns\n"),
     ],
 )
 def test_what_cannot_lose_power_says_so(device: str, said: str) -> None:
     done = uflip("powercut", device)
     assert done.code == EXIT_CODES["usage"][0]
     assert said in done.err
+
+
+def test_a_snapshot_without_the_table_is_not_told_to_change(here: Path) -> None:
+    small = "sim:demo?blocks_per_die=64"
+    assert uflip("prepare", small, "--state", "sequential", "--save", "a.snapshot").code == 0
+    done = uflip("powercut", "sim:a.snapshot")
+    assert (done.code, "uflip prepare --save" in done.err) == (2, True), done.err
+
+
+def test_the_seed_of_a_second_cut_is_one() -> None:
+    done = uflip("powercut", DEVICE, "--seed", 2**64 - 1, "--cuts", 2, "--after", "1ms")
+    assert done.code == 0, done.err
+
+
+def test_the_host_works_until_the_power_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    cut_power = Device.cut_power
+
+    def watched(self: Device, after: int, spec: Any, depth: int) -> Any:
+        asked.append(spec)
+        return cut_power(self, after, spec, depth)
+
+    monkeypatch.setattr(Device, "cut_power", watched)
+    assert uflip("powercut", DEVICE, "--after", "1ms").code == 0
+    (spec,) = asked
+    with open_device(DEVICE) as device, pytest.raises(UflipError, match="io_count"):
+        resolve(baseline("RW", io_count=MOST_IOS + 1), device.info)
+    assert spec.io_count == MOST_IOS
+
+
+def test_a_cut_after_the_end_of_all_clocks_is_refused() -> None:
+    done = uflip("powercut", DEVICE, "--after", f"{2**63 - 1}ns")
+    assert (done.code, "clock" in done.err) == (4, True), done.err
 
 
 def test_without_the_table_no_account_is_kept() -> None:

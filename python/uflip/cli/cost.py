@@ -86,7 +86,7 @@ def command(
     The prices are the means of its micro-benchmarks: `granularity` is needed, `locality` and
     `partitioning` are used where they were measured.
     """
-    from uflip.cost.predict import parameters, predict
+    from uflip.cost.predict import check_priced, parameters, predict
     from uflip.cost.replay import replay as carry_out
     from uflip.results import Results, summary
 
@@ -109,6 +109,7 @@ def command(
             allowed="results of sim:NAME",
             action="leave --replay away",
         )
+    check_priced(document, str(results))
     found = predict(document, parameters(device.capacity_bytes, **given), workload)
     told = [
         (each, carry_out(device.url, each.workload, each.given) if replay and each.parts else None)

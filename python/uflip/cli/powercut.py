@@ -13,12 +13,13 @@ from uflip.cli.common import (
     read_size,
     whole,
 )
+from uflip.cli.displays import display
 from uflip.cli.terminal import echo_json
 from uflip.data.document import plain
 from uflip.data.power import PowerLoss
 from uflip.device.catalogue import with_power_loss
 from uflip.spec import BASELINES, baseline
-from uflip.units import format_duration_ns
+from uflip.units import UNSIGNED, format_duration_ns
 
 EPILOG = """\b
 Examples:
@@ -31,6 +32,10 @@ Examples:
 A device without [power_loss] in its profile gets power_loss_protection=false and
 spare_read_bytes=16. Each cut is one more on the device that recovered from the last.
 """
+
+# As many as a pattern may have: its power goes before.
+MOST_IOS = 1 << 32
+SEEDS = UNSIGNED + 1
 
 HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "read", "ready in")
 
@@ -99,13 +104,18 @@ def command(
     """
     url = with_power_loss(device)
     specs = [
-        baseline(pattern, io_size=io_size, io_count=1_000_000, seed=seed + number)
+        baseline(pattern, io_size=io_size, io_count=MOST_IOS, seed=(seed + number) % SEEDS)
         for number in range(cuts)
     ]
     from uflip.device.opening import open_device
 
-    with open_device(url, durability=durability) as opened:
-        found = [opened.cut_power(after, spec, queue_depth) for spec in specs]
+    found = []
+    with display(cuts, quiet=as_json) as sink:
+        sink.draw(0, f"making {url}")
+        with open_device(url, durability=durability) as opened:
+            for number, spec in enumerate(specs):
+                sink.draw(number, f"cut {number + 1} of {cuts}")
+                found.append(opened.cut_power(after, spec, queue_depth))
     if as_json:
         echo_json([plain(each) for each in found])
     elif cuts == 1:

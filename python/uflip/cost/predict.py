@@ -7,6 +7,7 @@ from uflip.cost.pricing import Prices
 from uflip.cost.workloads import WORKLOADS, Parameters, Part, Workload
 from uflip.data.summary import Summary
 from uflip.errors import UsageError, unknown_name
+from uflip.spec import BASELINES
 from uflip.units import format_size
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -80,15 +81,25 @@ def parameters(capacity: int, **given: int | None) -> Parameters:
 
 
 def _check(given: Parameters, capacity: int) -> None:
-    limits = {
-        "data": (given.block, capacity // PLACES, given.block),
-        "memory": (given.block, given.data, given.block),
-        "area": (given.page, capacity, given.page),
-        "page": (512, given.data, 512),
-        "block": (512, given.data, 512),
-    }
-    for name, (least, most, step) in limits.items():
+    # Sizes of I/Os come first: the others are multiples of them.
+    limits = (
+        ("page", 512, capacity, 512),
+        ("block", 512, capacity, 512),
+        ("data", given.block, capacity // PLACES, given.block),
+        ("memory", given.block, given.data, given.block),
+        ("area", given.page, capacity, given.page),
+        ("page", 512, given.data, 512),
+    )
+    for name, least, most, step in limits:
         value = getattr(given, name)
+        if least > most:
+            raise UsageError(
+                "There is no room for this",
+                where=f"--{name}",
+                got=f"at most {format_size(most)}, on a device of {format_size(capacity)}",
+                allowed=f"room for {format_size(least)}",
+                action="take a smaller --block and --page, or results of a larger device",
+            )
         if not least <= value <= most or value % step:
             raise UsageError(
                 "This does not fit the device, or what else was given",
@@ -98,6 +109,24 @@ def _check(given: Parameters, capacity: int) -> None:
                 f"to {format_size(most)}",
                 action=f"choose another --{name}",
             )
+
+
+def check_priced(document: Summary, where: str) -> None:
+    """Refuse results of which no workload can be told, whatever it is.
+
+    Raises
+    ------
+    UsageError
+    """
+    prices = Prices.of(document)
+    if not any(map(prices.known, BASELINES)):
+        raise UsageError(
+            "Granularity was not measured",
+            where=where,
+            got="results without the price of any I/O",
+            allowed="results of the micro-benchmark granularity",
+            action="measure it: `uflip run DEVICE --only granularity`",
+        )
 
 
 def predict(

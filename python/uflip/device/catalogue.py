@@ -5,6 +5,7 @@ Nothing is opened for writing, created or grown by looking at it.
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -149,7 +150,7 @@ def with_power_loss(device: str) -> str:
     Raises
     ------
     UsageError
-        For a device that is not simulated.
+        For a device that is not simulated, or cannot have the table.
 
     Examples
     --------
@@ -165,15 +166,39 @@ def with_power_loss(device: str) -> str:
             allowed="sim:NAME",
             action="name a simulated device; `uflip devices` lists them",
         )
-    if target.name.endswith(SNAPSHOT):
-        return device
     given = dict(target.overrides)
-    if not given.keys() & POWER_LOSS.keys():
-        profile = inspect_device(device, any_interface=True).details.profile or {}
-        if "power_loss" in profile:
-            return device
-    added = "&".join(f"{key}={value}" for key, value in POWER_LOSS.items() if key not in given)
-    return f"{device}{'&' if given else '?'}{added}" if added else device
+    if given.keys() & POWER_LOSS.keys():
+        return _with_overrides(target, {k: v for k, v in POWER_LOSS.items() if k not in given})
+    profile = inspect_device(device, any_interface=True).details.profile or {}
+    if "power_loss" in profile:
+        return device
+    named = _with_overrides(target, POWER_LOSS)
+    if target.name.endswith(SNAPSHOT):
+        raise UsageError(
+            "The device keeps no account of what is on its flash",
+            where=device,
+            got="a snapshot of a profile without [power_loss]",
+            allowed="a snapshot of one that has it",
+            action="name its profile, sim:NAME; or save a device that has "
+            f"?{named.partition('?')[2]} with `uflip prepare --save`",
+        )
+    try:
+        inspect_device(named, any_interface=True)
+    except UsageError as error:
+        raise UsageError(
+            "This device cannot have [power_loss], and its profile does not",
+            where=device,
+            got=f"{error.what}: {error.got}",
+            allowed=error.allowed,
+            action="change in its name what is in the way, or take another device",
+        ) from error
+    return named
+
+
+def _with_overrides(target: DeviceUrl, more: Mapping[str, str]) -> str:
+    """Name a simulated device with some more of its profile replaced."""
+    added = "&".join(f"{key}={value}" for key, value in more.items())
+    return f"{target.text}{'&' if target.overrides else '?'}{added}" if added else target.text
 
 
 def known_devices() -> list[KnownDevice]:

@@ -3,6 +3,7 @@
 use uflip_core::{Device as _, Io, Nanos, Result};
 
 use super::{PowerCut, Recovery, SimDevice};
+use crate::config::{CLOCK_END_NS, clock_ran_out};
 
 /// A loss of power from beginning to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -20,13 +21,16 @@ impl SimDevice {
     /// is left alone until then.
     ///
     /// # Errors
-    /// Those of the I/Os and of [`SimDevice::cut_power`].
+    /// Those of the I/Os and of [`SimDevice::cut_power`]; `at` is when the clock has run out.
     pub fn survive(
         &mut self,
         ios: impl Iterator<Item = Io>,
         at_once: u32,
         at: Nanos,
     ) -> Result<Outage> {
+        if at.0 >= CLOCK_END_NS {
+            return Err(clock_ran_out().at(&self.info.url));
+        }
         let (mut under_way, mut ios_completed) = (0, 0);
         let mut ios = ios.fuse();
         loop {
