@@ -445,6 +445,10 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     monkeypatch.setenv("UFLIP_PROGRESS", "often")
     done = uflip("run", SMALL_SIM, "--scale", "quick", "--only", "order", "--out", "e")
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
+    assert not (here / "e").exists()
+    done = uflip("run", f"file:{here / 'new.bin'}", "--size", "4MiB", "--out", "e")
+    assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
+    assert not (here / "new.bin").exists()
 
 
 def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:

@@ -25,7 +25,7 @@ from uflip.data.ledger import Document
 from uflip.data.ledger import line as line_of
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
-from uflip.results import Results, ResultsWriter, ledger, summary
+from uflip.results import Results, ResultsWriter, ledger, proof, summary
 from uflip.results.proof import FolderProof, examine, read_ledger, verify
 
 RUNS = [
@@ -540,6 +540,39 @@ def test_a_folder_of_an_open_channel_device_proves_itself(open_channel: Path) ->
         Path(verdict.file).name: verdict.state for verdict in verify(open_channel) if verdict.reason
     }
     assert lost == {jobs[0].name: "damaged", jobs[2].name: "foreign"}
+
+
+def test_a_file_that_may_not_be_read_is_not_judged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = path_of(folder, 1)
+    path.write_bytes(b"as if it could not be read")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda of, mode: of != path and access(of, mode))
+    for command in (("verify", folder), ("run", "--resume", folder)):
+        done = uflip(*command)
+        assert (done.code, "may not be read" in done.err) == (5, True), done.err
+        assert str(path) in done.err
+    assert path.read_bytes() == b"as if it could not be read"
+
+
+def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    shutil.copytree(folder, closed)
+
+    def names_in(of: Path) -> list[str]:
+        if of.parent == closed:
+            raise PermissionError(13, "Permission denied", str(of))
+        return found(of)
+
+    found = proof.names_in
+    monkeypatch.setattr(proof, "names_in", names_in)
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the command asks for nothing
+    done = uflip("verify", closed, folder)
+    assert (done.code, "Permission denied" in done.err) == (5, True), done.err
+    assert f"{folder}: " in done.out
 
 
 def test_what_uflip_keeps_beside_results_is_no_result_that_failed(tmp_path: Path) -> None:

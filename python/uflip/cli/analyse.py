@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_pairs, json_option, real
+from uflip.cli.common import ANY_PATH, echo_pairs, json_option, real
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_count, format_duration_ns
 
@@ -29,7 +29,7 @@ processes the mean of the I/Os of the same number is taken.
 
 
 @click.command("analyse", epilog=EPILOG)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ANY_PATH)
 @click.option("--column", metavar="NAME", help="Column of a table.  [default: response_time_ns]")
 @click.option(
     "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."

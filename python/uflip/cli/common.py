@@ -28,6 +28,12 @@ Reader = Callable[[click.Context, click.Parameter, str | None], Number | None]
 Decorator = Callable[[Function], Function]
 
 
+# Whether a path may be read is asked by whoever reads it: that is no matter of the command.
+ANY_PATH = click.Path(path_type=Path, readable=False)
+FILE_PATH = click.Path(path_type=Path, dir_okay=False, readable=False)
+FOLDER_PATH = click.Path(path_type=Path, file_okay=False, readable=False)
+
+
 def read_size(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """Read the value of an option as a size [bytes]; errors name the option."""
     return None if value is None else parse_size(value, where=option_name(param))
@@ -189,7 +195,7 @@ def _place_of(save: Path, *, force: bool) -> "Place":
 save_option = click.option(
     "--save",
     metavar="FILE.snapshot",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     callback=read_snapshot_name,
     help="Keep the simulated device as it is afterwards; sim:FILE.snapshot opens it again.",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip._native import __version__
-from uflip.cli.common import force_option, json_option, option_name
+from uflip.cli.common import ANY_PATH, force_option, json_option, option_name
 from uflip.cli.terminal import echo, echo_json, failure_of
 from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.visible import in_line
@@ -53,7 +53,7 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 @click.command("compare", epilog=EPILOG)
-@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("results", nargs=-1, type=ANY_PATH)
 @click.option("--all", "every", is_flag=True, help="Every experiment, not only what differs.")
 @click.option(
     "--fail-if-slower",
@@ -65,7 +65,7 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
     "-o",
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Write the comparison to a .html page or a .csv table.",
 )
 @force_option

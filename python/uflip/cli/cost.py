@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import json_option, read_size, whole
+from uflip.cli.common import ANY_PATH, json_option, read_size, whole
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 
@@ -30,7 +30,7 @@ docs/explanation/cost-models.md.
 
 
 @click.command("cost", epilog=EPILOG)
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=ANY_PATH)
 @click.option("--workload", metavar="NAME", multiple=True, help="Only this one; may be repeated.")
 @click.option(
     "--data",

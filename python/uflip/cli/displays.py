@@ -46,12 +46,23 @@ def display(total: int, *, quiet: bool) -> AbstractContextManager[Sink]:
     if quiet:
         return nullcontext(_Nothing())
     if not sys.stderr.isatty():
-        interval_s = parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MOST_S)
-        return nullcontext(_Lines(total, interval_s) if interval_s else _Nothing())
+        seconds = interval_s()
+        return nullcontext(_Lines(total, seconds) if seconds else _Nothing())
     try:
         return _Bar(total)
     except ImportError:
         return _Line(total)
+
+
+def interval_s() -> float:
+    """Read the seconds between two lines from the environment.
+
+    Raises
+    ------
+    UsageError
+        If they are none.
+    """
+    return parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MOST_S)
 
 
 class _Nothing:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from uflip import ends
-from uflip.cli.common import whole
+from uflip.cli.common import ANY_PATH, whole
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
 
@@ -33,7 +33,7 @@ def _read_port(context: click.Context, param: click.Parameter, value: str | None
     "sockets",
     metavar="PATH",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Show what is served now, as `uflip serve --stats PATH` tells it; repeatable.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address only; open no browser.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import json_option, quiet_option
+from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
@@ -15,7 +15,7 @@ CSV_ROW_BYTES = 125
 
 
 @click.command("export")
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=ANY_PATH)
 @click.option(
     "--format",
     "file_format",
@@ -29,7 +29,7 @@ CSV_ROW_BYTES = 125
     "-o",
     "--out",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="A folder that does not exist yet.  [default: RESULTS-csv, or as the format]",
 )
 @quiet_option

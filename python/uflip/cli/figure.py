@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import force_option
+from uflip.cli.common import ANY_PATH, force_option
 from uflip.cli.terminal import echo
 from uflip.data.sweep import FILE_NAME as SWEEP
 
@@ -38,12 +38,12 @@ Without KIND, what this result has is listed.
 
 
 @click.command("figure", epilog=EPILOG)
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=ANY_PATH)
 @click.argument("kind", required=False)
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="The file, .pdf, .svg or .png.  [default: KIND.pdf]",
 )
 @force_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import json_option, real, whole
+from uflip.cli.common import ANY_PATH, json_option, real, whole
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.visible import plain
@@ -36,7 +36,7 @@ The seven hints of uFLIP (2009, §5.3), each held against what was measured. A h
 
 
 @click.command("hints", epilog=EPILOG)
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=ANY_PATH)
 @click.option(
     "--entry-bytes",
     metavar="BYTES",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import json_option, quiet_option
+from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.replay import show_results
 from uflip.errors import unknown_name
 
@@ -27,10 +27,8 @@ log_avg_msec it keeps averages only, which are not what is wanted here.
 
 @click.command("import", epilog=EPILOG)
 @click.argument("file_format", metavar="|".join(FORMATS))
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="New folder for the results."
-)
+@click.argument("files", nargs=-1, required=True, type=ANY_PATH)
+@click.option("--out", required=True, type=ANY_PATH, help="New folder for the results.")
 @quiet_option
 @json_option
 def command(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.cli.common import (
+    ANY_PATH,
     check_saving,
     device_argument,
     echo_pairs,
@@ -101,7 +102,7 @@ def command() -> None:
 @click.option(
     "--out",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
 @click.option(
@@ -178,7 +179,7 @@ def run(
 @click.option(
     "--log",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="One line per command, with its physical address: .csv or .parquet, a new file.",
 )
 @save_option

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.cli.common import (
+    ANY_PATH,
     check_saving,
     completion_option,
     device_argument,
@@ -73,13 +74,13 @@ A read-only pattern opens the device for reading only.
 @click.option(
     "--trace",
     "trace_file",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Write every I/O to a new .csv or .parquet file.",
 )
 @click.option(
     "--inside",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Record what happens inside a simulated device, and keep the run as a new result folder, "
     "for the explorer.",
 )

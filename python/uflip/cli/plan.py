@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from uflip.cli.common import (
+    ANY_PATH,
+    FILE_PATH,
     buffered_option,
     device_argument,
     durability_option,
@@ -63,13 +65,13 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
     "--plan",
     "plan_file",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE_PATH,
     help="Show the plan in this file, as `uflip run --plan` would execute it.",
 )
 @click.option(
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Write the plan to a file (TOML), to be edited and given to `uflip run --plan`.",
 )
 @force_option

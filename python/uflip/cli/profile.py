@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from uflip import _native
-from uflip.cli.common import device_argument, json_option
+from uflip.cli.common import ANY_PATH, device_argument, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.reading import Kind, read_text
 from uflip.device.profile_text import HEAD, profile_text
@@ -57,7 +57,7 @@ def export(device: str) -> None:
 
 @command.command("new")
 @device_argument
-@click.argument("path", metavar="FILE.toml", type=click.Path(path_type=Path))
+@click.argument("path", metavar="FILE.toml", type=ANY_PATH)
 def new(device: str, path: Path) -> None:
     """Write a profile to begin from: that of the simulated DEVICE, with a comment on every key."""
     from uflip.results import outputs, seals

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from uflip.cli.common import ANY_PATH
 from uflip.cli.terminal import echo
 
 EPILOG = """\b
@@ -16,7 +17,7 @@ Examples:
 @click.command("pull", epilog=EPILOG)
 @click.argument("url")
 @click.argument("result", metavar="ID")
-@click.option("--out", type=click.Path(path_type=Path), help="A new folder.  [default: results/ID]")
+@click.option("--out", type=ANY_PATH, help="A new folder.  [default: results/ID]")
 @click.option("--token", metavar="TOKEN", help="Who asks.  [default: $UFLIP_SITE_TOKEN]")
 def command(url: str, result: str, out: Path | None, token: str | None) -> None:
     """Fetch the result ID from the site at URL; every file is checked."""

@@ -8,6 +8,7 @@ import click
 
 from uflip._native import recording_formats
 from uflip.cli.common import (
+    ANY_PATH,
     check_alone,
     completion_option,
     durability_option,
@@ -39,7 +40,7 @@ they did, and their response times count from there.
 
 
 @click.command("replay", epilog=EPILOG)
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("trace", type=ANY_PATH)
 @click.argument("device", required=False)
 @click.option(
     "--format",
@@ -69,13 +70,13 @@ they did, and their response times count from there.
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
 @click.option(
     "--resume",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Go on with the replay in this folder, which was cut short: the same TRACE, with the same "
     "--fit, --speed and --queue-depth.",
 )

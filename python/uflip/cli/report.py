@@ -4,18 +4,18 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import force_option, json_option, quiet_option
+from uflip.cli.common import ANY_PATH, force_option, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
 
 @click.command("report")
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=ANY_PATH)
 @click.option(
     "-o",
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     default=Path("report.html"),
     show_default=True,
     help="The HTML file; an older report of this name is replaced.",

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_table, force_option, json_option, quiet_option, split_names
+from uflip.cli.common import (
+    ANY_PATH,
+    echo_table,
+    force_option,
+    json_option,
+    quiet_option,
+    split_names,
+)
 from uflip.cli.displays import display
 from uflip.cli.executing import carried_out, executor_options, with_time_left
 from uflip.cli.terminal import echo, echo_json
@@ -41,7 +48,7 @@ NAMED = 4
     "-o",
     "--out",
     metavar="FIGURE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Draw the figure too: .png, .svg or .pdf; an older one is replaced.",
 )
 @force_option

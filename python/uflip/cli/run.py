@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from uflip.cli.common import (
+    ANY_PATH,
+    FILE_PATH,
     check_alone,
     completion_option,
     durability_option,
@@ -53,7 +55,7 @@ SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 @click.argument("devices", metavar="[DEVICE]...", nargs=-1)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="New folder for the results.  [default: results/DEVICE-TIME]",
 )
 @click.option(
@@ -67,13 +69,13 @@ SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
     "--plan",
     "plan_file",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE_PATH,
     help="Execute the plan in this file, see `uflip plan --out`.",
 )
 @click.option(
     "--resume",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Go on with the benchmark in this folder, which was cut short.",
 )
 @click.option(

@@ -14,6 +14,7 @@ from uflip import _native, ends
 from uflip.choices import STATES
 from uflip.cli import beside
 from uflip.cli.common import (
+    ANY_PATH,
     check_saving,
     force_option,
     json_option,
@@ -54,7 +55,7 @@ MOST_SLOWDOWN = 1000.0
 @click.option(
     "--socket",
     metavar="PATH",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Make this UNIX socket, for you alone; it is removed at the end.",
 )
 @click.option(
@@ -65,7 +66,7 @@ MOST_SLOWDOWN = 1000.0
 @click.option(
     "--data",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Keep what is written in this sparse file, made where it is not there.  [in memory]",
 )
 @click.option("--read-only", is_flag=True, help="Clients may not write.")
@@ -87,13 +88,13 @@ MOST_SLOWDOWN = 1000.0
 @click.option(
     "--stats",
     metavar="PATH",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Make a second socket, at which everybody who connects gets what was served, as JSON.",
 )
 @click.option(
     "--record",
     metavar="FILE.csv",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Write down every read and write, zeroes as well: a trace in the form of MSR Cambridge, "
     "for `uflip replay` and `uflip analyse`. Flushes and trims, which it has no line for, are "
     "counted at the end.",

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.common import json_option
+from uflip.cli.common import ANY_PATH, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.visible import plain
 
 
 @click.command("show")
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=ANY_PATH)
 @click.option("--full", is_flag=True, help="A row per run instead of a line per experiment.")
 @json_option
 def command(results: Path, full: bool, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip import ends
-from uflip.cli.common import json_option, quiet_option, whole
+from uflip.cli.common import ANY_PATH, FOLDER_PATH, json_option, quiet_option, whole
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import DeviceError, UsageError
 
@@ -26,7 +26,7 @@ LARGEST_PORT = 65535
 PER_MINUTE = 1200
 ALL_ADDRESSES = {"0.0.0.0", "::"}
 
-folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+folder_argument = click.argument("folder", type=FOLDER_PATH)
 database_option = click.option(
     "--database",
     metavar="URL",
@@ -246,7 +246,7 @@ def seed(
 
 @command.command("backup")
 @folder_argument
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=ANY_PATH)
 @database_option
 @store_option
 def backup(folder: Path, out: Path, database: str | None, store: str | None) -> None:
@@ -262,7 +262,7 @@ def backup(folder: Path, out: Path, database: str | None, store: str | None) -> 
 
 
 @command.command("restore")
-@click.argument("backup_folder", metavar="BACKUP", type=click.Path(path_type=Path, exists=False))
+@click.argument("backup_folder", metavar="BACKUP", type=ANY_PATH)
 @folder_argument
 @database_option
 @store_option

@@ -1,11 +1,9 @@
 """Options of `prepare`, `plan` and `run` about the state of a device."""
 
-from pathlib import Path
-
 import click
 
 from uflip.choices import STATES
-from uflip.cli.common import read_size, together
+from uflip.cli.common import FILE_PATH, read_size, together
 
 target_options = together(
     [
@@ -18,7 +16,7 @@ target_options = together(
         click.option(
             "--record",
             metavar="FILE",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=FILE_PATH,
             help="Where the state of the device is noted.  [default: results/states/DEVICE.json]",
         ),
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import json_option, quiet_option
+from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.displays import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import RefusedError
@@ -29,7 +29,7 @@ ends with 3 where it is theirs, and private.
 
 
 @click.command("submit", epilog=EPILOG)
-@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("result", type=ANY_PATH)
 @click.argument("url")
 @click.option("--token", metavar="TOKEN", help="Who submits.  [default: $UFLIP_SITE_TOKEN]")
 @click.option("--publish", is_flag=True, help="Let everybody see it; otherwise only you do.")

@@ -11,6 +11,7 @@ import click
 from uflip import ends
 from uflip.choices import MOST_WARM_UP
 from uflip.cli.common import (
+    ANY_PATH,
     check_alone,
     durability_option,
     force_option,
@@ -107,27 +108,27 @@ on all cores, and the rows come in order, the same wherever they are carried out
 @click.option(
     "--data",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Keep the rows in a new folder as they come, as Parquet.",
 )
 @click.option(
     "--resume",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Go on with the sweep in this folder, which was cut short.",
 )
 @click.option(
     "-o",
     "--out",
     metavar="FIGURE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Draw a figure: .png, .svg or .pdf; an older one is replaced.",
 )
 @click.option(
     "--csv",
     "table",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Write the rows to a new .csv file.",
 )
 @click.option(

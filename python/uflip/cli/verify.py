@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import json_option, quiet_option
+from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
 from uflip.errors import ResultsError, UflipError
 from uflip.units import format_size
@@ -67,7 +67,7 @@ class Held:
 
 
 @click.command("verify", epilog=EPILOG)
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("results", nargs=-1, required=True, type=ANY_PATH)
 @quiet_option
 @json_option
 def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:

@@ -118,13 +118,22 @@ def verify(folder: Path) -> list[Verdict]:
     Raises
     ------
     ResultsError
-        If it is no result folder, or of a newer version. Damage is no error here.
+        If it is no result folder, of a newer version, or may not be read. Damage is no error here.
     """
-    if not (folder / OPEN_CHANNEL).exists():
+    try:
+        if (folder / OPEN_CHANNEL).exists():
+            return examine_open_channel(folder)
         found = examine(folder)
         usable = [run for run, verdict in found.runs.items() if verdict.usable]
         return found.verdicts + inside_verdicts(folder, usable)
-    return examine_open_channel(folder)
+    except OSError as error:
+        raise ResultsError(
+            "The folder cannot be read",
+            where=error.filename or str(folder),
+            got=error.strerror or str(error),
+            allowed="a folder that may be read",
+            action="check its permissions, and who you are",
+        ) from error
 
 
 def examine_open_channel(folder: Path) -> list[Verdict]:

@@ -4,6 +4,8 @@ A file that the ledger has a line of is held against its digest; one that it has
 Either may be another run's, or another folder's, which its own metadata tell.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from msgspec import Struct
 from uflip import _native
 from uflip.data import ledger, manifest
 from uflip.data.ledger import Ledger
+from uflip.errors import ResultsError
 from uflip.results.verdict import PROVEN, UNPROVEN, State, Verdict
 
 SUFFIX = ".parquet"
@@ -74,6 +77,7 @@ def _by_digest(
         if (size, digest) == (lines[run].bytes, lines[run].digest):
             verdicts[run] = Verdict(file_name(run), PROVEN, size, run=run)
             continue
+        _check_readable(run_file(folder, run))
         changed = "its bytes have changed since they were written"
         if size != lines[run].bytes:
             changed = f"{size} bytes, of which {lines[run].bytes} were written"
@@ -91,12 +95,25 @@ def _by_reading(
     for run, problem in zip(runs, problems, strict=True):
         size, stranger = size_of(folder, run), _stranger(folder, run, folder_id)
         if stranger or problem is not None:
+            _check_readable(run_file(folder, run))
             state: State = "foreign" if stranger else "damaged"
             verdicts[run] = _lost(run, state, size, stranger or problem or "")
         else:
             reason = "the ledger has no line for it" if folder_id else "there is no ledger"
             verdicts[run] = Verdict(file_name(run), UNPROVEN, size, reason, run=run)
     return verdicts
+
+
+def _check_readable(path: Path) -> None:
+    """Refuse to judge a file that may not be read: that says nothing of what is in it."""
+    if path.is_file() and not os.access(path, os.R_OK):
+        raise ResultsError(
+            "The file of a run may not be read",
+            where=str(path),
+            got=os.strerror(errno.EACCES),
+            allowed="files that may be read",
+            action="check its permissions, and who you are",
+        )
 
 
 class _Metadata(Struct):
