@@ -298,8 +298,9 @@ def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> 
     """Return whose how manyth further repetition each turn of a round is made of.
 
     Turns in which few write are filled up to `APART` with those who cost least, of these with those
-    who were repeated least, as far as there are any. Nobody writes where more than half of a turn would have to be filled up, which
-    costs more than it tells, and the round ends where no I/Os are left.
+    who were repeated least, as far as there are any. Nobody writes where more than half of a turn
+    would have to be filled up, which costs more than it tells, and the round ends where no I/Os are
+    left.
     """
     made: Counter[int] = Counter()
     turns: _Turns = []

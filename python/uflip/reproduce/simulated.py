@@ -165,11 +165,10 @@ def joined(windows: Iterable[Window]) -> Window:
     """
     parts = list(windows)
     completed = np.concatenate([part.completed_ns for part in parts])
-    own = np.split(completed, np.cumsum([len(part.completed_ns) for part in parts[:-1]]))
-    for times, start in zip(
-        own, np.cumsum([0] + [part.elapsed_ns for part in parts]), strict=False
-    ):
-        times += np.uint64(start)
+    first = began = 0
+    for part in parts:
+        completed[first : first + part.ios] += np.uint64(began)
+        first, began = first + part.ios, began + part.elapsed_ns
     return Window(
         ios=sum(part.ios for part in parts),
         elapsed_ns=sum(part.elapsed_ns for part in parts),
