@@ -406,7 +406,7 @@ WRITERS = {
     "site/blobs.py",
     "site/bucket.py",
     "site/client.py",
-    "site/intake.py",
+    "site/folders.py",
     # In the hidden folder of results that come from another machine (`made_beside`).
     "session/fetching.py",
 }
