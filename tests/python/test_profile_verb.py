@@ -100,3 +100,16 @@ def test_a_key_that_a_name_gives_twice_is_refused(here: Path) -> None:
         assert done.code == 2
         assert "given twice" in done.err
         assert "spare_factor" not in done.err.split("got", 1)[1]
+
+
+def test_a_profile_that_is_there_is_replaced_by_force_alone(here: Path) -> None:
+    (here / "mine.toml").write_text("mine")
+    assert uflip("profile", "new", "sim:demo", "mine.toml").code == 3
+    assert uflip("profile", "new", "sim:demo", "mine.toml", "--force").code == 0
+    assert (here / "mine.toml").read_text() != "mine"
+
+
+def test_a_device_with_zones_is_brought_into_no_state() -> None:
+    for more in ((), ("--dry-run",)):
+        done = uflip("prepare", "sim:zns", *more)
+        assert (done.code, "no state to be enforced" in done.err) == (2, True), done.err

@@ -91,6 +91,18 @@ impl Error {
             .action("check that it is still there, and what the kernel says of it (dmesg)")
     }
 
+    /// An operating-system error while a file is written that somebody asked for: [`ErrorKind::Results`].
+    #[must_use]
+    pub fn unwritten(
+        what: impl Into<String>,
+        place: impl Into<String>,
+        error: impl std::fmt::Display,
+    ) -> Error {
+        Error::new(ErrorKind::Results, what).at(place).got(error.to_string()).action(
+            "check that the folder exists, and that its file system is not full and may be written",
+        )
+    }
+
     /// An unknown name: an error that lists the known ones.
     #[must_use]
     pub fn unknown(thing: &str, got: &str, known: &[&str]) -> Error {

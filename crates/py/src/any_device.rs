@@ -51,9 +51,7 @@ pub(crate) fn no_zones(url: &str) -> Error {
 fn no_state(url: &str) -> Error {
     Error::usage("A device with zones has no state to be enforced: its zones are reset")
         .at(url)
-        .action(
-            "leave the state out: `--state none`; every run of a plan begins with zones of its own",
-        )
+        .action("bring none about: every run of a plan begins with zones of its own")
 }
 
 fn interrupted() -> Error {

@@ -26,8 +26,7 @@ pub fn append_csv(
     let places = places(trace, columns);
     let mode = column_names(trace).position(|name| name == "mode");
     let failed = |error: &std::io::Error| {
-        Error::os("The table cannot be written", path.display().to_string(), error)
-            .action("check that the file system is not full and may be written")
+        Error::unwritten("The table cannot be written", path.display().to_string(), error)
     };
     let file = OpenOptions::new().append(true).open(path).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);

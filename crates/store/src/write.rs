@@ -120,9 +120,9 @@ fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Re
             columns.push(of(|io| io.size.0));
             columns.push(of(|io| io.mode.number().into()));
         }
-        table
-            .group(&columns, 0, to - from)
-            .map_err(|message| Error::device("The file cannot be written").got(message))?;
+        table.group(&columns, 0, to - from).map_err(|message| {
+            Error::new(ErrorKind::Results, "The file cannot be written").got(message)
+        })?;
     }
     Ok(())
 }
@@ -151,7 +151,8 @@ pub(crate) fn write_new(
 ) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
         let kind = error.kind();
-        let failed = Error::os("The file cannot be made", path.display().to_string(), &error);
+        let failed =
+            Error::unwritten("The file cannot be made", path.display().to_string(), &error);
         if kind != std::io::ErrorKind::AlreadyExists {
             return failed;
         }
@@ -162,10 +163,7 @@ pub(crate) fn write_new(
     let synced = fill(file).and_then(|file| file.sync_all().map_err(|error| error.to_string()));
     synced.map_err(|message| {
         let _ = std::fs::remove_file(path);
-        Error::device("The file cannot be written")
-            .at(path.display().to_string())
-            .got(message)
-            .action("check that the file system is not full and may be written")
+        Error::unwritten("The file cannot be written", path.display().to_string(), message)
     })
 }
 

@@ -25,7 +25,7 @@ Examples:
 \b
 A simulated device that was brought into its state is kept, so that the next command begins at once.
 UFLIP_CACHE_DIR names another folder, UFLIP_CACHE_SIZE another limit (0: keep nothing);
---no-cache of run, prepare and pattern builds a device instead.
+--no-cache of what opens them builds a device instead.
 """
 
 

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from uflip import _native
-from uflip.cli.common import ANY_PATH, device_argument, json_option
+from uflip.cli.common import ANY_PATH, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.reading import Kind, read_text
 from uflip.device.profile_text import HEAD, profile_text
@@ -58,12 +58,13 @@ def export(device: str) -> None:
 @command.command("new")
 @device_argument
 @click.argument("path", metavar="FILE.toml", type=ANY_PATH)
-def new(device: str, path: Path) -> None:
+@force_option
+def new(device: str, path: Path, force: bool) -> None:
     """Write a profile to begin from: that of the simulated DEVICE, with a comment on every key."""
     from uflip.results import outputs, seals
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
-    place = outputs.check(path, seals.PROFILE, "FILE")
+    place = outputs.check(path, seals.PROFILE, "FILE", force=force)
     text = HEAD.format(url=in_line(device), path=in_line(str(path)))
     outputs.write(place, (text + profile_text(device, comments=True)).encode())
     echo(f"{in_line(str(path))} is written; `uflip profile check {in_line(str(path))}` looks at it")

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from uflip.data.folder import refuse_results
 from uflip.data.reading import file_type
-from uflip.errors import RefusedError, ResultsError, UsageError
+from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory
 from uflip.results.seals import Kind, is_ours, sealed
 
@@ -153,6 +153,10 @@ def written(place: Place) -> Iterator[Path]:
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             _publish(temporary, place, where)
+        except UflipError as error:
+            if error.where == str(temporary):
+                error.where = where
+            raise
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)

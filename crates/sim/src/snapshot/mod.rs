@@ -166,8 +166,7 @@ pub(crate) fn save_unless<D: Snapshot>(
     }
     let temporary = beside(path);
     let failed = |error: &std::io::Error| {
-        Error::os("The snapshot cannot be written", path.display().to_string(), error)
-            .action("check that the folder exists and its file system is not full")
+        Error::unwritten("The snapshot cannot be written", path.display().to_string(), error)
     };
     let options = OpenOptions::new().write(true).create_new(true).open(&temporary);
     let file = options.map_err(|error| failed(&error))?;
