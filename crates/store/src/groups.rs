@@ -294,7 +294,10 @@ mod tests {
         let (bytes, footer) = (many.0 - few.0, many.1 - few.1);
         // Of 80 million I/Os; so many values are known from so few bytes.
         assert!(500 * footer < FOOTER, "{footer} bytes for ten blocks");
-        assert!(3 * 10 * BLOCK as u64 * 20 < 2 * bytes * PACKED_VALUES, "{bytes} bytes for ten blocks");
+        assert!(
+            3 * 10 * BLOCK as u64 * 20 < 2 * bytes * PACKED_VALUES,
+            "{bytes} bytes for ten blocks"
+        );
     }
 
     #[test]
