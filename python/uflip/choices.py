@@ -17,6 +17,9 @@ SCALE = "standard"
 
 SEED = 1
 
+MOST_REPETITIONS = 100
+"""Intervals over repetitions need a handful, and what would need more stays unknown."""
+
 METHODS = ("auto", "startup", "paper")
 """`auto`: each run ends when its mean is known; `startup`: a fixed number of I/Os after the
 start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -274,6 +275,39 @@ def fill(folder: Path, but_bytes: int) -> Path:
     ballast = folder / "ballast"
     ballast.write_bytes(bytes(space.f_bavail * space.f_frsize - but_bytes))
     return ballast
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("t.parquet", ("pattern", SMALL_SIM, "--pattern", "RW", "--io-count", "50k", "--trace")),
+        ("t.csv", ("pattern", SMALL_SIM, "--pattern", "RW", "--io-count", "50k", "--trace")),
+        ("d.snapshot", ("prepare", SMALL_SIM, "--save")),
+    ],
+)
+def test_what_a_full_disk_does_not_take_is_no_fault_of_the_device(
+    small_disk: Path, name: str, command: tuple[str, ...]
+) -> None:
+    ballast = fill(small_disk, but_bytes=8 << 10)
+    failed = uflip(*command, small_disk / name, "-q")
+    assert failed.code == 5, failed.err
+    assert "No space left on device" in failed.err
+    (where,) = re.findall("^ +where +(.*)$", failed.err, re.M)
+    assert where == f"{command[-1]} {small_disk / name}", "as it was asked for, and not on its way"
+    assert [*small_disk.glob("[!l]*")] == [ballast]
+
+
+def test_results_that_a_full_disk_does_not_take_are_not_to_be_gone_on_with(
+    small_disk: Path,
+) -> None:
+    ballast = fill(small_disk, but_bytes=0)
+    process = start("run", SMALL_SIM, "--scale", "quick", "--out", small_disk / "r", "-q")
+    err = process.communicate()[1]
+    assert process.returncode == 5, err
+    assert "No space left on device" in err
+    assert str(small_disk / "r") in err
+    assert "resume" not in err
+    assert [*small_disk.glob("[!l]*")] == [ballast]
 
 
 @pytest.mark.parametrize(

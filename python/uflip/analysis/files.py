@@ -294,6 +294,8 @@ def _choose(path: Path, names: list[str], column: str | None) -> str:
     wanted = COLUMN if column is None else column
     if wanted in names:
         return wanted
+    if not any(names):
+        raise UsageError("The file has no columns", where=str(path), action="name another file")
     raise UsageError(
         "The file has no such column",
         where=f"{path}, --column",

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from uflip.choices import METHODS, SCALE, SCALES, SEED, SUITE, SUITES
+from uflip.choices import METHODS, MOST_REPETITIONS, SCALE, SCALES, SEED, SUITE, SUITES
 from uflip.cli.common import read_duration, read_size, split_names, together, whole
-
-# Intervals over repetitions need a handful; a plan lists every run.
-MOST_REPETITIONS = 1000
 
 
 def _read_names(

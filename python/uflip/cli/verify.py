@@ -120,6 +120,8 @@ def _is_beside_results(path: Path) -> bool:
 
 def _print(held: Held, *, quiet: bool) -> None:
     """Print a line for each file that is not proven, and one for the folder."""
+    from uflip.data.manifest import RUNS
+
     name = str(held.folder)
     for file in held.verdicts:
         if file.state == "proven":
@@ -130,5 +132,7 @@ def _print(held: Held, *, quiet: bool) -> None:
     unproven = f", {held.of('unproven')} unproven" if held.of("unproven") else ""
     proven = f"{held.of('proven')} of {len(held.verdicts)} files proven"
     echo(in_line(f"{name}: {proven}{unproven}{lost}, {format_size(held.bytes)}"))
-    if held.lost and not quiet:
+    if not quiet and any(
+        each.file.startswith(f"{RUNS}/") for each in held.verdicts if not each.usable
+    ):
         echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")

@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uflip.choices import METHODS, SUITE
+from uflip.choices import METHODS, MOST_REPETITIONS, SUITE
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
@@ -24,7 +24,6 @@ QUICK_PAUSE_NS = 100_000_000
 # uFLIP §5.1: "each experiment was run three times".
 REPETITIONS = 3
 QUICK_REPETITIONS = 1
-MOST_REPETITIONS = 100
 ZONES, AS_IS = "zones", "as-is"
 
 

@@ -37,12 +37,13 @@ from math import ceil
 from typing import Protocol
 
 from uflip import _native
+from uflip.choices import MOST_REPETITIONS
 from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
-from uflip.methodology.chosen import MOST_REPETITIONS, REPETITIONS
+from uflip.methodology.chosen import REPETITIONS
 from uflip.methodology.estimate import estimate
 from uflip.methodology.lengths import TWICE
 from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, repeat, stage_of
@@ -298,9 +299,8 @@ def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> 
     """Return whose how manyth further repetition each turn of a round is made of.
 
     Turns in which few write are filled up to `APART` with those who cost least, of these with those
-    who were repeated least, as far as there are any. Nobody writes where more than half of a turn
-    would have to be filled up, which costs more than it tells, and the round ends where no I/Os are
-    left.
+    who were repeated least. Nobody writes where more than half of a turn would have to be filled
+    up, which costs more than it tells, and the round ends where no I/Os are left.
     """
     made: Counter[int] = Counter()
     turns: _Turns = []

@@ -116,7 +116,7 @@ class Files:
             try:
                 atomic.write_file(path, written)
             except BaseException:
-                if path.read_bytes() != written:
+                if not path.exists() or path.read_bytes() != written:
                     self._ledger.take_back()
                 raise
         return content

@@ -79,6 +79,9 @@ def made_beside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(hidden, ignore_errors=True)
         if isinstance(error, OSError):
             raise _not_made(folder, error) from error
+        if isinstance(error, ResultsError) and str(hidden) in error.where:
+            error.where = error.where.replace(str(hidden), str(folder))
+            error.action = "free some space and begin again; nothing was left behind"
         raise
 
 

@@ -211,7 +211,9 @@ fn write_to<D: Snapshot>(
     let mut out = Summed::new(BufWriter::with_capacity(1 << 20, file), is_stopped);
     out.inner.write_all(&[0; FIXED_BYTES as usize])?;
     out.inner.write_all(&header)?;
-    postcard::to_io(device, &mut out).map_err(std::io::Error::other)?;
+    let serialized = postcard::to_io(device, &mut out).map(|_| ());
+    serialized
+        .map_err(|error| out.failed.take().unwrap_or_else(|| std::io::Error::other(error)))?;
     let fixed = [
         header.len() as u64,
         XxHash3_64::oneshot(&header),
@@ -259,11 +261,13 @@ struct Summed<'a, W> {
     asked_at: u64,
     bytes: u64,
     hash: XxHash3_64,
+    /// Why the last piece could not be written, which a serializer does not tell.
+    failed: Option<std::io::Error>,
 }
 
 impl<'a, W> Summed<'a, W> {
     fn new(inner: W, is_stopped: &'a dyn Fn() -> bool) -> Summed<'a, W> {
-        Summed { inner, is_stopped, asked_at: 0, bytes: 0, hash: XxHash3_64::new() }
+        Summed { inner, is_stopped, asked_at: 0, bytes: 0, hash: XxHash3_64::new(), failed: None }
     }
 }
 
@@ -277,7 +281,11 @@ impl<W: Write> Write for Summed<'_, W> {
         }
         // An array may be as large as the device: a piece of it at a time.
         let bytes = &bytes[..bytes.len().min(ASKED_EVERY as usize)];
-        let written = self.inner.write(bytes)?;
+        let written = self.inner.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind
+        })?;
         std::hash::Hasher::write(&mut self.hash, &bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
