@@ -29,8 +29,8 @@ def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -
     from uflip.results import Results, outputs, seals
 
     # Before seconds are spent on figures.
-    outputs.check_ending(out, "report", "--out", (".html",))
     outputs.check(out, seals.REPORT, "--out", force=force)
+    outputs.check_ending(out, "report", "--out", (".html",))
     loaded = Results.load(results)
     size_bytes = write_report(loaded, out, force=force)
     if as_json:
