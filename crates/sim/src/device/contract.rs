@@ -35,11 +35,13 @@ impl Device for SimDevice {
         let now = self.now;
         self.advance(now);
         // Idle is a device without an I/O under way; between two others the host only looks away.
-        let idle = self.host.is_idle();
-        if idle {
-            self.set_cache_idle(true);
-            self.flush(now);
+        if !self.host.is_idle() {
+            self.advance(t.0);
+            self.now = t.0;
+            return;
         }
+        self.set_cache_idle(true);
+        self.flush(now);
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
         either!(backend, backend => backend.begin_idle(now, t.0, hardware));

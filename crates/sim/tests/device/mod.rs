@@ -258,6 +258,23 @@ fn collection_in_idle_time_makes_the_next_writes_cheap() {
 }
 
 #[test]
+fn a_device_with_an_io_under_way_is_not_left_alone() {
+    let mut device = device(2, 2, "random");
+    random_writes(&mut device, 1_000, 1);
+    let ahead = |device: &SimDevice| device.counters().unwrap().blocks_collected_idle;
+    let before = ahead(&device);
+    device.submit(&io(Mode::Read, 0, 1)).unwrap();
+    // As an open loop does between two arrivals: what comes before the second has happened by then.
+    let second = device.now() + Nanos(COMMAND + 1);
+    assert_eq!(device.next_completion(second), None);
+    device.wait_until(second);
+    assert_eq!(ahead(&device), before, "it reads");
+    device.complete().unwrap();
+    device.wait_until(device.now() + Nanos(1_000_000_000));
+    assert!(ahead(&device) > before, "now it is");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_times() {
     let run = || random_writes(&mut device(2, 2, "random"), 3_000, 9);
     assert_eq!(run(), run());
