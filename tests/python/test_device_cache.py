@@ -16,7 +16,7 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.simulated import open_sim
 from uflip.device.url import parse_url
-from uflip.errors import DeviceError, ResultsError, UsageError
+from uflip.errors import ResultsError, UsageError
 from uflip.spec import baseline
 
 URL = "sim:demo?blocks_per_die=64"
@@ -292,7 +292,7 @@ def test_what_cannot_be_saved_or_restored_says_so_before_any_work(folder: Path) 
     before = Path("device.snapshot").read_bytes()
     with pytest.raises(ResultsError, match="exists"):
         device.save("device.snapshot")
-    with pytest.raises(DeviceError, match="cannot be written"):
+    with pytest.raises(ResultsError, match="cannot be written"):
         device.save("missing/device.snapshot")
     with pytest.raises(UsageError, match="Only a simulated device"), open_device("null") as null:
         null.save("null.snapshot")

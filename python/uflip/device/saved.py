@@ -29,9 +29,7 @@ class Saved:
         UsageError
             If the device is not simulated, or the name ends otherwise.
         ResultsError
-            If the file exists.
-        DeviceError
-            If it cannot be written.
+            If the file exists, or cannot be written.
         """
         check_snapshot_name(path)
         finished(lambda: self._opened().save(str(path)), patience_s=COMPUTING_PATIENCE_S)
