@@ -269,6 +269,15 @@ impl<'a, W> Summed<'a, W> {
     fn new(inner: W, is_stopped: &'a dyn Fn() -> bool) -> Summed<'a, W> {
         Summed { inner, is_stopped, asked_at: 0, bytes: 0, hash: XxHash3_64::new(), failed: None }
     }
+
+    /// Keep why something failed, and say its kind.
+    fn noted<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        done.map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind.into()
+        })
+    }
 }
 
 impl<W: Write> Write for Summed<'_, W> {
@@ -281,17 +290,15 @@ impl<W: Write> Write for Summed<'_, W> {
         }
         // An array may be as large as the device: a piece of it at a time.
         let bytes = &bytes[..bytes.len().min(ASKED_EVERY as usize)];
-        let written = self.inner.write(bytes).map_err(|error| {
-            let kind = error.kind();
-            self.failed = Some(error);
-            kind
-        })?;
+        let written = self.inner.write(bytes);
+        let written = self.noted(written)?;
         std::hash::Hasher::write(&mut self.hash, &bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.inner.flush()
+        let flushed = self.inner.flush();
+        self.noted(flushed)
     }
 }

@@ -10,6 +10,7 @@ mod beside;
 mod controller;
 mod host_memory;
 mod host_queues;
+mod idle;
 mod levelled;
 mod map_on_flash;
 mod page_order;
@@ -238,40 +239,6 @@ fn a_full_device_pays_for_collection_and_says_so() {
     let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
     assert_eq!(*responses.iter().min().unwrap(), cheap, "some writes pay nothing");
     assert!(*responses.iter().max().unwrap() > cheap + ERASE, "some pay for an erase");
-}
-
-#[test]
-fn collection_in_idle_time_makes_the_next_writes_cheap() {
-    let mean = |responses: &[u64]| responses.iter().sum::<u64>() as f64 / responses.len() as f64;
-    let mut device = device(2, 2, "random");
-    random_writes(&mut device, 1_000, 1);
-    let mut rested = device.clone();
-    let until = rested.now() + Nanos(1_000_000_000);
-    rested.wait_until(until);
-    assert_eq!(rested.now(), until);
-    assert!(rested.counters().unwrap().blocks_collected_idle > 0);
-    // One block a die was collected ahead: 4 × 16 pages.
-    let (tired, fresh) = (random_writes(&mut device, 50, 2), random_writes(&mut rested, 50, 2));
-    assert!(mean(&fresh) < mean(&tired), "{} < {}", mean(&fresh), mean(&tired));
-    let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
-    assert!(fresh.iter().all(|response| *response == cheap), "{fresh:?}");
-}
-
-#[test]
-fn a_device_with_an_io_under_way_is_not_left_alone() {
-    let mut device = device(2, 2, "random");
-    random_writes(&mut device, 1_000, 1);
-    let ahead = |device: &SimDevice| device.counters().unwrap().blocks_collected_idle;
-    let before = ahead(&device);
-    device.submit(&io(Mode::Read, 0, 1)).unwrap();
-    // As an open loop does between two arrivals: what comes before the second has happened by then.
-    let second = device.now() + Nanos(COMMAND + 1);
-    assert_eq!(device.next_completion(second), None);
-    device.wait_until(second);
-    assert_eq!(ahead(&device), before, "it reads");
-    device.complete().unwrap();
-    device.wait_until(device.now() + Nanos(1_000_000_000));
-    assert!(ahead(&device) > before, "now it is");
 }
 
 #[test]
