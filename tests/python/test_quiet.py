@@ -23,7 +23,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("prepare", "null", "--dry-run"): ("random state over", "wear:"),
     ("deallocate", "sim:demo", "--target-size", "1MiB"): ("1 MiB of sim:demo are",),
     ("export", "results", "-o", "{new}"): ("{new}:",),
-    ("report", "results", "-o", "{new}"): ("{new}",),
+    ("report", "results", "-o", "{new}.html"): ("{new}",),
     ("verify", "results"): (),
     ("oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0", "--out", "{new}"): (
         "Results are in",

@@ -77,12 +77,13 @@ def killed(point: Any) -> DeviceError:
 
 
 def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
-    """Yield each future when it is over.
+    """Yield each future when it is over; of several that are, those first that were first given.
 
     `concurrent.futures.as_completed` may miss a signal: of one that comes just before the thread
     goes to sleep Python hears when it wakes up, which is when the first is over.
     """
-    left = set(futures)
+    left = list(futures)
     while left:
-        over, left = wait(left, timeout=LOOK_UP_S, return_when=FIRST_COMPLETED)
-        yield from over
+        over, _ = wait(left, timeout=LOOK_UP_S, return_when=FIRST_COMPLETED)
+        yield from (each for each in left if each in over)
+        left = [each for each in left if each not in over]
