@@ -1,6 +1,8 @@
 """A page of the explorer in a real browser, and what it complains about; shared by its tests."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,17 @@ class Watched:
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
+
+
+@contextmanager
+def quiet(browser: "Browser", url: str, **options: Any) -> Iterator[Watched]:
+    """A page that complains of nothing and asks nobody but the server at `url`."""
+    found = Watched(browser, **options)
+    yield found
+    found.context.close()
+    assert found.said == [], "the console is empty"
+    kinds = (url, "data:", "blob:", "about:")
+    assert [asked for asked in found.asked if not asked.startswith(kinds)] == []
 
 
 def check_usable(page: "Page", name: str) -> None:

@@ -119,12 +119,17 @@ class Server:
         return Ended(**json.loads(answer))
 
 
-def _serve(idle_s: float) -> None:
-    """Answer requests until there are no more."""
+def warm_up() -> None:
+    """Import every verb and what they import when they are at work."""
     from uflip.cli.main import VERBS
 
     for module in (*WARM, *(f"uflip.cli.{verb}" for verb in VERBS)):
         importlib.import_module(module)
+
+
+def _serve(idle_s: float) -> None:
+    """Answer requests until there are no more."""
+    warm_up()
     for line in sys.stdin:
         answer = _run(json.loads(line), idle_s)
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, WIDE, Watched, check_usable
+from browsing import PHONE, WIDE, Watched, check_usable, quiet
 
 from uflip.results import Results
 from uflip.web.server import Serving, serving
@@ -49,12 +49,8 @@ def server(folder: Path) -> Iterator[Serving]:
 
 @pytest.fixture
 def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
-    found = Watched(browser, accept_downloads=True)
-    yield found
-    found.context.close()
-    assert found.said == [], "the console is empty"
-    kinds = (server.url, "data:", "blob:", "about:")
-    assert [url for url in found.asked if not url.startswith(kinds)] == []
+    with quiet(browser, server.url, accept_downloads=True) as found:
+        yield found
 
 
 def settled(page: "Page", drawings: int = 1) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import stored
-from browsing import Watched
+from browsing import quiet
 
 from uflip.results import Results
 from uflip.web.server import Serving, serving
@@ -33,11 +33,9 @@ def server(folder: Path) -> Iterator[Serving]:
 
 
 @pytest.fixture
-def page(browser: "Browser") -> Iterator["Page"]:
-    found = Watched(browser)
-    yield found.page
-    found.context.close()
-    assert found.said == [], "the console is empty"
+def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
+    with quiet(browser, server.url) as found:
+        yield found.page
 
 
 def open_run(page: "Page", server: Serving, query: str = "") -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from browsing import Watched, check_in_all_looks
+from browsing import Watched, check_in_all_looks, quiet
 
 from uflip.data import sweep as document
 from uflip.errors import ResultsError
@@ -50,12 +50,8 @@ def server(swept: tuple[Path, list[Row]]) -> Iterator[Serving]:
 
 @pytest.fixture
 def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
-    found = Watched(browser, accept_downloads=True)
-    yield found
-    found.context.close()
-    assert found.said == [], "the console is empty"
-    kinds = (server.url, "data:", "blob:", "about:")
-    assert [url for url in found.asked if not url.startswith(kinds)] == []
+    with quiet(browser, server.url, accept_downloads=True) as found:
+        yield found
 
 
 def opened(watched: Watched, server: Serving) -> "Page":

@@ -12,7 +12,6 @@ Signals that the program gets are handed on; who kills it kills what it stands f
 
 import atexit
 import gc
-import importlib
 import marshal
 import os
 import select
@@ -26,6 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
+
+from forked import warm_up
 
 PROGRAM = """#!{python} -IS
 import _signal, marshal, os, sys
@@ -47,10 +48,6 @@ if os.WIFSIGNALED(status):
     os.kill(os.getpid(), os.WTERMSIG(status))
 os._exit(os.WEXITSTATUS(status))
 """
-WARM = (
-    "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.figure",
-    "numpy", "rich.console", "rich.progress", "uflip.__main__",
-)  # fmt: skip
 
 
 @contextmanager
@@ -72,10 +69,7 @@ def warm(folder: Path) -> Iterator[Path]:
 
 
 def _serve(door: socket.socket) -> None:
-    from uflip.cli.main import VERBS
-
-    for module in (*WARM, *(f"uflip.cli.{verb}" for verb in VERBS)):
-        importlib.import_module(module)
+    warm_up()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
