@@ -12,7 +12,7 @@ from uflip.data.sweep import Design, Range, Sample, Varied
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.spec import baseline
-from uflip.sweeping import Row
+from uflip.sweeping import Planned, Row
 from uflip.sweeping.costs import costs
 from uflip.sweeping.pareto import check_objectives, front
 from uflip.sweeping.points import combinations
@@ -201,9 +201,40 @@ def test_where_nothing_can_be_drawn_the_rows_are_told(
 
 
 def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
-    arguments = ("sweep", URL, *NOTHING, "--sample", "sobol:2", "--sensitivity", "p99")
+    # A run that finds its own length may have had enough I/Os for its percentile, or not.
+    arguments = ("sweep", URL, "--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "-q",
+                 "--until-converged", "--max-ios", 900, "--sample", "sobol:2",
+                 "--sensitivity", "p99")  # fmt: skip
     done = uflip(*arguments)
-    assert (done.code, "p99 of 0 of 6 points" in done.out) == (0, True), done.err
     told = json.loads(uflip(*arguments, "--json").out)
+    enough = sum(each["writes"]["p99_ns"] is not None for each in told["rows"])
+    assert enough < 6, "the test needs runs that are over before"
+    assert (done.code, f"p99 of {enough} of 6 points" in done.out) == (0, True), done.err
     assert (len(told["rows"]), told["sensitivity"]["indices"]) == (6, [])
     assert "--io-count" in told["sensitivity"]["doubt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "untold"),
+    [
+        # Of 50 I/Os the 99th percentile is not told, as ten do not lie beyond it.
+        ((*NOTHING, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
+        # Nor of 1019 less 20 that are ignored.
+        (("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 1019,
+          "--io-ignore", 20, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
+        # Of the six points those that read amplify nothing.
+        (("--location", "random", "--vary", "mode=write,read", "--sensitivity",
+          "write_amplification"), "write_amplification of 3 of 6 points"),
+        (("--location", "random", "--vary", "mode=trim,read", "--sensitivity", "mean"),
+         "mean of 3 of 6 points"),
+    ],
+)  # fmt: skip
+def test_shares_that_points_cannot_tell_are_refused_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], untold: str
+) -> None:
+    def no_work(self: Planned, *_: object) -> list[Row]:
+        raise AssertionError("work was begun")
+
+    monkeypatch.setattr(Planned, "carry_out", no_work)
+    done = uflip("sweep", URL, *arguments, "--sample", "sobol:2")
+    assert (done.code, untold in done.err) == (2, True), done.err

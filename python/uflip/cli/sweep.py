@@ -201,7 +201,7 @@ def command(
         planned = plan(design, data)
     design = planned.design
     what = asked(by, pareto, sensitivity)
-    check_asked(what, design)
+    check_asked(what, planned)
     check_table(table, force)
     if out is not None:
         files.check_name(out, force=force)

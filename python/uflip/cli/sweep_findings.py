@@ -12,7 +12,7 @@ from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.sweeping import Design, Row
+    from uflip.sweeping import Design, Planned, Row
     from uflip.sweeping.sensitivity import Index
 
 
@@ -70,23 +70,27 @@ def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) ->
     return Asked(best, None if names is None else tuple(names), sensitivity)
 
 
-def check_asked(what: Asked, design: "Design") -> None:
-    """Refuse what the rows of a design cannot tell, before any work is done.
+def check_asked(what: Asked, planned: "Planned") -> None:
+    """Refuse what the rows of a sweep cannot tell, before any work is done.
 
     Raises
     ------
     UsageError
+    UnavailableError
     """
     from uflip.sweeping.pareto import check_objectives
     from uflip.sweeping.ranking import check_measure
+    from uflip.sweeping.sensitivity import check
 
+    design = planned.design
     for option, measure in (("--best", what.best), ("--sensitivity", what.sensitivity)):
         if measure is not None:
             check_measure(measure, design.spec, timed=design.timed, where=option)
     if what.objectives is not None:
         check_objectives(what.objectives, design.spec, timed=design.timed)
-    is_sobol = design.sample is not None and design.sample.method == "sobol"
-    if what.sensitivity is not None and not is_sobol:
+    if what.sensitivity is None:
+        return
+    if design.sample is None or design.sample.method != "sobol":
         raise UsageError(
             "Sobol' indices need their design",
             where="--sensitivity",
@@ -94,6 +98,7 @@ def check_asked(what: Asked, design: "Design") -> None:
             allowed="--sample sobol:N",
             action="draw them so: N is a power of two, 64 or more",
         )
+    check(planned.points, what.sensitivity, timed=design.timed)
 
 
 def findings(what: Asked, rows: "list[Row]") -> Found:

@@ -11,7 +11,7 @@
 from uflip.stats.latency_classes import LatencyClass, LatencyClasses, latency_classes
 from uflip.stats.running import running_mean
 from uflip.stats.steady import Drift, drift
-from uflip.stats.summary import PERCENTILES, Summary, summarise
+from uflip.stats.summary import PERCENTILES, Summary, summarise, supports
 
 __all__ = [
     "PERCENTILES",
@@ -23,4 +23,5 @@ __all__ = [
     "latency_classes",
     "running_mean",
     "summarise",
+    "supports",
 ]

@@ -109,11 +109,22 @@ def summarise(response_time_ns: ArrayLike) -> Summary:
     )
 
 
+def supports(count: int, q: float) -> bool:
+    """Say whether so many values tell the percentile `q`: `SUPPORT` lie on its thinner side.
+
+    Examples
+    --------
+    >>> supports(1000, 0.99), supports(999, 0.99)
+    (True, False)
+    """
+    # Rounded first: in binary 1000 × (1 − 0.99) is 10.000000000000009, and others are 9.99….
+    return round(count * min(q, 1 - q), 6) >= SUPPORT
+
+
 def _percentile(ordered: np.ndarray, q: float) -> int | None:
     """Nearest rank in an ascending array (n,); None where the sample does not support it."""
     n = len(ordered)
-    # Rounded first: in binary 1000 × (1 − 0.99) is 10.000000000000009, and others are 9.99….
-    if round(n * min(q, 1 - q), 6) < SUPPORT:
+    if not supports(n, q):
         return None
     rank = int(np.ceil(round(n * q, 6)))
     return int(ordered[rank - 1])

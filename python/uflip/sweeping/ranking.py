@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from uflip.errors import unknown_name
-from uflip.spec import Spec
+from uflip.spec import Basic, Functions, Parallel, Spec
+from uflip.stats import PERCENTILES, supports
 from uflip.sweeping.row import Row
 
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
@@ -45,6 +46,42 @@ def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--be
     known = measures(spec, timed=timed)
     if by not in known:
         raise unknown_name("measure of a point", by, known, where=where)
+
+
+def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
+    """Say whether a row of a pattern may have a measure; False where it is known not to.
+
+    Parameters
+    ----------
+    spec : Basic, Mix or Parallel
+        Complete, as `uflip.device.resolving.resolve` returns it.
+    by : str
+        One of `measures`, for this pattern or for another one that is swept with it.
+
+    Examples
+    --------
+    >>> from uflip.spec import baseline
+    >>> [may_tell(baseline("RW", io_count=n, io_ignore=20), "p99") for n in (1019, 1020)]
+    [False, True]
+    """
+    if by not in measures(spec, timed=timed) or all(each.mode == "trim" for each in spec.parts):
+        return False
+    if by in (*RATES, *COSTS, WRITE_AMPLIFICATION) or spec.stop is not None:
+        return True  # how many I/Os there will be is not known
+    name = f"{by.removeprefix('read_').removeprefix('write_')}_ns"
+    most = _most(spec)
+    if name in PERCENTILES:
+        return supports(most, PERCENTILES[name])
+    return name != "std_ns" or most > 1
+
+
+def _most(spec: Functions) -> int:
+    """Return how many I/Os statistics are of, or a bound: in a mix it is all that are made."""
+    if isinstance(spec, Parallel):
+        return sum(map(_most, spec.patterns))
+    if isinstance(spec, Basic):
+        return (spec.ios - spec.ignored_ios) * spec.processes
+    return spec.ios * (spec.turns + 1)
 
 
 def measured(row: Row, by: str) -> float | None:

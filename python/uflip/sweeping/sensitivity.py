@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.errors import UsageError
-from uflip.sweeping.ranking import measured
+from uflip.sweeping.points import Point
+from uflip.sweeping.ranking import may_tell, measured
 from uflip.sweeping.row import Row
 from uflip.sweeping.sampling import library, problem
 
@@ -60,13 +61,7 @@ def sensitivity(rows: Sequence[Row], by: str) -> list[Index]:
     values = [measured(row, by) for row in rows]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
-        raise UsageError(
-            "Not every point tells what is asked for",
-            where="--sensitivity",
-            got=f"{by} of {len(known)} of {len(values)} points",
-            allowed="a measure that every point has",
-            action="give more I/Os with --io-count, or ask for another measure",
-        )
+        raise _untold(by, len(known), len(values))
     names = [*rows[0].values]
     found = np.array(known, dtype=np.float64)
     if np.ptp(found) == 0:
@@ -82,6 +77,32 @@ def sensitivity(rows: Sequence[Row], by: str) -> list[Index]:
         )
     columns = [said[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf")]
     return [Index(name, *each) for name, *each in zip(names, *columns, strict=True)]
+
+
+def check(points: Sequence[Point], by: str, *, timed: bool = True) -> None:
+    """Refuse points of which some are known not to tell a measure, before any is measured.
+
+    Raises
+    ------
+    UsageError
+        If a point has too few I/Os, or none of the mode.
+    UnavailableError
+        If the library that tells indices is not there.
+    """
+    telling = sum(may_tell(point.spec, by, timed=timed) for point in points)
+    if telling < len(points):
+        raise _untold(by, telling, len(points))
+    library("SALib.analyze.sobol", "--sensitivity")
+
+
+def _untold(by: str, telling: int, points: int) -> UsageError:
+    return UsageError(
+        "Not every point tells what is asked for",
+        where="--sensitivity",
+        got=f"{by} of {telling} of {points} points",
+        allowed="a measure that every point has",
+        action="give more I/Os with --io-count, or ask for another measure",
+    )
 
 
 def doubt(rows: Sequence[Row]) -> str | None:
