@@ -503,6 +503,22 @@ def test_verify_says_what_each_file_is_worth(folder: Path) -> None:
     assert by_file[f"runs/{IDS[2]}.parquet"]["costs"] == "this run"
 
 
+def test_verify_names_files_that_are_of_no_run_of_the_plan(folder: Path, tmp_path: Path) -> None:
+    assert uflip("verify", folder).code == 0
+    # A run of another benchmark, and what is nothing at all.
+    stored.results(tmp_path / "other", [stored.baseline_run(9, "RR")], status="interrupted")
+    stranger = next((tmp_path / "other" / "runs").iterdir())
+    shutil.copy(stranger, folder / "runs")
+    (folder / "runs" / "notes.parquet").write_text("nothing")
+    said = uflip("verify", folder)
+    assert said.code == ResultsError.exit_code
+    for name in (stranger.name, "notes.parquet"):
+        assert f"foreign   {folder}/runs/{name}: the plan has no such run" in said.out
+    assert "--resume" not in said.out, "no run of the plan is lost"
+    # Nothing of them is shown, and nothing else suffers from them.
+    assert [run.id for run in Results.load(folder).runs] == IDS
+
+
 def test_verify_goes_on_where_the_manifest_is_damaged(folder: Path) -> None:
     (folder / "manifest.json").write_text("{}")
     said = uflip("verify", folder)

@@ -26,7 +26,7 @@ A file is
   proven    it is what was written: its digest is in the folder's ledger
   unproven  it can be read and makes sense, but nothing says that it is what was written
   damaged   it is not what was written
-  foreign   it is another run's, or another folder's
+  foreign   it is another run's, or another folder's, or of no run of the plan
   missing   it was written, and is not there
 """
 
@@ -120,8 +120,6 @@ def _is_beside_results(path: Path) -> bool:
 
 def _print(held: Held, *, quiet: bool) -> None:
     """Print a line for each file that is not proven, and one for the folder."""
-    from uflip.data.manifest import RUNS
-
     name = str(held.folder)
     for file in held.verdicts:
         if file.state == "proven":
@@ -132,7 +130,5 @@ def _print(held: Held, *, quiet: bool) -> None:
     unproven = f", {held.of('unproven')} unproven" if held.of("unproven") else ""
     proven = f"{held.of('proven')} of {len(held.verdicts)} files proven"
     echo(in_line(f"{name}: {proven}{unproven}{lost}, {format_size(held.bytes)}"))
-    if not quiet and any(
-        each.file.startswith(f"{RUNS}/") for each in held.verdicts if not each.usable
-    ):
+    if not quiet and any(each.run is not None for each in held.verdicts if not each.usable):
         echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")

@@ -125,7 +125,7 @@ def verify(folder: Path) -> list[Verdict]:
             return examine_open_channel(folder)
         found = examine(folder)
         usable = [run for run, verdict in found.runs.items() if verdict.usable]
-        return found.verdicts + inside_verdicts(folder, usable)
+        return found.verdicts + _strays(folder, found) + inside_verdicts(folder, usable)
     except OSError as error:
         raise ResultsError(
             "The folder cannot be read",
@@ -134,6 +134,17 @@ def verify(folder: Path) -> list[Verdict]:
             allowed="a folder that may be read",
             action="check its permissions, and who you are",
         ) from error
+
+
+def _strays(folder: Path, found: FolderProof) -> list[Verdict]:
+    """Name files among those of runs that are of no run; without a plan the ledger tells."""
+    planned = found.runs if found.manifest is None else {run.id for run in found.manifest.plan}
+    names = sorted(set(names_in(folder / manifest.RUNS)) - set(planned))
+    sized = [(file_name(name), size_of(folder, name)) for name in names]
+    if found.manifest is None:
+        reason = "the ledger has no line for it" if found.ledger else "there is no ledger"
+        return [Verdict(name, UNPROVEN, size, reason) for name, size in sized]
+    return [Verdict(name, "foreign", size, "the plan has no such run") for name, size in sized]
 
 
 def examine_open_channel(folder: Path) -> list[Verdict]:

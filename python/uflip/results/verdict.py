@@ -10,7 +10,7 @@ STATES: dict[str, str] = {
     "proven": "it is what was written: its digest is in the ledger",
     "unproven": "it can be read and makes sense, but nothing says that it is what was written",
     "damaged": "it is not what was written",
-    "foreign": "it is another run's, or another folder's",
+    "foreign": "it is another run's, or another folder's, or of no run of the plan",
     "missing": "it was written, and is not there",
 }
 """State of a file -> what that means."""
