@@ -1,6 +1,7 @@
 """Does the power of a simulated device go, and its data come back, as the profile says?"""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +115,9 @@ def test_the_host_works_until_the_power_goes(monkeypatch: pytest.MonkeyPatch) ->
     asked: list[Any] = []
     cut_power = Device.cut_power
 
-    def watched(self: Device, after: int, spec: Any, depth: int) -> Any:
+    def watched(self: Device, after: int, spec: Any, *rest: Any) -> Any:
         asked.append(spec)
-        return cut_power(self, after, spec, depth)
+        return cut_power(self, after, spec, *rest)
 
     monkeypatch.setattr(Device, "cut_power", watched)
     assert uflip("powercut", DEVICE, "--after", "1ms").code == 0
@@ -134,3 +135,18 @@ def test_a_cut_after_the_end_of_all_clocks_is_refused() -> None:
 def test_without_the_table_no_account_is_kept() -> None:
     with open_device(DEVICE) as device, pytest.raises(UflipError, match="keeps no account"):
         device.cut_power()
+
+
+def test_the_command_says_how_far_it_is_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("UFLIP_PROGRESS", "0.000001")
+    device = "sim:demo?gc=cyclic&blocks_per_die=600"  # of its own: it is made, and not read
+    said = uflip("powercut", device, "--after", "2s", "--cuts", 2).err
+    lines = re.findall(r"^\[(\d+)/2\]  (.*)$", said, re.M)
+    assert [text for _, text in lines if text.startswith(f"making {device}")]
+    for cut in (1, 2):
+        found = [re.fullmatch(rf"cut {cut} of 2  ([\d,]+) I/Os", text) for _, text in lines]
+        made = [int(each[1].replace(",", "")) for each in found if each]
+        assert made == sorted(made)
+        assert made[0] == 0 < made[-1], said

@@ -19,7 +19,7 @@ from uflip.data.document import plain
 from uflip.data.power import PowerLoss
 from uflip.device.catalogue import with_power_loss
 from uflip.spec import BASELINES, baseline
-from uflip.units import UNSIGNED, format_duration_ns
+from uflip.units import UNSIGNED, format_count, format_duration_ns
 
 EPILOG = """\b
 Examples:
@@ -109,13 +109,21 @@ def command(
     ]
     from uflip.device.opening import open_device
 
-    found = []
+    found: list[PowerLoss] = []
     with display(cuts, quiet=as_json) as sink:
-        sink.draw(0, f"making {url}")
-        with open_device(url, durability=durability) as opened:
-            for number, spec in enumerate(specs):
-                sink.draw(number, f"cut {number + 1} of {cuts}")
-                found.append(opened.cut_power(after, spec, queue_depth))
+
+        def making(*_: int) -> None:
+            sink.draw(len(found), f"making {url}")
+
+        def cutting(made: int, *_: int) -> None:
+            text = f"cut {len(found) + 1} of {cuts}  {format_count(made)} I/Os"
+            sink.draw(len(found), text)
+
+        making()
+        with open_device(url, durability=durability, on_progress=making) as opened:
+            for spec in specs:
+                cutting(0)
+                found.append(opened.cut_power(after, spec, queue_depth, cutting))
     if as_json:
         echo_json([plain(each) for each in found])
     elif cuts == 1:

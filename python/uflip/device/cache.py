@@ -27,13 +27,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from uflip import _native
 from uflip.errors import UflipError
 from uflip.units import parse_size
-from uflip.waiting import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, finished
+from uflip.waiting import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, OnProgress, finished
 
 FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
 DEFAULT_SIZE = "4GiB"
@@ -115,7 +116,9 @@ def name_of(*content: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def cached(name: str, make: Callable[[], _native.Device]) -> _native.Device:
+def cached(
+    name: str, make: Callable[[], _native.Device], on_progress: OnProgress | None = None
+) -> _native.Device:
     """Return the device of a name: from the cache, or made, and kept for the next time.
 
     Parameters
@@ -124,16 +127,18 @@ def cached(name: str, make: Callable[[], _native.Device]) -> _native.Device:
         From `name_of`.
     make : callable
         Makes the device where it is not there yet.
+    on_progress : callable, optional
+        Called about ten times a second while it is read or written here.
     """
     limit = limit_bytes()
     if limit == 0:
         return make()
     path = folder() / (name + ENDING)
-    found = _take(path)
+    found = _take(path, on_progress)
     if found is not None:
         return found
     device = make()
-    _keep(device, path, limit)
+    _keep(device, path, limit, on_progress)
     return device
 
 
@@ -178,9 +183,10 @@ def _is_ours(path: Path, mode: int) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _take(path: Path) -> _native.Device | None:
+def _take(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
     try:
-        device = finished(lambda: _native.Device.restore(str(path)), patience_s=MAKING_PATIENCE_S)
+        snapshot = partial(_native.Device.restore, str(path))
+        device = finished(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
     except UflipError:
         # Not there yet, or nothing to rely on: in both cases it is rebuilt.
         with suppress(OSError):
@@ -191,12 +197,13 @@ def _take(path: Path) -> _native.Device | None:
     return device
 
 
-def _keep(device: _native.Device, path: Path, limit: int) -> None:
+def _keep(device: _native.Device, path: Path, limit: int, on_progress: OnProgress | None) -> None:
     # A full disk, a folder that may not be written, another process that was faster: the device is
     # there all the same, only the next one must be made again.
     with suppress(OSError, UflipError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        finished(lambda: device.save(str(path)), patience_s=COMPUTING_PATIENCE_S)
+        save = partial(device.save, str(path))
+        finished(save, on_progress, patience_s=COMPUTING_PATIENCE_S)
     _remove_abandoned(ABANDONED_S)
     kept = entries()
     too_much = sum(entry.size_bytes for entry in kept) - limit

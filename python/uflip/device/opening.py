@@ -68,7 +68,8 @@ def open_device(
         looks; "auto", as without it: polled where the device can.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
-        writes in all, last response time [ns]).
+        writes in all, last response time [ns]); and while a simulated device is made, of which
+        nothing counts how far it is.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def open_device(
     )
     durability = durabilities.chosen(durability, buffered=buffered)
     if target.kind == "sim":
-        return _open_simulated(target, durability)
+        return _open_simulated(target, durability, on_progress)
     if target.kind == "null":
         return Device(open_null(size_bytes), url, durability)
     if target.kind == "nbd":
@@ -211,8 +212,8 @@ def _file_of_its_size(
         ) from None
 
 
-def _open_simulated(target: DeviceUrl, durability: str) -> Device:
-    device = Device(open_sim(target), target.text, durability)
+def _open_simulated(target: DeviceUrl, durability: str, on_progress: OnProgress | None) -> Device:
+    device = Device(open_sim(target, on_progress), target.text, durability)
     if target.name.endswith(SNAPSHOT):
         device.info = inspect_sim(target)
     device._state_name = state_name(device.info)

@@ -5,7 +5,7 @@ from uflip.choices import MOST_AT_ONCE
 from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
 from uflip.units import parse_count, parse_duration
-from uflip.waiting import finished
+from uflip.waiting import OnProgress, finished
 
 
 class LosesPower:
@@ -18,7 +18,11 @@ class LosesPower:
         raise NotImplementedError
 
     def cut_power(
-        self, after_ns: int = 0, spec: Spec | None = None, queue_depth: int = 1
+        self,
+        after_ns: int = 0,
+        spec: Spec | None = None,
+        queue_depth: int = 1,
+        on_progress: OnProgress | None = None,
     ) -> PowerLoss:
         """Cut the power of a simulated device while it works, and let it recover.
 
@@ -34,6 +38,9 @@ class LosesPower:
             and when it is over the host leaves the device alone.
         queue_depth : int
             So many I/Os are under way at a time.
+        on_progress : callable, optional
+            Called about ten times a second, while it recovers too, with (I/Os made, I/Os of the
+            pattern, 0).
 
         Returns
         -------
@@ -50,5 +57,6 @@ class LosesPower:
         depth = parse_count(queue_depth, "queue_depth", 1, MOST_AT_ONCE)
         self._state_name = None
         text = None if spec is None else text_of(spec)
-        told = finished(lambda: self._opened().cut_power(after, text, self.durability, depth))
+        given = (after, text, self.durability, depth)
+        told = finished(lambda: self._opened().cut_power(*given), on_progress)
         return read_power_loss(told)

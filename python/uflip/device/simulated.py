@@ -1,6 +1,7 @@
 """Opening a simulated device: made from its profile, taken from the cache, or from a snapshot."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,26 +13,36 @@ from uflip.device.cache import cached, name_of
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.profiles import profile_interface, read_profile
-from uflip.waiting import MAKING_PATIENCE_S, finished
+from uflip.waiting import MAKING_PATIENCE_S, OnProgress, finished
 
 # What it may hold is for the native part to say.
 SNAPSHOT_FILE = Kind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")
 
 
-def open_sim(target: DeviceUrl) -> _native.Device:
-    """Make a simulated device, or take it from the cache, or from the snapshot that it names."""
+def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _native.Device:
+    """Make a simulated device, or take it from the cache, or from the snapshot that it names.
+
+    Parameters
+    ----------
+    target : DeviceUrl
+        Which.
+    on_progress : callable, optional
+        Called about ten times a second while it is made or read; nothing counts how far that is.
+    """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
-        return finished(lambda: _native.Device.restore(target.name), patience_s=MAKING_PATIENCE_S)
+        snapshot = partial(_native.Device.restore, target.name)
+        return finished(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
 
     def make() -> _native.Device:
-        return finished(lambda: _native.Device.sim(*profile), patience_s=MAKING_PATIENCE_S)
+        new = partial(_native.Device.sim, *profile)
+        return finished(new, on_progress, patience_s=MAKING_PATIENCE_S)
 
     profile = _profile_of(target)
     info = inspect_sim(target)
     # An empty device is made faster than it is read.
     empty = info.profile.state.state == "empty"
-    return make() if empty else cached(state_name(info), make)
+    return make() if empty else cached(state_name(info), make, on_progress)
 
 
 def state_name(info: DeviceInfo) -> str:
