@@ -449,6 +449,13 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     done = uflip("run", f"file:{here / 'new.bin'}", "--size", "4MiB", "--out", "e")
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
     assert not (here / "new.bin").exists()
+    new = ("pattern", f"file:{here / 'new.bin'}", "--size", "4MiB", "--pattern", "RW")
+    done = uflip(*new)
+    assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
+    assert not (here / "new.bin").exists()
+    # Where nothing is shown nothing is wrong with it.
+    for arguments in (("--help",), ("run", "--help"), ("devices",), (*new, "-q")):
+        assert uflip(*arguments).code == 0, arguments
 
 
 def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:

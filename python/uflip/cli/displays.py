@@ -54,6 +54,18 @@ def display(total: int, *, quiet: bool) -> AbstractContextManager[Sink]:
         return _Line(total)
 
 
+def check_interval() -> None:
+    """Refuse what would not do once something is shown, before anything is made.
+
+    Raises
+    ------
+    UsageError
+        As `interval_s`, where lines are shown.
+    """
+    if not sys.stderr.isatty():
+        interval_s()
+
+
 def interval_s() -> float:
     """Read the seconds between two lines from the environment.
 

@@ -14,7 +14,6 @@ from typing import NoReturn
 import click
 
 from uflip import __version__, ends
-from uflip.cli.displays import interval_s
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of, never_fail
 from uflip.errors import (
     EXIT_CODES,
@@ -178,7 +177,6 @@ def _run(arguments: list[str]) -> int:
     try:
         ends.at_work()
         _check_text(arguments)
-        interval_s()  # what is wrong with it is said before anything is made
         # Not `cli()` itself: click would print its errors in its own way, and exit.
         # It takes the words from the list that it is given.
         with cli.make_context("uflip", list(arguments)) as context:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from uflip.cli.displays import Sink, display
+from uflip.cli.displays import Sink, check_interval, display
 from uflip.cli.progress import PlanProgress
 from uflip.cli.terminal import echo
 from uflip.methodology import Enforcement, Estimate, Plan, RunProgress, describe_wear
@@ -29,9 +29,16 @@ class Watching:
     ----------
     quiet : bool
         Show nothing.
+
+    Raises
+    ------
+    UsageError
+        As `uflip.cli.displays.check_interval`.
     """
 
     def __init__(self, *, quiet: bool) -> None:
+        if not quiet:
+            check_interval()
         self._quiet = quiet
         self._shown = ExitStack()
         self._sink: Sink | None = None
