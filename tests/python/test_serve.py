@@ -167,6 +167,19 @@ def test_sigterm_ends_it_in_order_too(here: Path) -> None:
     assert not Path("s").exists()
 
 
+def test_an_error_beside_what_was_served_says_where_it_was(here: Path) -> None:
+    process = start("serve", "null", "--socket", "s", "--json")
+    deadline = time.monotonic() + 20
+    while not Path("s").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    document = json.loads(out)
+    assert len(document["exports"]) == 1
+    assert (document["error"]["exit_code"], document["error"]["where"]) == (143, "uflip serve")
+
+
 def test_what_is_at_the_name_of_the_socket_stays(here: Path) -> None:
     Path("thesis").write_text("three years of work")
     outcome = uflip("serve", "null", "--socket", "thesis")

@@ -44,7 +44,7 @@ def echo_json(document: Any) -> None:
 def echo_error(error: UflipError) -> None:
     """Print an error for people, on standard error."""
     echo("error:", err=True, newline=False, fg="red", bold=True)
-    texts = (error.what, error.where, error.got, error.allowed, error.action)
+    texts = (error.what, _place_of(error), error.got, error.allowed, error.action)
     echo(f" {UflipError(*map(shortened, texts))}", err=True)
 
 
@@ -53,12 +53,18 @@ def failure_of(error: UflipError) -> "Failure":
     return {
         "kind": error.kind,
         "what": error.what,
-        "where": error.where,
+        "where": _place_of(error),
         "got": error.got,
         "allowed": error.allowed,
         "action": error.action,
         "exit_code": error.exit_code,
     }
+
+
+def _place_of(error: UflipError) -> str:
+    """Say where it was: at least the command that is being carried out, if nobody knew more."""
+    context = click.get_current_context(silent=True)
+    return error.where or (context.command_path if context else "")
 
 
 def never_fail() -> None:
