@@ -23,7 +23,7 @@ from uflip.result import Comparison, Result
 from uflip.session import OnEvent, begin, ignore
 from uflip.session import resume as go_on
 from uflip.spec import Pattern
-from uflip.units import parse_duration
+from uflip.units import parse_duration, parse_path
 
 
 def run(
@@ -70,7 +70,8 @@ def run(
     >>> len(result.runs), result.device.simulated
     (13, True)
     """
-    folder = begin(request(device, **options), None if out is None else Path(out), on_event)
+    new = None if out is None else parse_path(out, "out")
+    folder = begin(request(device, **options), new, on_event)
     return Result.load(folder)
 
 
@@ -111,7 +112,7 @@ def resume(
         After Ctrl-C; once more goes on from there.
     """
     max_time_ns = None if max_time is None else parse_duration(max_time, where="max_time")
-    go_on(Path(folder), destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
+    go_on(parse_path(folder, "folder"), destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
     return Result.load(folder)
 
 

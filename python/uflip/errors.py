@@ -218,6 +218,23 @@ def native_errors() -> Iterator[None]:
         raise from_native(error) from None
 
 
+def not_made(what: str, where: str, got: object, makers: str) -> UsageError:
+    """Make the error for what was handed over in place of what the functions `makers` make.
+
+    Examples
+    --------
+    >>> print(not_made("A mix is of two basic patterns", "mix", "RW", "uflip.basic"))
+    A mix is of two basic patterns
+      where    mix
+      got      'RW'
+      allowed  what uflip.basic makes
+      do       make one of it first
+    """
+    several = isinstance(got, list | tuple)
+    action = "hand them over one by one" if several else "make one of it first"
+    return UsageError(what, where, repr(got), f"what {makers} makes", action)
+
+
 def unknown_name(
     kind_of_thing: str, got: str, known: Iterable[str], where: str = "", meant: str = ""
 ) -> UsageError:

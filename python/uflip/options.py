@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from uflip.data.document import Table
 from uflip.errors import UsageError, unknown_name
 from uflip.session import Request
-from uflip.units import parse_count, parse_duration, parse_size
+from uflip.units import parse_count, parse_duration, parse_path, parse_size
 
 Size = str | int
 """Bytes, or a text with a unit: "4k", "1GiB"."""
@@ -132,7 +131,7 @@ def _read(name: str, value: Any) -> object:
     if name in DURATIONS:
         return parse_duration(value, where=name)
     if name in PATHS:
-        return Path(value)
+        return parse_path(value, name)
     if name in COUNTS:
         return parse_count(value, name, most=2**63 - 1)
     if name == "only":

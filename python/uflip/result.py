@@ -22,6 +22,7 @@ from uflip.frame import Columns, frame
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
 from uflip.results.summarise import describe_device, experiments_of
+from uflip.units import parse_path
 
 if TYPE_CHECKING:
     from arro3.core import Table
@@ -74,7 +75,7 @@ class Result:
             from uflip.site.client import fetched
 
             return cls(Results.load(fetched(path)))
-        return cls(Results.load(path))
+        return cls(Results.load(parse_path(path, "results")))
 
     @property
     def path(self) -> Path:

@@ -29,7 +29,7 @@ from uflip.data.spec import (
     Stop,
     read_spec,
 )  # fmt: skip
-from uflip.errors import UsageError, unknown_name
+from uflip.errors import UsageError, not_made, unknown_name
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 __all__ = [
@@ -173,8 +173,7 @@ def _part(place: str, basic: Basic) -> Part:
     """Make a part of a mix of a pattern that says nothing that belongs to the whole."""
     where = f"{place} pattern of the mix"
     if not isinstance(basic, Basic):
-        what, known = "A mix is of two basic patterns", "what uflip.basic makes"
-        raise UsageError(what, where, repr(basic), known, action="make one of it first")
+        raise not_made("A mix is of two basic patterns", where, basic, "uflip.basic")
     for name in MIX_PARAMETERS:
         if (value := getattr(basic, name, None)) is not None:
             raise UsageError(
@@ -210,13 +209,18 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     Raises
     ------
     UsageError
-        For a seed that is no whole number; the native part refuses the rest.
+        For what is no pattern, or a seed that is none; the native part refuses the rest.
 
     Examples
     --------
     >>> len(parallel(baseline("SR"), baseline("RW")).patterns)
     2
     """
+    for each in patterns:
+        if not isinstance(each, Basic | Mix):
+            raise not_made(
+                "Patterns run side by side", "parallel", each, "uflip.basic or uflip.mix"
+            )
     return Parallel(patterns, **_read({"seed": seed}, ("seed",)))
 
 
@@ -246,9 +250,8 @@ def until_converged(spec: P, **rule: float | int | str | None) -> P:
     >>> until_converged(baseline("SR", io_count=5), max_ios=10_000, max_time_ns="2s").stop
     Stop(max_ios=10000, max_time_ns=2000000000)
     """
-    stop = Stop(**{
-        name: _of_rule(name, value) for name, value in rule.items() if value is not None
-    })  # fmt: skip
+    read = {name: _of_rule(name, value) for name, value in rule.items() if value is not None}
+    stop = Stop(**read)
     if isinstance(spec, Parallel):
         patterns = tuple(each.but(io_count=None, io_ignore=None) for each in spec.patterns)
         return spec.but(patterns=patterns, stop=stop)
@@ -328,7 +331,7 @@ def _with_parameter(part: B, name: str, value: str | int) -> B:
 
 
 def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
-    if value not in known:
+    if value not in list(known):  # which asks for no hash of what has none
         raise unknown_name(parameter, value, known, where=parameter)
 
 
@@ -345,6 +348,5 @@ def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> Table:
         elif name in DURATIONS:
             read[name] = parse_duration(value, where=name)
         else:
-            is_whole = name in (*COUNTS, *MIX_ORDERS)
-            read[name] = _whole(name, value) if is_whole else value
+            read[name] = _whole(name, value) if name in (*COUNTS, *MIX_ORDERS) else value
     return read

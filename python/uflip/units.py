@@ -6,6 +6,8 @@ profiles too: what an option takes, a device's name and its profile take as well
 
 import operator
 import re
+from os import PathLike, fspath
+from pathlib import Path
 from typing import SupportsIndex
 
 from uflip import _native
@@ -150,6 +152,30 @@ def parse_count(
         got=value if isinstance(value, str) else _written(count),
         allowed=f"{least} to {most}",
         action="give another number",
+    )
+
+
+def parse_path(value: object, where: str) -> Path:
+    """Take the name of a file or folder as Python has it.
+
+    Raises
+    ------
+    UsageError
+        If it is neither a text nor a path.
+
+    Examples
+    --------
+    >>> parse_path("results/demo", "out").name
+    'demo'
+    """
+    if isinstance(value, str | PathLike) and isinstance(name := fspath(value), str):
+        return Path(name)
+    raise UsageError(
+        "This names no file or folder",
+        where=where,
+        got=repr(value),
+        allowed="a text, or a pathlib.Path",
+        action="give one name",
     )
 
 

@@ -362,6 +362,9 @@ def test_a_pattern_makes_its_file_when_nothing_is_wrong(tmp_path: Path) -> None:
     assert len(named) == 5
 
 
+RW = uflip.baseline("RW")
+
+
 def test_what_is_wrong_is_an_error_of_ours() -> None:
     asked: list[tuple[str, Callable[[], Any]]] = [
         ("did you mean io_count", lambda: uflip.pattern(DEVICE, "RW", io_cuont=3)),
@@ -372,6 +375,18 @@ def test_what_is_wrong_is_an_error_of_ours() -> None:
         ("called by a text", lambda: uflip.open_device(Path("null"))),  # type: ignore[arg-type]
         ("response_time_ns", lambda: uflip.analyse(uflip.pattern("null", "RR", io_count=50))),
         ("response_time_ns", lambda: uflip.analyse(["1", "fast"])),
+        ("name one device", lambda: uflip.run(["sim:demo", "null"])),  # type: ignore[arg-type]
+        ("name a device", lambda: uflip.run(None)),  # type: ignore[arg-type]
+        ("hand them over one by one", lambda: uflip.parallel([RW, RW])),  # type: ignore[arg-type]
+        ("what uflip.basic or ", lambda: uflip.parallel("RW", "RR")),  # type: ignore[arg-type]
+        ("what uflip.basic or ", lambda: uflip.parallel(uflip.parallel(RW, RW), RW)),  # type: ignore[arg-type]
+        ("SR, RR, SW, RW", lambda: uflip.baseline(["RW"])),  # type: ignore[arg-type]
+        ("no file or folder", lambda: uflip.run(DEVICE, ["out"])),  # type: ignore[arg-type]
+        ("no file or folder", lambda: uflip.run(DEVICE, record=3)),  # type: ignore[arg-type]
+        ("no file or folder", lambda: uflip.load(None)),  # type: ignore[arg-type]
+        ("no file or folder", lambda: uflip.resume(["out"])),  # type: ignore[arg-type]
+        ("no file or folder", lambda: uflip.compare(3, b"out")),  # type: ignore[arg-type]
+        ("dict of names", lambda: uflip.sweep(DEVICE, "RW", ["gc"])),  # type: ignore[arg-type]
         (r"\['greedy'\]", lambda: uflip.sweep(DEVICE, "RW", {"gc": "greedy"})),
         (r"\[4\]", lambda: uflip.sweep(DEVICE, "RW", {"channels": 4})),  # type: ignore[dict-item]
         ("did you mean RW", lambda: uflip.sweep(DEVICE, "RWX", {"channels": [4]})),

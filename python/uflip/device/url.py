@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import parse_qsl, urlencode
 
 from uflip.errors import UsageError
@@ -59,7 +59,11 @@ def parse_url(url: str) -> DeviceUrl:
             where="DEVICE",
             got=repr(url),
             allowed=URL_FORMS,
-            action=f"did you mean {str(url)!r}?",
+            action=f"did you mean {str(url)!r}?"
+            if isinstance(url, PurePath)
+            else "name one device at a time"
+            if isinstance(url, list | tuple)
+            else "name a device",
         )
     scheme, colon, rest = url.partition(":")
     if url == "null":

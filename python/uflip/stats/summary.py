@@ -110,7 +110,18 @@ def summarise(response_time_ns: ArrayLike) -> Summary:
 
 
 def supports(count: int, q: float) -> bool:
-    """Say whether so many values tell the percentile `q`: `SUPPORT` lie on its thinner side.
+    """Say whether so many values tell a percentile: `SUPPORT` lie on its thinner side.
+
+    Parameters
+    ----------
+    count : int
+        How many values there are.
+    q : float
+        Which percentile: the share of values that it is not exceeded by, 0 < q < 1.
+
+    Returns
+    -------
+    bool
 
     Examples
     --------

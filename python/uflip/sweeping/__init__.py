@@ -94,6 +94,14 @@ def sweep(
     >>> rows[0].write_amplification > rows[1].write_amplification
     True
     """
+    if not isinstance(vary, Mapping):
+        raise UsageError(
+            "What varies has names",
+            where="vary",
+            got=repr(vary),
+            allowed="a dict of names with their values, or ranges",
+            action='write {"gc": ["greedy", "cyclic"]}',
+        )
     given = {name: _plain(name, each) for name, each in vary.items()}
     pattern = baseline(spec) if isinstance(spec, str) else spec
     design = Design(url, pattern, given, sample, durability, warm_up, timed)
