@@ -218,9 +218,7 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     """
     for each in patterns:
         if not isinstance(each, Basic | Mix):
-            raise not_made(
-                "Patterns run side by side", "parallel", each, "uflip.basic or uflip.mix"
-            )
+            raise not_made("Streams are patterns", "parallel", each, "uflip.basic or uflip.mix")
     return Parallel(patterns, **_read({"seed": seed}, ("seed",)))
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from command_line import uflip
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from uflip.errors import UnavailableError
 from uflip.report.figures import alone, paper, varied
 from uflip.report.figures.chart import Line
 from uflip.result import Result
@@ -274,3 +276,13 @@ def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.Mo
     assert varied.left_out(points, "spare_factor") == 26
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
     assert (done.code, "note: 2 lines are left out" in done.err) == (0, True)
+
+
+def test_where_matplotlib_is_missing_the_error_is_of_the_command_that_was_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    vary = ("--pattern", "RW", "--vary", "spare_factor=0.2,0.3", "--untimed")
+    done = uflip("sweep", "sim:demo?blocks_per_die=64", *vary, "-o", "none.png")
+    assert done.code == UnavailableError.exit_code
+    assert "where    uflip sweep\n" in done.err

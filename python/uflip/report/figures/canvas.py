@@ -101,10 +101,9 @@ def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
         except ImportError as error:
             raise UnavailableError(
                 what="Figures need matplotlib",
-                where="uflip figure",
                 got="a Python environment without matplotlib",
                 allowed="matplotlib 3.9 or later",
-                action="pip install 'uflip[report]'; `uflip report` draws without it",
+                action="pip install 'uflip[report]'; pages, as of `uflip report`, do without it",
             ) from error
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A page shows text in a font of its reader's; names may be in any script.
