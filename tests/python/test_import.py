@@ -201,3 +201,14 @@ def test_what_fio_logs_here_is_imported(here: Path) -> None:
     rows = fields(log)
     assert np.asarray(trace.column("response_time_ns")).tolist() == [row[1] for row in rows]
     assert np.asarray(trace.column("offset_bytes")).tolist() == [row[4] for row in rows]
+
+
+def test_what_neither_result_says_is_doubted_once(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert uflip("import", "fio-log", LOG, "--out", out, "-q").code == 0
+    said = uflip("compare", out, out)
+    assert said.code == 0, said.err
+    for unknown in ("durability", "data", "state"):
+        assert said.out.count(f"same conditions. {unknown} of both unknown") == 1, said.out
+    assert "unknown and unknown" not in said.out
+    assert said.out.count("nobody has said when a write was over") == 1

@@ -206,13 +206,19 @@ def differences(first: Document, second: Document) -> list[StoredWarning]:
 
 def _difference(condition: Condition, first: Document, second: Document) -> StoredWarning:
     one, other = condition.of(first), condition.of(second)
+    what = "The results were not measured under the same conditions"
     said = f"{condition.name} {one} and {other}"
-    if condition.name == "durability":
+    if one == other:  # neither is known
+        what = "Nobody has said whether the results were measured under the same conditions"
+        said = f"{condition.name} of both {one}"
+        if condition.name == "durability":
+            said += f": {meaning(one, buffered=_buffered(first))}"
+    elif condition.name == "durability":
         meant = (meaning(each["durability"], buffered=_buffered(each)) for each in (first, second))
-        said = ". ".join(f"{name}: {what}" for name, what in zip((one, other), meant, strict=True))
+        said = ". ".join(f"{name}: {each}" for name, each in zip((one, other), meant, strict=True))
     return StoredWarning(
         f"different_{condition.name}",
-        f"The results were not measured under the same conditions. {said}",
+        f"{what}. {said}",
         {"first": one, "second": other},
         condition.advice,
     )
