@@ -267,3 +267,26 @@ def test_what_is_no_file_is_named(here: Path) -> None:
 def test_a_table_of_numbers_is_no_series() -> None:
     with pytest.raises(UsageError, match="one-dimensional"):
         analyse(np.ones((40, 2)))
+
+
+@pytest.mark.parametrize("ios", [33, 63, 64, 100, 159, 1023, 1024, 3125])
+@pytest.mark.parametrize("pattern", [[1.0], [1.0, 9.0], [1.0] * 9 + [50.0]])
+def test_the_mean_is_of_as_many_ios_as_it_says(ios: int, pattern: list[float]) -> None:
+    quick = np.full(40, 1e4) if ios > 1000 else np.array([])
+    series = noisy(np.concatenate([quick, np.resize(np.array(pattern) * 1e6, ios)]), ios)
+    found = analyse(series)
+    assert 0 < found.mean_ios <= found.ios - found.startup_ios
+    assert found.mean_ns == pytest.approx(series[-found.mean_ios :].mean(), rel=1e-9)
+
+
+def test_a_mean_of_half_a_series_says_so(tmp_path: Path) -> None:
+    # As docs/reference/analysis.md has it: a run of 63 I/Os without a period.
+    series = np.random.default_rng(5).normal(1e6, 1e4, 63)
+    table = tmp_path / "short.csv"
+    table.write_text("took_ns\n" + "\n".join(map(str, series)))
+    given = ("analyse", table, "--column", "took_ns")
+    assert json.loads(uflip(*given, "--json").out)["mean_ios"] == 32
+    assert "confidence, of the last 32\n" in uflip(*given).out
+    table.write_text("took_ns\n" + "\n".join(map(str, np.resize(series, 64))))
+    assert json.loads(uflip(*given, "--json").out)["mean_ios"] == 64
+    assert "of the last" not in uflip(*given).out

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
+from uflip.data.document import Table
 from uflip.data.phases import PhasesOfPattern
 from uflip.errors import UsageError, native_errors
 from uflip.units import parse_count
+
+MOST_BATCHES = 32  # as `crates/method/src/batches.rs` divides a running phase
 
 PHASES = {
     "flat": "one level from the first I/O on",
@@ -95,6 +98,8 @@ class Analysis:
         Mean of the running phase, as far as it is divided into batches (see
         docs/reference/analysis.md), and half the width of its interval [ns]; None where there are
         fewer than five periods.
+    mean_ios : int
+        The last so many I/Os are those that the mean is of.
     confidence : float
         Of all intervals.
     converged : bool
@@ -118,6 +123,7 @@ class Analysis:
     levels: tuple[Level, ...]
     mean_ns: float
     half_width_ns: float | None
+    mean_ios: int
     confidence: float
     converged: bool
     reasons: tuple[str, ...]
@@ -174,12 +180,23 @@ def analyse(
     return Analysis(
         **found
         | {
+            "mean_ios": _mean_ios(found),
             "levels": tuple(Level(**level) for level in found["levels"]),
             "percentiles": tuple(Percentile(**each) for each in found["percentiles"]),
             "reasons": tuple(found["reasons"]),
             "change_points": tuple(found["change_points"]),
         }
     )
+
+
+def _mean_ios(found: Table) -> int:
+    """Return how many I/Os are in batches: all of the running phase where there are none."""
+    running, period = found["ios"] - found["startup_ios"], found["period_ios"]
+    if found["half_width_ns"] is None:
+        return int(running)
+    periods = running // period
+    batches = min(periods, MOST_BATCHES)
+    return int(periods // batches * batches * period)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,8 @@ def _print(file: Path, found: "Analysis") -> None:
         ("levels", _levels(found)),
         (
             "mean",
-            f"{format_duration_ns(found.mean_ns)}{interval}, {found.confidence:.0%} confidence",
+            f"{format_duration_ns(found.mean_ns)}{interval}, {found.confidence:.0%} confidence"
+            + _left_out(found),
         ),
         ("converged", "yes" if found.converged else f"no: {no}"),
         ("slow episodes", _slow(found)),
@@ -96,12 +97,11 @@ def _print(file: Path, found: "Analysis") -> None:
     echo_pairs(pairs, "  ")
 
 
-def _mean(found: "Analysis") -> str:
-    mean, width = format_duration_ns(found.mean_ns), found.half_width_ns
-    if width is None:
-        return mean
-    share = f"{width / found.mean_ns:.1%}, {found.confidence:.0%} confidence"
-    return f"{mean} ± {format_duration_ns(width)} ({share})"
+def _left_out(found: "Analysis") -> str:
+    """Say of how many I/Os the mean is, where not of all of the running phase."""
+    if found.mean_ios == found.ios - found.startup_ios:
+        return ""
+    return f", of the last {format_count(found.mean_ios)}"
 
 
 def _levels(found: "Analysis") -> str:

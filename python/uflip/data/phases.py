@@ -26,6 +26,7 @@ class PhasesOfPattern(TypedDict):
     levels: list[OneLevel]
     mean_ns: float
     half_width_ns: float | None
+    mean_ios: NotRequired[Count]
     confidence: NotRequired[float]
     converged: NotRequired[bool]
     reasons: list[Name]
