@@ -6,6 +6,7 @@ are tested in crates/sim/tests/open_channel/mod.rs.
 
 import csv
 import json
+import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +29,7 @@ from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, degrees
 from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
 from uflip.oc.benchmark import document, layout, measure, times_summary
-from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit
+from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit, write_variance
 from uflip.oc.session import Session, check_unused, choose_sacrifice
 from uflip.reproduce import oc as reproduced
 
@@ -235,10 +236,15 @@ HARMLESS = OTHER + (
 SERIAL = OTHER + "&queue_thread_ns=3000000"
 
 
+def measured_at_length(url: str) -> tuple[Any, FlashDevice]:
+    """With so many reads that each mix has a 95th percentile: 200 and more."""
+    device = open_flash_device(url.replace("blocks_per_plane=8", "blocks_per_plane=32"))
+    session = Session(device, Scale(blocks=32, cycles=30, wear_pages=8), (2, 1, 7))
+    return measure(session, [*suited("physical")]), device
+
+
 def verdicts(url: str) -> dict[str, str]:
-    device = open_flash_device(url)
-    session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8), (2, 1, 7))
-    found = measure(session, [*suited("physical")])
+    found, device = measured_at_length(url)
     rules = revisit(found, device.geometry)
     assert all(rule.verdict in VERDICTS and rule.evidence for rule in rules)
     return {rule.name: rule.verdict for rule in rules}
@@ -263,9 +269,9 @@ def test_verdicts_come_out_the_other_way_on_devices_that_differ() -> None:
     assert verdicts(SERIAL)["Request scale"] == "does not apply"
 
 
-def test_verdicts_that_no_simulated_device_gives(measured: tuple[Any, FlashDevice]) -> None:
+def test_verdicts_that_no_simulated_device_gives() -> None:
     """A medium without order, and reads that writes elsewhere slow down."""
-    found, device = measured
+    found, device = measured_at_length(OTHER)
     geometry = device.geometry
     for order, verdict in (
         (["done"] * 4, "does not apply"),
@@ -279,6 +285,35 @@ def test_verdicts_that_no_simulated_device_gives(measured: tuple[Any, FlashDevic
     assert revisit(replace(found, oc3=oc3), geometry)[3].verdict == "is not the host's alone"
     nothing = replace(found, oc0=None, oc1=None, oc3=None, order=None)
     assert {rule.verdict for rule in revisit(nothing, geometry)} == {NOT_MEASURED}
+
+
+def test_a_percentile_that_few_reads_do_not_tell_is_behind_no_verdict(
+    measured: tuple[Any, FlashDevice],
+) -> None:
+    found, device = measured
+    assert len(found.oc0.mixes["WRWR"].times(READ)) < 200
+    rules = {rule.name: rule for rule in revisit(found, device.geometry)}
+    for name in ("Locality", "Grouping by death time"):
+        assert rules[name].verdict == NOT_MEASURED
+        assert "200 reads" in rules[name].evidence
+    # How throughput grows needs no percentile.
+    assert rules["Request scale"].verdict == "holds"
+    assert "twentieth" not in rules["Request scale"].evidence
+
+
+def test_percentiles_of_verdicts_are_observed_ones_and_the_spread_is_that_of_a_sample() -> None:
+    found, device = measured_at_length(OTHER)
+    reads = np.sort(found.oc0.mixes["WRWR"].times(READ))
+    nearest_rank = reads[math.ceil(0.95 * len(reads)) - 1]
+    (locality,) = (r for r in revisit(found, device.geometry) if r.name == "Locality")
+    assert f"up to {nearest_rank:.2f} ms in 95 %" in locality.evidence
+    three = replace(
+        found.oc3.halves, op=np.array([1, 1, 1]), response_time_ms=np.array([1.0, 2.0, 3.0])
+    )
+    one = replace(three, op=np.array([1]), response_time_ms=np.array([1.0]))
+    oc3 = replace(found.oc3, mixes={"all": three, "one": one})
+    said = write_variance(replace(found, oc3=oc3))
+    assert said == "Standard deviation of the response times of writes: 1.00 ms at all."
 
 
 def test_some_pages_of_a_block_say_nothing_of_the_others(

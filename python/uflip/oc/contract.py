@@ -21,10 +21,16 @@ from uflip.data.device import Geometry
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import READS_ALONE
 from uflip.microbench.open_channel.series import READ, WRITE, Series
-from uflip.oc.benchmark import Measured
+from uflip.oc.benchmark import NS_A_MS, Measured, times_summary
+from uflip.stats import summarise
 
 # A factor from which on one way is clearly better than the other.
 CLEARLY = 1.5
+
+TOO_FEW = (
+    "needs 200 reads or more: a 95th percentile is told where ten commands lie beyond it "
+    "(--scale standard makes more)"
+)
 
 HOLDS, TRIVIAL, NOT = "holds", "holds and is trivial", "does not apply"
 PRICE, OWN, NOT_ALONE = "comes at a price", "is the host's own decision", "is not the host's alone"
@@ -85,7 +91,7 @@ def _request_scale(measured: Measured) -> Rule:
         f"Writes grow from {alone:.0f} MB/s of one thread to {everything:.0f} MB/s of a thread for "
         f"every LUN ({gain:.1f} times)."
     )
-    if math.isfinite(apart):
+    if math.isfinite(together / apart):
         evidence += (
             " But where the requests that are added are writes on a LUN that is read, the slowest "
             f"twentieth of its reads takes {together:.2f} ms and more, not {apart:.2f} ms."
@@ -104,8 +110,10 @@ def _read_spreads(measured: Measured) -> tuple[float, float]:
 
 
 def _p95(series: Series | None, op: int) -> float:
-    times = () if series is None else series.times(op)
-    return float(np.percentile(times, 95)) if len(times) else float("nan")
+    """95th percentile [ms]; not a number where too few commands tell it (`uflip.stats`)."""
+    found = None if series is None else times_summary(series, op)
+    told = None if found is None else found["p95_ms"]
+    return math.nan if told is None else told
 
 
 def _locality(measured: Measured) -> Rule:
@@ -115,6 +123,8 @@ def _locality(measured: Measured) -> Rule:
         return Rule(name, says, NOT_MEASURED, "needs oc0")
     alone = _p95(measured.oc0.mixes["RRRR"], READ)
     mixed = _p95(measured.oc0.mixes["WRWR"], READ)
+    if not math.isfinite(mixed / alone):
+        return Rule(name, says, NOT_MEASURED, TOO_FEW)
     evidence = (
         f"There is no mapping table. Reads of a LUN that is written as often take up to "
         f"{mixed:.2f} ms in 95 % of the cases, {mixed / alone:.1f} times the {alone:.2f} ms of "
@@ -152,6 +162,8 @@ def _death_time(measured: Measured, geometry: Geometry) -> Rule:
     beside, alone = (
         _p95(series, READ) for series in (measured.oc3.halves, measured.oc3.mixes[READS_ALONE])
     )
+    if not math.isfinite(shared):
+        return Rule(name, says, NOT_MEASURED, TOO_FEW)
     evidence = (
         f"The unit that is erased is known, {block_mb:.1f} MB, and placing data in it is up to the "
         f"host. What placement could see to is isolation: reads of a LUN that is written take "
@@ -159,7 +171,9 @@ def _death_time(measured: Measured, geometry: Geometry) -> Rule:
         f"{beside:.2f} ms, against {alone:.2f} ms without any writes: "
     )
     if not (math.isfinite(beside) and math.isfinite(alone)):
-        return Rule(name, says, NOT_MEASURED, "needs two channels: one to read, one to write")
+        missing = "needs two channels: one to read, one to write"
+        apart = measured.oc3.halves is not None
+        return Rule(name, says, NOT_MEASURED, TOO_FEW if apart else missing)
     if beside / alone >= CLEARLY:
         return Rule(name, says, NOT_ALONE, evidence + "writes elsewhere slow them down, too.")
     if shared >= CLEARLY:
@@ -208,7 +222,11 @@ def write_variance(measured: Measured) -> str:
     if measured.oc3 is None:
         return ""
     mixes = measured.oc3.mixes
-    spreads = {share: np.std(series.times(WRITE)) for share, series in mixes.items()
-               if len(series.times(WRITE))}  # fmt: skip
-    listed = ", ".join(f"{value:.2f} ms at {share}" for share, value in spreads.items())
-    return f"Standard deviation of the response times of writes: {listed}."
+    found = {share: summarise(times) for share, series in mixes.items()
+             if len(times := np.rint(series.times(WRITE) * NS_A_MS))}  # fmt: skip
+    listed = ", ".join(
+        f"{each.std_ns / NS_A_MS:.2f} ms at {share}"
+        for share, each in found.items()
+        if each.std_ns is not None
+    )
+    return f"Standard deviation of the response times of writes: {listed}." if listed else ""
