@@ -23,6 +23,7 @@ from uflip.site import folders
 from uflip.site.accounts import new_token
 from uflip.site.app import application
 from uflip.site.client import prepare
+from uflip.site.committing import Committing
 from uflip.site.intake import Intake
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.site import Site, open_site
@@ -130,6 +131,35 @@ def test_commits_that_wait_leave_threads_to_others(
         assert {each.status_code for each in await asyncio.gather(*waiting)} == {422}
 
     asked(site, scenario)
+
+
+def test_one_account_leaves_examiners_to_others() -> None:
+    most: dict[int, int] = {1: 0, 2: 0}
+    working: dict[int, int] = {1: 0, 2: 0}
+    lock, served = threading.Lock(), threading.Event()
+
+    def work(account: int) -> None:
+        with lock:
+            working[account] += 1
+            most[account] = max(most[account], working[account])
+        if account == 2:
+            served.set()
+        assert served.wait(PATIENCE_S), "the second account never had its turn"
+        with lock:
+            working[account] -= 1
+
+    async def all_of_them() -> None:
+        committing = Committing()
+        many = [
+            asyncio.create_task(committing.run(1, partial(work, 1)))
+            for _ in range(3 * folders.EXAMINERS)
+        ]
+        await asyncio.sleep(0.1)
+        await committing.run(2, partial(work, 2))
+        await asyncio.gather(*many)
+
+    asyncio.run(all_of_them())
+    assert most == {1: folders.EXAMINERS // 2, 2: 1}
 
 
 def test_so_many_examiners_work_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

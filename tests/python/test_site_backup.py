@@ -1,5 +1,7 @@
 """Backups of a site that goes on meanwhile, and what is made of them: whole, or nothing."""
 
+import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -8,14 +10,16 @@ from typing import Any
 
 import pytest
 from command_line import uflip
-from site_inside import check_whole, opened, submitted
+from site_inside import alice, check_whole, opened, submitted, uploaded
 from site_server import postgres, small_result
 from sqlalchemy import event, select
 
 from uflip.errors import ResultsError
+from uflip.site import leftovers
 from uflip.site.backup import Counted, back_up, restore_from
 from uflip.site.blobs import Blobs
 from uflip.site.client import Prepared, prepare
+from uflip.site.database import revisions
 from uflip.site.folders import ResultFolders
 from uflip.site.said import Examined
 from uflip.site.site import Site, open_site
@@ -162,3 +166,52 @@ def test_rows_that_the_database_refuses_are_told_of(
     done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
     assert (done.code, "cannot be restored" in done.err) == (5, True), done.err
     assert not (tmp_path / "restored").exists()
+
+
+def test_a_backup_of_a_schema_that_is_not_known_is_refused(
+    site: Site, prepared: Prepared, tmp_path: Path
+) -> None:
+    submitted(site, prepared)
+    back_up(site, tmp_path / "backup")
+    rows = tmp_path / "backup" / "rows.jsonl"
+    head, *others = rows.read_text().splitlines()
+    assert json.loads(head)["revision"] == revisions()[-1]
+    rows.write_text("\n".join([json.dumps(json.loads(head) | {"revision": "0999"}), *others]))
+    done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
+    assert (done.code, "got      revision 0999" in done.err) == (5, True), done.err
+    assert "or a newer one" in done.err
+    assert not (tmp_path / "restored").exists()
+
+
+def test_what_is_in_the_way_of_a_site_is_told_by_what_was_typed(site: Site, tmp_path: Path) -> None:
+    back_up(site, tmp_path / "backup")
+    again = uflip("site", "backup", site.root, tmp_path / "backup")
+    assert "Backups are never overwritten" in again.err
+    assert "choose another OUT" in again.err
+    over = uflip("site", "restore", tmp_path / "backup", site.root)
+    assert "A site is never overwritten" in over.err
+    assert "choose another FOLDER" in over.err
+    assert "--out" not in again.err + over.err
+
+
+def test_a_start_takes_away_files_that_are_nobodys(
+    either: Site, prepared: Prepared, tmp_path: Path
+) -> None:
+    result = submitted(either, prepared).result
+    (tmp_path / "sent").mkdir()
+    other = prepare(small_result(tmp_path / "other"), tmp_path / "sent")
+    upload = uploaded(either, other)
+    stray, young = (either.blobs.path(letter * 64) for letter in "ab")
+    begun = stray.with_name(f".{stray.name}-0123abcd")
+    foreign = stray.with_name("notes")
+    for path in (stray, young, begun, foreign):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("left by a kill")
+    for path in either.root.glob("blobs/*/*"):
+        if path != young:
+            os.utime(path, (1, 1))
+    assert leftovers.sweep(either.sessions, either.blobs) == 2
+    assert [path.exists() for path in (stray, begun, young, foreign)] == [False, False, True, True]
+    assert leftovers.sweep(either.sessions, either.blobs) == 0
+    check_whole(either, result, prepared)
+    assert either.intake.commit(alice(either), upload, publish=True).new

@@ -23,8 +23,15 @@ from uflip.results import atomic
 BEING_MADE = ".being-made"
 
 
-def refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--out") -> None:
     """Raise if a result folder cannot be made here because something has this name.
+
+    Parameters
+    ----------
+    path : Path
+        The folder that is to be made.
+    what, called : str
+        What is never overwritten, and what its name is called on the command line.
 
     Raises
     ------
@@ -36,11 +43,11 @@ def refuse_existing(path: Path) -> None:
     refuse_results(path, "results", str(path))
     if path.exists() or path.is_symlink():
         raise ResultsError(
-            what="Results are never overwritten",
+            what=f"{what} never overwritten",
             where=str(path),
             got="a folder that exists" if path.is_dir() else "a file that exists",
             allowed="a name that is not taken",
-            action="choose another --out, or move the old results away",
+            action=f"choose another {called}, or move what is there away",
         )
 
 
@@ -53,8 +60,15 @@ def why_not(path: Path) -> str:
 
 
 @contextmanager
-def made_beside(folder: Path) -> Iterator[Path]:
+def made_beside(folder: Path, *, what: str = "result", called: str = "--out") -> Iterator[Path]:
     """Give a new folder to be filled, which gets its name `folder` when the block is left well.
+
+    Parameters
+    ----------
+    folder : Path
+        Its name.
+    what, called : str
+        Which folder it is, and what its name is called on the command line.
 
     Raises
     ------
@@ -67,7 +81,7 @@ def made_beside(folder: Path) -> Iterator[Path]:
         _clear_abandoned(folder)
         hidden.mkdir()
     except OSError as error:
-        raise _not_made(folder, error) from error
+        raise _not_made(folder, error, what, called) from error
     try:
         yield hidden
         atomic.fsync_directory(hidden)
@@ -78,7 +92,7 @@ def made_beside(folder: Path) -> Iterator[Path]:
     except BaseException as error:
         shutil.rmtree(hidden, ignore_errors=True)
         if isinstance(error, OSError):
-            raise _not_made(folder, error) from error
+            raise _not_made(folder, error, what, called) from error
         if isinstance(error, ResultsError) and str(hidden) in error.where:
             error.where = error.where.replace(str(hidden), str(folder))
             error.action = "free some space and begin again; nothing was left behind"
@@ -133,11 +147,11 @@ def check_still_there(folder: Path, descriptor: int) -> None:
         )
 
 
-def _not_made(folder: Path, error: OSError) -> ResultsError:
+def _not_made(folder: Path, error: OSError, what: str, called: str) -> ResultsError:
     return ResultsError(
-        what="The result folder could not be made",
+        what=f"The {what} folder could not be made",
         where=str(folder),
         got=error.strerror or str(error),
         allowed="a name that is not taken, in a folder that can be written",
-        action="choose another --out",
+        action=f"choose another {called}",
     )

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
@@ -311,8 +310,7 @@ async def commit(who: Who, request: Request, submission: str, publish: bool = Fa
     """Look at what was sent; a result comes of it, or the reason why none does."""
     site, account = site_of(request), _allowed(who, "submitter")
     work = partial(site.intake.commit, account, submission, publish=publish)
-    # Whoever waits for an examiner has no thread that others need.
-    taken = await to_thread.run_sync(work, limiter=request.app.state.committing)
+    taken = await request.app.state.committing.run(account.id, work)
     return Committed(
         id=taken.result,
         url=site.url_of(taken.result),

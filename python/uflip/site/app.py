@@ -13,7 +13,6 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from anyio import CapacityLimiter
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -25,8 +24,8 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
 from uflip.site import api, identity, pages
+from uflip.site.committing import Committing
 from uflip.site.explored import PublishedFolders
-from uflip.site.folders import EXAMINERS
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import looking
@@ -190,7 +189,7 @@ def application(
         redoc_url=None,
     )
     app.state.site = site
-    app.state.committing = CapacityLimiter(EXAMINERS)
+    app.state.committing = Committing()
     counts = Counts()
 
     @app.get("/metrics", include_in_schema=False)

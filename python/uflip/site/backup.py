@@ -28,6 +28,7 @@ from uflip.errors import ResultsError
 from uflip.results import atomic
 from uflip.results.place import made_beside, refuse_existing
 from uflip.site.blobs import AT_ONCE, on_disk
+from uflip.site.database import revisions
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, Audit, Base, Device, File, Result, Submission
 
@@ -57,8 +58,8 @@ def back_up(site: Site, out: Path) -> Counted:
     ResultsError
         If the folder exists, or cannot be written; if a file is lost, or rows belong to nobody.
     """
-    refuse_existing(out)
-    with made_beside(out) as hidden:
+    refuse_existing(out, what="Backups are", called="OUT")
+    with made_beside(out, what="backup", called="OUT") as hidden:
         (hidden / BLOBS).mkdir()
         lost: dict[str, ResultsError] = {}
         while True:
@@ -186,7 +187,7 @@ def restore_from(
     ResultsError
         If it is no backup, a file of it is not what it was, or the folder or database is in use.
     """
-    refuse_existing(folder)
+    refuse_existing(folder, what="A site is", called="FOLDER")
     rows = _read_rows(backup)
     files: dict[str, list[tuple[str, str]]] = {}
     digests: dict[str, int] = {}
@@ -267,8 +268,10 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
     known = {kind.__tablename__ for kind in ORDER} - {Submission.__tablename__}
     try:
         first, *others = (backup / ROWS).read_text(encoding="utf-8").splitlines()
-        if json.loads(first)["format"] != "uflip-site":
+        head = json.loads(first)
+        if head["format"] != "uflip-site":
             raise ValueError("of another format")
+        _check_revision(head["revision"], backup / ROWS)
         rows = [(each["table"], each["row"]) for each in map(json.loads, others)]
         if strange := {table for table, _ in rows} - known:
             raise ValueError(f"a table {min(strange)}")
@@ -282,6 +285,19 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
             allowed="a folder that `uflip site backup` made",
             action="name the folder that was made",
         ) from error
+
+
+def _check_revision(revision: object, path: Path) -> None:
+    """Refuse rows of a schema that this version does not know: most likely of a newer one."""
+    known = revisions()
+    if revision not in known:
+        raise ResultsError(
+            "The backup is of a schema that this version of uflip does not know",
+            where=str(path),
+            got=f"revision {revision}",
+            allowed=", ".join(known),
+            action="restore it with the version that made it, or a newer one",
+        )
 
 
 def _check(path: Path, digest: str) -> None:

@@ -246,6 +246,13 @@ class Blobs:
         """Uploads of which something has arrived."""
         return [path.name for path in self._arriving.iterdir()]
 
+    def kept(self, before: float) -> Iterator[Path]:
+        """List whole files, and what was begun of one, that have not changed since a time [s]."""
+        for path in self._blobs.glob("*/*"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < before:
+                    yield path
+
     def remove(self, digests: Iterable[str]) -> None:
         """Remove files that no result has any more."""
         gone = [*digests]

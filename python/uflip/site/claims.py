@@ -30,12 +30,23 @@ def lock(session: "Session") -> None:
 
 def remove_unclaimed(
     sessions: "sessionmaker[Session]", blobs: Blobs, digests: Iterable[str]
-) -> None:
-    """Remove those of some files that nobody needs any more."""
+) -> int:
+    """Remove those of some files that nobody needs any more; returns how many."""
     some = set(digests)
     with sessions.begin() as session:
         lock(session)
-        blobs.remove(some - _claimed(session, some))
+        # From the bucket as well before the lock is let go: an upload that begins behind it may be
+        # of the same content, and would find there what is about to be deleted.
+        gone = some - _claimed(session, some)
+        blobs.remove(gone)
+    return len(gone)
+
+
+def unclaimed(sessions: "sessionmaker[Session]", digests: Iterable[str]) -> set[str]:
+    """Return those of some files that nobody needs now; somebody may begin to at any time."""
+    some = set(digests)
+    with sessions() as session:
+        return some - _claimed(session, some)
 
 
 def _claimed(session: "Session", digests: set[str]) -> set[str]:

@@ -144,6 +144,13 @@ def _prepare_postgres(connection: object, _record: object) -> None:
     connection.commit()  # type: ignore[attr-defined]
 
 
+def revisions() -> list[str]:
+    """Return the revisions of the schema that this version knows, the first one first."""
+    from alembic.script import ScriptDirectory
+
+    return [each.revision for each in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
+
+
 def _migrate(engine: "Engine") -> None:
     from alembic import command
     from alembic.config import Config

@@ -3,9 +3,12 @@
 import re
 import shutil
 import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uflip.site import claims
 from uflip.site.blobs import Blobs
 from uflip.site.tables import Result, Submission
 
@@ -16,11 +19,16 @@ STALE_S = 3600.0
 """The age of a folder from which on nobody can be making it: many times what a commit may take."""
 OURS = re.compile(r"[0-9a-f]{12}|\.[0-9a-f]{12}-[0-9a-f]{8}")
 """Names of folders of results, and of those that are being made."""
+DIGEST = re.compile("[0-9a-f]{64}")
+BEGUN = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
+"""Names of files, and of what a kill leaves of one that was being copied."""
+AT_A_TIME = 500
+"""Files that the database is asked for at a time: it takes only so many parameters."""
 UPLOAD = re.compile("[0-9a-f]{32}")
 
 
 def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
-    """Take away folders without a row and uploads that nobody knows; returns how many.
+    """Take away folders without a row, files and uploads that nobody knows; returns how many.
 
     Another server on the same database may be making a folder now: a young one stays. So does what
     has a name that is none of ours.
@@ -37,7 +45,29 @@ def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
             if UPLOAD.fullmatch(name) and session.get(Submission, name) is None:
                 blobs.forget(name)
                 gone += 1
+    return gone + _files(sessions, blobs, young)
+
+
+def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
+    """Take away files that no result and no upload has, and what was begun of others."""
+    gone = 0
+    for some in _batched(blobs.kept(before=young), AT_A_TIME):
+        whole = {path.name for path in some if DIGEST.fullmatch(path.name)}
+        for path in some:
+            if BEGUN.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+                gone += 1
+        # Asked first without the lock, which holds up whoever sends: most often nothing is.
+        if stray := claims.unclaimed(sessions, whole):
+            gone += claims.remove_unclaimed(sessions, blobs, stray)
     return gone
+
+
+def _batched(paths: Iterable[Path], count: int) -> Iterator[list[Path]]:
+    """Divide paths into lists of so many."""
+    left = iter(paths)
+    while some := [*islice(left, count)]:
+        yield some
 
 
 def _changed(folder: Path) -> float:
