@@ -4,6 +4,7 @@ Traces were written by fio 3.33 and by blkparse 1.2 (crates/foreign/tests/data);
 it writes another one here.
 """
 
+import csv
 import json
 import shutil
 import signal
@@ -291,3 +292,36 @@ def test_a_replay_that_only_reads_goes_on_without_writing(here: Path) -> None:
     done = uflip("replay", "reads", "--speed", "1", "--resume", "out", "-q")
     assert done.code == 0, done.err
     assert Path("mine").read_bytes() == bytes(range(256)) * 64
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_a_pattern_wrote_of_its_ios_is_replayed(here: Path, ending: str) -> None:
+    given = ("--pattern", "RW", "--mix", "RR", "--ratio", 2, "--io-count", 40, "--seed", 7)
+    for name in (f"trace.{ending}", "read.csv"):
+        assert uflip("pattern", SMALL, *given, "--trace", name, "-q").code == 0
+    with Path("read.csv").open() as file:
+        wanted = [
+            (int(r["offset_bytes"]), int(r["io_size_bytes"]), int(r["mode"] == "write"))
+            for r in csv.DictReader(file)
+        ]
+    assert len(wanted) == 120
+    _, trace = replayed(Path(f"trace.{ending}"), SMALL, here / "out")
+    assert ios_of(trace) == wanted
+    # In an open loop they arrive when they did: to the nanosecond.
+    with Path("read.csv").open() as file:
+        instants = [int(row["submit_ns"]) for row in csv.DictReader(file)]
+    open_loop, _ = replayed(Path(f"trace.{ending}"), SMALL, here / "open", "--speed", "1")
+    (entry,) = open_loop.manifest.plan
+    assert entry.spec.list.span == instants[-1] - instants[0]
+
+
+def test_a_table_of_what_cannot_be_replayed_says_where(here: Path) -> None:
+    head, row = "submit_ns,offset_bytes,io_size_bytes,mode\n", "0,0,4096,read\n"
+    for wrong in ("1,100,4096,read", "1,0,4096,append", "-1,0,4096,read", "1,x,4096,read", "1,0"):
+        Path("t.csv").write_text(head + row + wrong)
+        done = uflip("replay", "t.csv", SMALL, "--out", "out", "-q")
+        assert (done.code, "t.csv, I/O 2" in done.err) == (5, True), done.err
+    Path("t.csv").write_text("run," + head + "a," + row + "b," + row)
+    assert "I/Os of one run, which is a" in uflip("replay", "t.csv", SMALL, "-q").err
+    Path("t.csv").write_text("time,offset\n1,2\n")
+    assert "fio version 2 iolog" in uflip("replay", "t.csv", SMALL, "-q").err

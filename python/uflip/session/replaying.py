@@ -23,6 +23,7 @@ from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.methodology import estimate
+from uflip.recordings import read_recording
 from uflip.results import ResultsWriter
 from uflip.results.place import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
@@ -60,7 +61,7 @@ class Replay:
     Attributes
     ----------
     trace : Path
-        A file of one of `uflip._native.recording_formats`.
+        As `uflip.recordings.read_recording` reads it.
     format : str or None
         Which; None: the one that it looks like.
     fit : str
@@ -106,8 +107,7 @@ def replay(
         All that can be wrong is looked for before anything is created, written or opened for
         writing.
     """
-    with native_errors():
-        recording = _native.read_recording(str(wanted.trace), wanted.format)
+    recording = read_recording(wanted.trace, wanted.format)
     summary: Recorded = json.loads(recording.summary_json())
     changes = summary["bytes_written"] or summary["bytes_trimmed"]
     writable = bool(changes) or request.size is not None
@@ -181,8 +181,7 @@ def resume(
     UflipError
         As `replay`, and as `uflip.session.resume`; other I/Os than those that the results name.
     """
-    with native_errors():
-        recording = _native.read_recording(str(wanted.trace), wanted.format)
+    recording = read_recording(wanted.trace, wanted.format)
     with ends.shielded():
         writer = ResultsWriter.resume(folder)
         try:

@@ -1,0 +1,130 @@
+"""Traces that are replayed: those that the native part reads, and tables of I/Os that uflip writes.
+
+A table (`uflip pattern --trace`, `uflip export`) is handed over in the form of blkparse, which has
+nanoseconds, sectors and trims, so that nothing of it is lost.
+"""
+
+import csv
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from uflip import _native
+from uflip.data.reading import Kind, read_start
+from uflip.errors import ResultsError, UflipError, UnavailableError, native_errors
+
+COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
+"""What a table says of each I/O; its other columns are passed over."""
+OURS = "uflip"
+"""The format that a table counts as."""
+KIND = Kind("trace", 1 << 40, "name a trace: `uflip replay --help` says which are read")
+# No head of a table of ours is longer.
+LONGEST_HEAD = 1 << 16
+PARQUET_MAGIC = b"PAR1"
+SECTOR_BYTES = 512
+LETTERS = {"read": "R", "write": "W", "trim": "D"}
+
+Row = Mapping[str, Any]
+
+
+def read_recording(path: Path, form: str | None = None) -> _native.Recording:
+    """Read a trace.
+
+    Parameters
+    ----------
+    path : Path
+        A file of one of `uflip._native.recording_formats`, or a table with `COLUMNS`, CSV or
+        Parquet.
+    form : str, optional
+        Which; without it the one that it looks like.
+
+    Returns
+    -------
+    Recording
+        What was done, in the order of its times.
+
+    Raises
+    ------
+    UflipError
+        If it cannot be read, or is none.
+    """
+    try:
+        with native_errors():
+            return _native.read_recording(str(path), form)
+    except UflipError:
+        rows = None if form not in (None, OURS) else _rows(path)
+        if rows is None:
+            raise
+    with tempfile.TemporaryDirectory() as folder, native_errors():
+        handed_over = Path(folder) / "trace.blkparse"
+        with handed_over.open("w", encoding="ascii") as file:
+            file.writelines(_lines(path, rows))
+        return _native.read_recording(str(handed_over), "blkparse")
+
+
+def _rows(path: Path) -> Iterable[Row] | None:
+    """Return the rows of a table; None for what is none, or has not the columns."""
+    start = b""
+    with suppress(UflipError, OSError):
+        start = read_start(path, KIND, LONGEST_HEAD)
+    if start.startswith(PARQUET_MAGIC):
+        return _rows_of_parquet(path)
+    head = start.partition(b"\n")[0].decode("ascii", "replace").strip().split(",")
+    return _rows_of_csv(path) if set(COLUMNS) <= set(head) else None
+
+
+def _rows_of_csv(path: Path) -> Iterator[Row]:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise UnavailableError(
+            "A Parquet table that is not a run of a result needs pyarrow",
+            where=str(path),
+            got="a Python environment without it",
+            action="pip install pyarrow, or write the trace as CSV",
+        ) from error
+    try:
+        opened = parquet.ParquetFile(path)
+    except (ArrowException, OSError):
+        return None  # what is wrong with it the native part has said
+    names = opened.schema_arrow.names
+    if not set(COLUMNS) <= set(names):
+        return None
+    columns = [*COLUMNS, *({"run"} & set(names))]
+    return (row for batch in opened.iter_batches(columns=columns) for row in batch.to_pylist())
+
+
+def _lines(path: Path, rows: Iterable[Row]) -> Iterator[str]:
+    """Write each I/O as blkparse prints it."""
+    first = None
+    for number, row in enumerate(rows, 1):
+        try:
+            at, offset, size = (int(row[name]) for name in COLUMNS[:3])
+            letter, run = LETTERS[str(row["mode"])], row.get("run")
+            if min(at, offset, size) < 0 or (offset | size) % SECTOR_BYTES:
+                raise ValueError("no whole sectors")
+        except (KeyError, TypeError, ValueError) as error:
+            raise _wrong(path, number, {name: row.get(name) for name in COLUMNS}) from error
+        first = run if number == 1 else first
+        if run != first:
+            raise _wrong(path, number, {"run": run}, f"I/Os of one run, which is {first}")
+        sectors = f"{offset // SECTOR_BYTES} + {size // SECTOR_BYTES}"
+        yield f"8,0 0 {number} {at // 10**9}.{at % 10**9:09} 0 Q {letter} {sectors} [uflip]\n"
+
+
+def _wrong(path: Path, number: int, got: Row, allowed: str = "") -> ResultsError:
+    numbers = f"whole numbers, of whole sectors of {SECTOR_BYTES} bytes; {', '.join(LETTERS)}"
+    return ResultsError(
+        "This row of the table is no I/O that can be replayed",
+        where=f"{path}, I/O {number}",
+        got=", ".join(f"{name} {value}" for name, value in got.items()),
+        allowed=allowed or numbers,
+        action="replay the table as `uflip pattern --trace` wrote it",
+    )
