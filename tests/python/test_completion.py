@@ -89,6 +89,18 @@ RUNS = (
 )
 
 
+@pytest.mark.parametrize("verb", [("pattern", "--pattern", "RW"), ("run", "--scale", "quick")])
+def test_what_cannot_be_polled_is_refused_before_anything_is_told_to_begin(
+    here: Path, verb: tuple[str, ...]
+) -> None:
+    name, *given = verb
+    polled = ("--size", "1MiB", "--buffered", "--completion", "polled")
+    done = uflip(name, "file:target", *given, *polled)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: The device cannot be polled\n"), done.err
+    assert list(here.iterdir()) == []
+
+
 @pytest.fixture
 def polled(here: Path) -> Path:
     """Return results that say that they were polled, and are cut short, beside others."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from uflip import _native
-from uflip.device.options import check_options
+from uflip.device.options import COMPLETIONS, check_options
 from uflip.device.url import parse_url
 from uflip.errors import UsageError, native_errors
 from uflip.units import format_size
@@ -39,6 +39,8 @@ def check_before_all(
     with native_errors():
         if target.kind == "file":
             _native.check_file(target.name, destroy)
+            if completion == COMPLETIONS[-1]:
+                _native.check_polled(target.name, buffered)
             check_room(target.name, size)
         elif target.kind == "block":
             _native.check_block(target.name, destroy)
