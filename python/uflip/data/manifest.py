@@ -14,6 +14,13 @@ Version history
 4   `durability`: what writes waited for. In older versions it follows from how the device was
     opened (`uflip.durability.of_old`), and is read as if it stood there.
 
+A version is raised where an older reader would take what is there for something else. It is not for
+what an older reader can leave out: facts of the device, the host and phases, and numbers of
+warnings, which have no fixed list of fields and are absent from older manifests of the same
+version. Nor is it for new words of a value or a specification (a mode, a time, a durability): a
+reader that does not know them refuses the manifest by that value, which says what it lacks, and
+guesses at nothing.
+
 A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
 does not know would present wrong numbers as right ones.
 """
