@@ -20,6 +20,10 @@ from command_line import start, uflip
 from fused import needed, until
 from hanging import hanging
 
+from uflip import ends
+from uflip.device import opening
+from uflip.device.opening import open_device
+from uflip.errors import InterruptedRun
 from uflip.results import Results
 
 SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
@@ -197,3 +201,27 @@ def test_a_file_that_was_being_made_is_gone_after_sigterm(here: Path) -> None:
     assert code == 143, err
     assert "the file was removed" in err
     assert not (here / "big.bin").exists()
+
+
+@pytest.mark.parametrize("present", [False, True])
+def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
+    here: Path, monkeypatch: pytest.MonkeyPatch, present: bool
+) -> None:
+    if present:
+        with open_device("file:made.bin", size="1MiB", buffered=True):
+            pass
+    waited = opening.finished
+
+    def ended(*arguments: Any, **options: Any) -> Any:
+        waited(*arguments, **options)  # as `ends.shielded` lets it through when it is left
+        raise ends.Ended
+
+    monkeypatch.setattr(opening, "finished", ended)
+    with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
+        open_device("file:made.bin", size="3MiB", buffered=True)
+    if present:
+        assert (here / "made.bin").stat().st_size == 3 << 20
+        assert "longer now" in caught.value.action
+    else:
+        assert list(here.iterdir()) == []
+        assert caught.value.action == "the file was removed"

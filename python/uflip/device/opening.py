@@ -205,10 +205,15 @@ def _file_of_its_size(
     try:
         return finished(make, progress, io_timeout_ns=io_timeout_ns)
     except KeyboardInterrupt:
+        # A signal may come between the last write and the device that would be handed over.
+        whole = 0 < done == total
+        if whole and not present:
+            Path(parse_url(url).name).resolve().unlink(missing_ok=True)
+        as_before = "longer now, and has what it lacked" if whole else "as long as it was before"
         raise InterruptedRun(
             f"Interrupted after {done} of {total} MiB of the file were written",
             where=url,
-            action="the file is as long as it was before" if present else "the file was removed",
+            action=f"the file is {as_before}" if present else "the file was removed",
         ) from None
 
 
