@@ -275,3 +275,21 @@ def test_plans_have_a_name_for_each_job() -> None:
     names = [name_of(run.id) for run in runs]
     asked = {(run.micro_benchmark, run.pattern, run.parameter, run.value) for run in runs}
     assert len(set(names)) == len(asked) == len(runs) == JOBS
+
+
+def test_runs_in_which_commands_failed_are_in_no_finding(folder: Path) -> None:
+    document = Kept(Results.load(folder)).summary()
+    runs = document["micro_benchmarks"]["oc3"]
+    (one,) = (
+        each for each in runs
+        if (each["pattern"], each["parameter"], each["value"]) == ("W", "threads", 3)
+    )  # fmt: skip
+    assert "threads = 3" in finding("oc3", document)
+    # Commands that fail are over at once.
+    quick = {**one, "statistics": {**(one["statistics"] or {}), "mean_ns": 1e3}}
+    others = [quick if each is one else each for each in runs]
+    broken: Any = {**document, "micro_benchmarks": {"oc3": others}}
+    assert "1 µs at threads = 3" in finding("oc3", broken)
+    numbers = {"runs": [one["run"]]}
+    failed = {"code": "failed_commands", "message": "", "advice": "", "numbers": numbers}
+    assert "threads = 3" not in finding("oc3", {**broken, "warnings": [failed]})

@@ -25,7 +25,11 @@ def finding(micro_benchmark: str, document: Summary) -> str:
     document
         The summary of the results.
     """
-    experiments = by_pattern(document["micro_benchmarks"].get(micro_benchmark, []))
+    failed = _with_failed_commands(document)
+    runs = document["micro_benchmarks"].get(micro_benchmark, [])
+    experiments = by_pattern(
+        run for run in runs if failed.isdisjoint(each["run"] for each in run["repetitions"])
+    )
     # A device that does nothing has no properties to speak of.
     if not experiments or document["device"].null:
         return ""
@@ -33,6 +37,16 @@ def finding(micro_benchmark: str, document: Summary) -> str:
     rule = known.finding if known else largest_effect
     text = rule(experiments, document["baselines_ms"], ratios)
     return _only_what_repeats(text, ratios, document.get("repeatability") or {})
+
+
+def _with_failed_commands(document: Summary) -> set[str]:
+    """Return the runs in which commands failed: what these took is no property of the device."""
+    return {
+        run
+        for warned in document["warnings"]
+        if warned["code"] == "failed_commands"
+        for run in warned["numbers"]["runs"]
+    }
 
 
 def _only_what_repeats(text: str, ratios: Ratios, repeated: Mapping[str, Repeated | None]) -> str:
