@@ -44,7 +44,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "waiting",
     },
     "frame": {"errors"},
-    "result": {"_native", "benchmarks", "data", "errors", "frame", "report", "results", "site"},
+    "result": {
+        "_native", "benchmarks", "data", "errors", "frame", "report", "results", "site", "units",
+    },
     "options": {"data", "errors", "session", "units"},
     "api": {
         "_native", "data", "described", "device", "errors", "methodology", "options", "result",

@@ -23,13 +23,13 @@ from uflip.device.opening import IO_TIMEOUT_NS
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.methodology import estimate
-from uflip.recordings import read_recording
 from uflip.results import ResultsWriter
 from uflip.results.place import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, ignore
 from uflip.session.opening import open_watched
+from uflip.session.recordings import read_recording
 from uflip.session.request import Request
 from uflip.session.resuming import go_on
 from uflip.session.single import plan_of_run
@@ -61,7 +61,7 @@ class Replay:
     Attributes
     ----------
     trace : Path
-        As `uflip.recordings.read_recording` reads it.
+        As `uflip.session.recordings.read_recording` reads it.
     format : str or None
         Which; None: the one that it looks like.
     fit : str

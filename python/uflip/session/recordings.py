@@ -6,10 +6,9 @@ nanoseconds, sectors and trims, so that nothing of it is lost.
 
 import csv
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from uflip import _native
 from uflip.data.reading import Kind, read_start
@@ -17,6 +16,7 @@ from uflip.errors import ResultsError, UflipError, UnavailableError, native_erro
 
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
 """What a table says of each I/O; its other columns are passed over."""
+RUN = "run"
 OURS = "uflip"
 """The format that a table counts as."""
 KIND = Kind("trace", 1 << 40, "name a trace: `uflip replay --help` says which are read")
@@ -26,7 +26,8 @@ PARQUET_MAGIC = b"PAR1"
 SECTOR_BYTES = 512
 LETTERS = {"read": "R", "write": "W", "trim": "D"}
 
-Row = Mapping[str, Any]
+Row = tuple[object, ...]
+"""An I/O: `COLUMNS`, and the run that it is of, None where a table does not say it."""
 
 
 def read_recording(path: Path, form: str | None = None) -> _native.Recording:
@@ -77,7 +78,8 @@ def _rows(path: Path) -> Iterable[Row] | None:
 
 def _rows_of_csv(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        yield from csv.DictReader(file)
+        for row in csv.DictReader(file):
+            yield tuple(row.get(name) for name in (*COLUMNS, RUN))
 
 
 def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
@@ -97,34 +99,39 @@ def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
     names = opened.schema_arrow.names
     if not set(COLUMNS) <= set(names):
         return None
-    columns = [*COLUMNS, *({"run"} & set(names))]
-    return (row for batch in opened.iter_batches(columns=columns) for row in batch.to_pylist())
+    columns = [*COLUMNS, *({RUN} & set(names))]
+    return (
+        tuple(row.get(name) for name in (*COLUMNS, RUN))
+        for batch in opened.iter_batches(columns=columns)
+        for row in batch.to_pylist()
+    )
 
 
 def _lines(path: Path, rows: Iterable[Row]) -> Iterator[str]:
     """Write each I/O as blkparse prints it."""
     first = None
-    for number, row in enumerate(rows, 1):
+    for number, (*numbers, mode, run) in enumerate(rows, 1):
         try:
-            at, offset, size = (int(row[name]) for name in COLUMNS[:3])
-            letter, run = LETTERS[str(row["mode"])], row.get("run")
+            at, offset, size = (int(str(each)) for each in numbers)
+            letter = LETTERS[str(mode)]
             if min(at, offset, size) < 0 or (offset | size) % SECTOR_BYTES:
                 raise ValueError("no whole sectors")
-        except (KeyError, TypeError, ValueError) as error:
-            raise _wrong(path, number, {name: row.get(name) for name in COLUMNS}) from error
+        except (KeyError, ValueError) as error:
+            got = zip(COLUMNS, (*numbers, mode), strict=True)
+            raise _wrong(path, number, ", ".join(f"{name} {each}" for name, each in got)) from error
         first = run if number == 1 else first
         if run != first:
-            raise _wrong(path, number, {"run": run}, f"I/Os of one run, which is {first}")
+            raise _wrong(path, number, f"run {run}", f"I/Os of one run, which is {first}")
         sectors = f"{offset // SECTOR_BYTES} + {size // SECTOR_BYTES}"
         yield f"8,0 0 {number} {at // 10**9}.{at % 10**9:09} 0 Q {letter} {sectors} [uflip]\n"
 
 
-def _wrong(path: Path, number: int, got: Row, allowed: str = "") -> ResultsError:
+def _wrong(path: Path, number: int, got: str, allowed: str = "") -> ResultsError:
     numbers = f"whole numbers, of whole sectors of {SECTOR_BYTES} bytes; {', '.join(LETTERS)}"
     return ResultsError(
         "This row of the table is no I/O that can be replayed",
         where=f"{path}, I/O {number}",
-        got=", ".join(f"{name} {value}" for name, value in got.items()),
+        got=got,
         allowed=allowed or numbers,
         action="replay the table as `uflip pattern --trace` wrote it",
     )
