@@ -232,7 +232,7 @@ def not_made(what: str, where: str, got: object, makers: str) -> UsageError:
     """
     several = isinstance(got, list | tuple)
     action = "hand them over one by one" if several else "make one of it first"
-    return UsageError(what, where, repr(got), f"what {makers} makes", action)
+    return UsageError(what, where, repr(got), f"what {makers} makes", action=action)
 
 
 def unknown_name(
