@@ -1,6 +1,8 @@
 //! What is going to happen, in order.
 
+use std::collections::VecDeque;
 use std::hint::cold_path;
+use std::{iter, mem};
 
 use crate::flash::geometry::DieIdx;
 
@@ -34,6 +36,11 @@ const TELL: u64 = 2;
 const NOTICE: u64 = 3;
 
 impl Event {
+    #[inline(always)]
+    fn is_release(self) -> bool {
+        self.what >> KIND == RELEASE
+    }
+
     #[inline]
     pub(super) fn what<T: From<u64>>(self) -> What<T> {
         let which = self.what & ((1 << KIND) - 1);
@@ -46,44 +53,137 @@ impl Event {
     }
 }
 
-/// So many are few: what 32 I/Os and as many dies wait for is.
-const FEW: usize = 96;
+/// So many spans of time have a place of their own: what 32 I/Os and as many dies wait for is a few in each.
+const PLACES: usize = u64::BITS as usize;
+/// A span of time has so many bits [ns]: together they are about as long as a program.
+const SPAN_BITS: u32 = 14;
+/// No node.
+const NONE: u32 = u32::MAX;
 
-/// All events, first first. There is an event for every operation under way at most, so there are few: to look
-/// for the place of a new one by halves and to move what is behind it costs less than a heap.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+/// An event, and the next one of its span.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    event: Event,
+    next: u32,
+}
+
+/// All events, first first. What is soon stands in the list of its span of time, of which there are so many, in a
+/// circle, that each has few: so neither to find a new one's place nor to find the first looks at many. What is later
+/// than all spans stands in a list of its own.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(from = "Listed", into = "Listed")]
 pub(super) struct Calendar {
-    events: Vec<Event>,
-    /// Those before it have happened.
-    first: usize,
+    nodes: Vec<Node>,
+    /// The first node that holds no event any more, before others; or none.
+    unused: u32,
+    /// The first and the last node of each span; nothing, where the span's bit is not set.
+    ends: [(u32, u32); PLACES],
+    /// Which spans have events.
+    has: u64,
+    /// What was more than all spans ahead when it was added.
+    far: VecDeque<Event>,
     /// When the last event happened.
     pub(super) now: u64,
     /// So many events may happen before the host has its turn again.
-    #[serde(skip)]
     left: u64,
     /// The host asks for nothing before, unless it is told something.
-    #[serde(skip)]
     pub(super) undisturbed_until: u64,
+}
+
+impl Default for Calendar {
+    fn default() -> Calendar {
+        Calendar {
+            nodes: Vec::new(),
+            unused: NONE,
+            ends: [(NONE, NONE); PLACES],
+            has: 0,
+            far: VecDeque::new(),
+            now: 0,
+            left: 0,
+            undisturbed_until: 0,
+        }
+    }
 }
 
 impl Calendar {
     /// Whether an event is due by `until`.
     #[inline(always)]
     pub(super) fn is_due(&self, until: u64) -> bool {
-        self.events.get(self.first).is_some_and(|event| event.at <= until)
+        self.first().is_some_and(|(event, _)| event.at <= until)
     }
 
     /// The next event, where it is due by `until`.
     #[inline(always)]
     pub(super) fn take(&mut self, until: u64) -> Option<Event> {
-        let event = *self.events.get(self.first)?;
+        let (event, place) = self.first()?;
         if event.at > until {
             return None;
         }
-        self.first += 1;
+        if let Some(place) = place {
+            self.leave(place);
+        } else {
+            cold_path();
+            self.far.pop_front();
+        }
         self.now = event.at;
         self.count();
         Some(event)
+    }
+
+    /// The first event, and the place of its span; none where it is far.
+    #[inline(always)]
+    fn first(&self) -> Option<(Event, Option<usize>)> {
+        let soon = self
+            .first_place()
+            .map(|place| (self.nodes[self.ends[place].0 as usize].event, Some(place)));
+        let Some(far) = self.far.front() else { return soon };
+        cold_path();
+        // Of two at one time what is far was added before.
+        let is_next = |(soon, _): &(Event, _)| match soon.is_release() {
+            true => (soon.at, soon.what) < (far.at, far.what),
+            false => soon.at < far.at,
+        };
+        soon.filter(is_next).or(Some((*far, None)))
+    }
+
+    /// The first span that has events: from that of now on, around.
+    #[inline(always)]
+    fn first_place(&self) -> Option<usize> {
+        let from = (self.now >> SPAN_BITS) as u32 % PLACES as u32;
+        let ahead = self.has.rotate_right(from).trailing_zeros();
+        (self.has != 0).then(|| (from + ahead) as usize % PLACES)
+    }
+
+    /// The first event of a span happens.
+    #[inline(always)]
+    fn leave(&mut self, place: usize) {
+        let (first, last) = self.ends[place];
+        self.ends[place].0 = self.let_go(first);
+        self.has &= !(u64::from(first == last) << place);
+    }
+
+    /// Node `index` holds no event any more; return the one that followed it.
+    #[inline(always)]
+    fn let_go(&mut self, index: u32) -> u32 {
+        let node = &mut self.nodes[index as usize];
+        let next = mem::replace(&mut node.next, self.unused);
+        self.unused = index;
+        next
+    }
+
+    /// A node that holds `event`, and that nothing follows.
+    #[inline(always)]
+    fn hold(&mut self, event: Event) -> u32 {
+        let index = self.unused;
+        if let Some(node) = self.nodes.get_mut(index as usize) {
+            self.unused = mem::replace(&mut node.next, NONE);
+            node.event = event;
+            return index;
+        }
+        // Seldom: there are as many nodes as there ever were events at once.
+        cold_path();
+        self.nodes.push(Node { event, next: NONE });
+        self.nodes.len() as u32 - 1
     }
 
     /// Something happens. No device that was made does so much before the host has its turn; a file may hold
@@ -122,9 +222,30 @@ impl Calendar {
     }
 
     fn withdraw(&mut self, what: u64) {
-        let ahead = self.events[self.first..].iter().position(|event| event.what == what);
-        if let Some(place) = ahead {
-            self.events.remove(self.first + place);
+        let soon = (0..PLACES).filter(|place| self.has >> place & 1 == 1);
+        for place in soon {
+            let (mut before, mut index) = (NONE, self.ends[place].0);
+            while index != NONE && self.nodes[index as usize].event.what != what {
+                (before, index) = (index, self.nodes[index as usize].next);
+            }
+            if index != NONE {
+                return self.leave_behind(place, before, index);
+            }
+        }
+        if let Some(ahead) = self.far.iter().position(|event| event.what == what) {
+            self.far.remove(ahead);
+        }
+    }
+
+    /// The event of node `index`, which follows `before` in its span, does not happen.
+    fn leave_behind(&mut self, place: usize, before: u32, index: u32) {
+        if before == NONE {
+            return self.leave(place);
+        }
+        let next = self.let_go(index);
+        self.nodes[before as usize].next = next;
+        if next == NONE {
+            self.ends[place].1 = before;
         }
     }
 
@@ -152,110 +273,72 @@ impl Calendar {
         self.put_behind(Event { at, what }, |other| other.at <= at);
     }
 
-    /// Put `event` behind all that `are_before` it. Among a few, its place is found from the nearer end by those that
-    /// make room for it; among many by halves.
+    /// Put `event` behind all that `are_before` it.
     #[inline(always)]
     fn put_behind(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
         debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
-        let live = &self.events[self.first..];
-        if live.len() > FEW {
+        let span = event.at >> SPAN_BITS;
+        if span - (self.now >> SPAN_BITS) >= PLACES as u64 {
             cold_path();
-            let place = live.partition_point(are_before);
-            return self.put(place, event);
+            let behind = self.far.partition_point(are_before);
+            return self.far.insert(behind, event);
         }
-        let is_soon = live.get(live.len() / 2).is_some_and(|middle| !are_before(middle));
-        if self.first > 0 && is_soon {
-            self.add_soon(event, are_before);
-        } else {
-            self.add_late(event, are_before);
-        }
-    }
-
-    /// The same from the beginning, where there is room.
-    #[inline(always)]
-    fn add_soon(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
-        self.first -= 1;
-        let live = &mut self.events[self.first..];
-        let mut place = 0;
-        while place + 1 < live.len() && are_before(&live[place + 1]) {
-            live[place] = live[place + 1];
-            place += 1;
-        }
-        live[place] = event;
-    }
-
-    /// The same from the end.
-    #[inline(always)]
-    fn add_late(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
-        self.make_room();
-        self.events.push(event);
-        let live = &mut self.events[self.first..];
-        let mut place = live.len() - 1;
-        while place > 0 && !are_before(&live[place - 1]) {
-            live[place] = live[place - 1];
-            place -= 1;
-        }
-        live[place] = event;
-    }
-
-    /// There is room for another event at the end.
-    #[inline]
-    fn make_room(&mut self) {
-        if self.events.len() == self.events.capacity() {
-            self.forget_the_past();
-        }
-    }
-
-    /// What has happened goes.
-    #[cold]
-    fn forget_the_past(&mut self) {
-        self.events.drain(..self.first);
-        self.first = 0;
-        // Seldom, as long as half of it is past each time.
-        self.events.reserve(self.events.len() + 16);
-    }
-
-    /// Put `event` behind so many of those that have not happened; the fewer of them move.
-    #[inline(always)]
-    fn put(&mut self, place: usize, event: Event) {
-        let behind = self.events.len() - self.first - place;
-        if place < behind && self.first > 0 {
-            self.events.copy_within(self.first..self.first + place, self.first - 1);
-            self.first -= 1;
-            self.events[self.first + place] = event;
+        let place = span as usize % PLACES;
+        let node = self.hold(event);
+        if self.has >> place & 1 == 0 {
+            self.has |= 1 << place;
+            self.ends[place] = (node, node);
             return;
         }
-        self.make_room();
-        self.events.insert(self.first + place, event);
+        let (first, last) = self.ends[place];
+        if are_before(&self.nodes[last as usize].event) {
+            self.nodes[last as usize].next = node;
+            self.ends[place].1 = node;
+        } else if !are_before(&self.nodes[first as usize].event) {
+            self.nodes[node as usize].next = first;
+            self.ends[place].0 = node;
+        } else {
+            self.put_between(node, first, are_before);
+        }
+    }
+
+    /// The same behind the node `before`, where one of those behind it is later.
+    #[inline(always)]
+    fn put_between(&mut self, node: u32, mut before: u32, are_before: impl Fn(&Event) -> bool) {
+        let mut next = self.nodes[before as usize].next;
+        while are_before(&self.nodes[next as usize].event) {
+            (before, next) = (next, self.nodes[next as usize].next);
+        }
+        self.nodes[node as usize].next = next;
+        self.nodes[before as usize].next = node;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+/// A calendar as it is kept: its events in their order.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Calendar")]
+struct Listed {
+    events: Vec<Event>,
+    /// Those before it have happened.
+    first: usize,
+    now: u64,
+}
 
-    proptest! {
-        /// Against a list that is sorted anew each time, where equal times keep their order.
-        #[test]
-        fn events_happen_in_the_order_of_their_time_and_then_as_they_were_added(
-            steps in prop::collection::vec((0u64..60, 0u32..5, any::<bool>()), 1..400),
-        ) {
-            let (mut calendar, mut list) = (Calendar::default(), Vec::new());
-            calendar.allow(u64::MAX);
-            for (number, (after, most, dense)) in (0..).zip(steps) {
-                let at = calendar.now + if dense { after / 20 } else { after };
-                calendar.tell(at, number);
-                list.push((at, number));
-                // Few are taken, so that many stand there.
-                if most == 0 {
-                    list.sort_by_key(|(at, _)| *at);
-                    let (at, number) = list.remove(0);
-                    let event = calendar.take(u64::MAX).expect("one was added");
-                    prop_assert_eq!(event.at, at);
-                    prop_assert!(matches!(event.what::<u64>(), What::Tell(told) if told == number));
-                }
-            }
+impl From<Calendar> for Listed {
+    fn from(mut calendar: Calendar) -> Listed {
+        let now = calendar.now;
+        calendar.allow(u64::MAX);
+        Listed { events: iter::from_fn(|| calendar.take(u64::MAX)).collect(), first: 0, now }
+    }
+}
+
+impl From<Listed> for Calendar {
+    fn from(Listed { events, first, now }: Listed) -> Calendar {
+        let mut calendar = Calendar { now, ..Calendar::default() };
+        for event in events.into_iter().skip(first) {
+            // A file may hold one that lies in the past.
+            calendar.put_behind(Event { at: event.at.max(now), ..event }, |_| true);
         }
+        calendar
     }
 }

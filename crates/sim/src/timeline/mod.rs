@@ -33,6 +33,8 @@
 
 pub(crate) mod breakdown;
 mod calendar;
+#[cfg(test)]
+mod calendar_tests;
 mod carry;
 pub(crate) mod cells;
 mod channel;

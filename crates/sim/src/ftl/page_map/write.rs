@@ -182,6 +182,9 @@ impl PageMap {
         }
         let plane = self.plane_with_page::<M>(home, stream)?;
         let Some(apart) = &self.apart else { return Some(plane) };
+        if self.blocks.has_open_page(plane, stream) {
+            return Some(plane);
+        }
         let plane = self.without_opening(apart, plane, stream);
         self.goes_to::<M>(plane, stream);
         Some(plane)
@@ -195,12 +198,18 @@ impl PageMap {
         stream: Stream,
     ) -> Option<PlaneIdx> {
         match home {
-            Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => Some(home),
+            Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => {
+                if !M::PLAIN && self.apart.is_some() {
+                    self.goes_to::<M>(home, stream);
+                }
+                Some(home)
+            }
             _ if !M::PLAIN && self.gathers() => {
-                let plane = match self.goes_on(stream) {
-                    Some(plane) => plane,
-                    None => self.options.allocator.choose_with_page(&self.blocks, stream)?,
-                };
+                let going_on = self.goes_on(stream);
+                if going_on.is_some() {
+                    return going_on;
+                }
+                let plane = self.options.allocator.choose_with_page(&self.blocks, stream)?;
                 self.goes_to::<M>(plane, stream);
                 Some(plane)
             }

@@ -1,0 +1,73 @@
+//! The calendar against a list that is sorted anew each time.
+
+use super::calendar::{Calendar, What};
+use crate::flash::geometry::DieIdx;
+use proptest::prelude::*;
+
+/// What was added, in the order in which it was: its time, and the die of a release or the number of another event.
+type Added = (u64, Result<u32, u64>);
+
+/// The next: at one time releases are first, by their dies, and others follow as they were added.
+fn next_of(list: &mut Vec<Added>) -> Added {
+    list.sort_by_key(|(at, what)| (*at, what.map_or((1, 0), |die| (0, die))));
+    list.remove(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn events_happen_in_the_order_of_their_time_and_then_as_they_were_added(
+        steps in prop::collection::vec((0u64..60, 0u32..5, 0u32..9, 0u32..4), 1..300),
+        // Events close together, and such that few of them, or most, are far.
+        scale in prop::sample::select(vec![1u64, 20_000, 60_000, 1_000_000]),
+        busy in 1u32..5,
+    ) {
+        let (mut calendar, mut list) = (Calendar::default(), Vec::<Added>::new());
+        calendar.allow(u64::MAX);
+        for (number, (after, most, die, kind)) in (0..).zip(steps) {
+            let dense = if die % 2 == 0 { after / 20 } else { after };
+            let at = calendar.now + dense * scale;
+            // A die is released once at a time.
+            let is_busy = list.iter().any(|(_, what)| *what == Ok(die));
+            if kind == 0 && !is_busy {
+                calendar.release(at, DieIdx(die));
+                list.push((at, Ok(die)));
+            } else {
+                calendar.tell(at, number);
+                list.push((at, Err(number)));
+            }
+            match most {
+                0 => {
+                    // As from a file.
+                    let kept = postcard::to_allocvec(&calendar).expect("it is written");
+                    calendar = postcard::from_bytes(&kept).expect("it is read");
+                    calendar.allow(u64::MAX);
+                }
+                1 => {
+                    if let Some(gone) = list.iter().position(|(_, what)| what.is_ok()) {
+                        let (_, die) = list.remove(gone);
+                        calendar.withdraw_release(DieIdx(die.expect("a release was looked for")));
+                    }
+                }
+                _ => {}
+            }
+            if most < busy && !list.is_empty() {
+                let (at, what) = next_of(&mut list);
+                prop_assert!(calendar.is_due(at) && (at == 0 || !calendar.is_due(at - 1)));
+                let event = calendar.take(u64::MAX).expect("one was added");
+                prop_assert_eq!(event.at, at);
+                match event.what::<u64>() {
+                    What::Tell(told) => prop_assert_eq!(what, Err(told)),
+                    What::Release(die) => prop_assert_eq!(what, Ok(die.0)),
+                    other => prop_assert!(false, "{:?} was not added", other),
+                }
+            }
+        }
+        while !list.is_empty() {
+            let (at, _) = next_of(&mut list);
+            prop_assert_eq!(calendar.take(u64::MAX).map(|event| event.at), Some(at));
+        }
+        prop_assert!(calendar.take(u64::MAX).is_none());
+    }
+}
