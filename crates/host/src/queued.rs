@@ -48,6 +48,8 @@ pub struct QueuedDevice {
     /// I/Os that were put in and not handed to the kernel.
     put_in: usize,
     under_way: usize,
+    /// What was put in, first first, with its place; what is done of it goes when it comes first.
+    order: VecDeque<(Ticket, u32)>,
     /// The one that has been under way for longest, as far as whoever watches knows.
     oldest: Option<Ticket>,
     /// Whether the kernel knows the memory; where it may not be locked, each I/O names it.
@@ -112,6 +114,7 @@ impl QueuedDevice {
             free: (0..depth).rev().collect(),
             put_in: 0,
             under_way: 0,
+            order: VecDeque::with_capacity(depth as usize),
             oldest: None,
             is_registered,
             is_lost: false,
@@ -158,8 +161,20 @@ impl QueuedDevice {
             self.done.push_back(if whole { Ok(completion) } else { Err((io, entry.result())) });
         }
         drop(queue);
-        let oldest = self.places.iter().flatten().min_by_key(|under| under.ticket).copied();
-        self.tell_oldest(oldest.map(|under| (under.ticket, under.io)));
+        let oldest = self.oldest();
+        self.tell_oldest(oldest);
+    }
+
+    /// The one that has been under way for longest.
+    #[inline]
+    fn oldest(&mut self) -> Option<(Ticket, Io)> {
+        while let Some(&(ticket, place)) = self.order.front() {
+            match self.places[place as usize] {
+                Some(under) if under.ticket == ticket => return Some((ticket, under.io)),
+                _ => self.order.pop_front(),
+            };
+        }
+        None
     }
 
     /// Note which I/O has been under way for longest: it counts from when it became that, however many end
@@ -303,6 +318,7 @@ impl Device for QueuedDevice {
         }
         let submitted = clock::now();
         self.places[place as usize] = Some(Under { ticket, io: *request, submitted });
+        self.order.push_back((ticket, place));
         self.under_way += 1;
         self.put_in += 1;
         // SAFETY: the memory belongs to the pool, which lives until nothing is under way; the descriptor
