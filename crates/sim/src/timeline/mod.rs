@@ -33,8 +33,6 @@
 
 pub(crate) mod breakdown;
 mod calendar;
-#[cfg(test)]
-mod calendar_tests;
 mod carry;
 pub(crate) mod cells;
 mod channel;
@@ -44,8 +42,6 @@ pub(crate) mod log;
 mod op;
 mod operation;
 mod planes;
-#[cfg(test)]
-mod planes_tests;
 mod quiet;
 mod recording;
 #[cfg(test)]
@@ -53,6 +49,8 @@ mod reference;
 mod rings;
 mod shared;
 mod suspend;
+#[cfg(test)]
+mod tests;
 mod way;
 
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! The calendar against a list that is sorted anew each time.
 
-use super::calendar::{Calendar, What};
+use super::super::calendar::{Calendar, What};
 use crate::flash::geometry::DieIdx;
 use proptest::prelude::*;
 

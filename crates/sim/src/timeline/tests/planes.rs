@@ -1,6 +1,6 @@
 //! Rates of a die whose planes work together, against what one command for all of them takes.
 
-use super::{MultiPlane, Op, Purpose, Report, Timeline, Timing};
+use super::super::{MultiPlane, Op, Purpose, Report, Timeline, Timing};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, PlaneIdx, Ppn, Shape};
 
 const READ: u64 = 50_000;

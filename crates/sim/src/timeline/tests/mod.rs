@@ -1,0 +1,4 @@
+//! Of parts of the timeline by themselves.
+
+mod calendar;
+mod planes;
