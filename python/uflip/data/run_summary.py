@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "uflip-run-summary", "format_version": 3, "uflip_version": …,
+    {"format": "uflip-run-summary", "format_version": 4, "uflip_version": …,
      "digest": …, "experiments": [{"of": [{"run": …, "bytes": …, "digest": …}, …],
                                    "summary": {…}, "pyramid": {…}}]}
 
@@ -16,6 +16,7 @@ Version history
 1   first version
 2   added `ios_per_s`
 3   intervals of runs of fixed length are those of what was measured
+4   `ios_per_s` of runs with several I/Os under way is that of their steady part
 
 A version means numbers: whatever changes how one follows from a run raises it, and
 summaries of other versions are made again when they are needed.
@@ -34,7 +35,7 @@ from uflip.data.reading import Kind, read_if_there
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
 
-FORMAT_VERSION: Literal[3] = 3
+FORMAT_VERSION: Literal[4] = 4
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
 NO_DIGEST = b"0" * 64  # stands where that of the document will
@@ -135,7 +136,7 @@ class Summaries(Struct, frozen=True, forbid_unknown_fields=True):
     experiments: tuple[Kept, ...]
     digest: DigestText = NO_DIGEST.decode()
     format: Literal["uflip-run-summary"] = "uflip-run-summary"
-    format_version: Literal[3] = FORMAT_VERSION
+    format_version: Literal[4] = FORMAT_VERSION
 
 
 def encode(kept: tuple[Kept, ...]) -> bytes:

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from uflip.data.spec import Mix, Spec
 from uflip.experiment import PlannedRun
+from uflip.microbench.layout import ROUNDS
 from uflip.spec import until_converged
 
 # uFLIP §5.1: its shortest run. What happens less often than that may go unseen.
@@ -33,8 +34,9 @@ def self_timed(run: PlannedRun) -> PlannedRun:
     budget = spec.ios
     if isinstance(spec, Mix):
         budget = min(budget, MIX_IOS // (spec.turns + 1))
+    fewest = max(MIN_IOS, ROUNDS * spec.depth)
     stopped = until_converged(
-        spec, min_ios=min(MIN_IOS, budget), max_ios=budget, max_time_ns=MAX_TIME_NS
+        spec, min_ios=min(fewest, budget), max_ios=budget, max_time_ns=MAX_TIME_NS
     )
     return replace(run, spec=stopped)
 

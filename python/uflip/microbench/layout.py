@@ -18,6 +18,9 @@ from uflip.spec import BASELINES, Basic, Part, Spec, basic
 from uflip.units import format_size
 
 LABELS = tuple(BASELINES)
+ROUNDS = 16
+"""A run with a queue makes so many I/Os for each that is under way: filling the queue and emptying
+it are a sixteenth each, and so is what is half done when counting begins (`results.throughput`)."""
 SEQUENTIAL_LABELS = tuple(
     label for label, (_, location) in BASELINES.items() if location == "sequential"
 )

@@ -55,7 +55,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "io_count": ("I/Os", "I/Os in the run"),
     "io_ignore": ("I/Os", "of these, start-up left out of the statistics"),
     "elapsed_ns": ("ns", "first submission to last completion"),
-    "ios_per_s": ("I/Os a second", "of the I/Os in the statistics, in the time that they take"),
+    "ios_per_s": (
+        "I/Os a second",
+        "of the I/Os in the statistics, while all streams go on",
+    ),
     "count": ("I/Os", "I/Os in the statistics"),
     "min_ns": ("ns", "shortest response time"),
     "max_ns": ("ns", "longest response time"),

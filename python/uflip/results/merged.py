@@ -21,8 +21,9 @@ from uflip.data.run import metadata_of
 from uflip.data.run_summary import Repetition, RunSummary, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
-from uflip.results.columns import measured, measured_amount, rates
+from uflip.results.columns import measured
 from uflip.results.ended import repetition
+from uflip.results.throughput import measured_amount, rates
 from uflip.stats import summarise
 
 if TYPE_CHECKING:

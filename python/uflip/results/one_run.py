@@ -6,7 +6,8 @@ from uflip._native import Trace
 from uflip.amplification import write_amplification
 from uflip.data.device import DeviceInfo
 from uflip.data.one_run import OneRun
-from uflip.results.columns import as_array, measured, measured_amount, rates
+from uflip.results.columns import as_array, measured
+from uflip.results.throughput import measured_amount, rates
 from uflip.spec import Mix, read_spec
 from uflip.stats import summarise
 

@@ -13,7 +13,7 @@ from uflip.amplification import write_amplification
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
-from uflip.results.columns import measured_amount, rates
+from uflip.results.throughput import measured_amount, rates
 from uflip.spec import Functions, Parallel
 from uflip.stats import summarise
 from uflip.sweeping.costs import costs

@@ -9,7 +9,8 @@
 (*Performance Characterization of NVMe Flash Devices with Zoned Namespaces*, IEEE CLUSTER 2023) call
 it inter-zone scalability.
 **Faithful**: sequential writes, one under way to each zone, since a host that wants the order of
-its writes kept has no more; throughput = zones / response time (Little's law).
+its writes kept has no more; throughput is that of the steady part of a run, in which all of the
+zones are written (`uflip.results.throughput`).
 **Simplified**: neighbouring zones, as a host takes them that knows nothing of the device.
 **Ambiguous**: how many. Up to what the device allows to be open.
 """
@@ -17,7 +18,7 @@ its writes kept has no more; throughput = zones / response time (Little's law).
 from collections.abc import Sequence
 
 from uflip.experiment import Context, Experiment
-from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.zones.laid_out import (
@@ -57,8 +58,8 @@ def _describe(context: Context, pattern: str, zones: int) -> Spec:
 
 
 def bytes_per_s(run: Run) -> float:
-    """Return how much is written to all zones [bytes per second], by Little's law."""
-    return float(run["value"]) * int(run["spec"]["io_size"]) / mean_ns(run) * 1e9
+    """Return how much is written to all zones [bytes per second]; 0 where no time passed."""
+    return (run["ios_per_s"] or 0.0) * int(run["spec"]["io_size"])
 
 
 def adding_up(runs: Sequence[Run]) -> Run:
@@ -71,7 +72,7 @@ def adding_up(runs: Sequence[Run]) -> Run:
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """What one zone takes, how many add up, and the most that all of them take."""
     runs = list(measured.get(PATTERN, ()))
-    if len(runs) < 2 or runs[0]["value"] != 1:
+    if len(runs) < 2 or runs[0]["value"] != 1 or not bytes_per_s(runs[0]):
         return ""
     best, last = max(runs, key=bytes_per_s), adding_up(runs)
     factor = ratios.factor(bytes_per_s(best) / bytes_per_s(runs[0]), PATTERN)

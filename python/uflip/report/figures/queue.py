@@ -2,10 +2,10 @@
 
 **Source** ours; the knee is that of `uflip.microbench.today.queue_depth`.
 
-**Faithful** Throughput is depth / mean response time, as Little's law has it for a closed loop.
+**Faithful** Throughput is completions over time while as many I/Os are under way as the depth says
+(`uflip.results.throughput`).
 
-**Simplified** Throughput has no whiskers: an interval of it is that of the mean beside it. That of
-short runs is overstated, as `uflip.microbench.today.queue_depth` says.
+**Simplified** Throughput has no whiskers: an interval of it is that of the mean beside it.
 
 **Ambiguous** The diagonal that throughput leaves at the knee is not drawn: it has another place for
 each pattern.
