@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from command_line import uflip
 
+from uflip.data.asked import PLURALS
+from uflip.data.spec import text_of
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
@@ -19,6 +21,7 @@ from uflip.report.figures.points import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
 from uflip.sweeping import Row, points, sweep
+from uflip.sweeping.data_set import kept
 from uflip.sweeping.ranking import best, measures
 
 URL = "sim:demo?blocks_per_die=64"
@@ -94,8 +97,10 @@ def test_what_takes_no_time_waits_for_no_durability() -> None:
 
 
 def test_reads_warm_nothing_up() -> None:
-    with pytest.raises(UsageError, match="only reads"):
+    with pytest.raises(UsageError, match="writes no data"):
         sweep(URL, baseline("RR"), {"queue_depth": [1]}, warm_up=1)
+    with pytest.raises(UsageError, match="writes no data"):
+        sweep(URL, basic("trim", "random"), {"queue_depth": [1]}, warm_up=1)
 
 
 # Rows
@@ -178,6 +183,57 @@ def test_reads_and_writes_of_a_mix_stay_apart() -> None:
     for found, mode in ((row.reads, 0), (row.writes, 1)):
         assert found == summarise(np.asarray(times)[modes == mode]).as_dict()
     assert (row.reads or {})["count"] == 3 * (row.writes or {})["count"]
+
+
+ZONE = 96 << 20
+ZONED = {
+    mode: basic(mode, "sequential", io_size=size, io_count=24, target_size=24 * size)
+    for mode, size in (("append", 64 << 10), ("reset", ZONE), ("finish", ZONE), ("open", ZONE))
+}
+
+
+@pytest.mark.parametrize(
+    ("url", "spec", "kinds"),
+    [
+        *(("sim:zns?stripe_pages=1", spec, [mode]) for mode, spec in ZONED.items()),
+        (URL, basic("trim", "random", io_count=100), ["trim"]),
+        (URL, mix(basic("trim", "random"), baseline("RR"), 2, io_count=100), ["read", "trim"]),
+        (URL, MIX, ["read", "write"]),
+    ],
+)
+def test_a_row_is_what_the_pattern_gives_of_any_kind(
+    url: str, spec: Spec, kinds: list[str], here: Path
+) -> None:
+    """The same numbers, whatever is done to the device, and those of each kind apart."""
+    plain, _, override = url.partition("?")
+    name, value = override.split("=")
+    (row,) = sweep(plain, spec, {name: [value]}, data=here / "rows")
+    Path("spec.json").write_text(text_of(spec), encoding="utf-8")
+    alone = json.loads(uflip("pattern", url, "--spec", "spec.json", "--json").out)
+    assert row.statistics == alone["statistics"]
+    assert (row.ios_per_s, row.bytes_per_s) == (alone["ios_per_s"], alone["bytes_per_s"])
+    assert [*row.times] == kinds
+    assert sum(times["count"] or 0 for times in row.times.values()) == row.ios == alone["ios"]
+    if "components" in alone:
+        apart = [alone["components"][part]["mean_ns"] for part in ("first", "second")]
+        assert sorted(times["mean_ns"] or 0 for times in row.times.values()) == sorted(apart)
+        assert {f"{kind}_mean" for kind in kinds} < set(measures(spec))
+        assert "mean" not in measures(spec)
+    else:
+        assert row.times[kinds[0]] == row.statistics
+        assert best([row], "mean") == row
+    assert kept(here / "rows")[1] == {0: row}, "what is kept is what was measured"
+    named = ("sweep", plain, "--vary", f"{name}={value}", "--spec", "spec.json")
+    told = uflip(*named, "--csv", "rows.csv", "-o", "rows.svg")
+    assert told.code == 0, told.err
+    assert "IOPS" in told.out
+    assert all(f"{PLURALS[kind]} mean" in told.out for kind in kinds if len(kinds) > 1)
+    with Path("rows.csv").open(encoding="utf-8") as lines:
+        (line,) = csv.DictReader(lines)
+    assert float(line["all_mean_ns"]) == alone["statistics"]["mean_ns"]
+    assert {float(line[f"{kind}_mean_ns"]) for kind in kinds} == {
+        times["mean_ns"] for times in row.times.values()
+    }
 
 
 # Which is best

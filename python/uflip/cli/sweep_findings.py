@@ -172,10 +172,10 @@ def draw(rows: "list[Row]", design: "Design", what: Asked, out: Path, *, force: 
 
 def _default(rows: "list[Row]") -> str:
     """Return the measure that is drawn where none was named."""
-    row = rows[0]
-    if row.reads is None and row.writes is None:
+    modes = [*rows[0].times]
+    if not modes:
         return "write_amplification"
-    return "mean" if row.reads is None or row.writes is None else "read_mean"
+    return "mean" if len(modes) == 1 else f"{modes[0]}_mean"
 
 
 def _column(rows: "list[Row]", name: str) -> tuple[str, list[float | None]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip.cli.common import echo_table
+from uflip.data.asked import MODES, PLURALS
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
@@ -27,12 +28,13 @@ def impossible_line(planned: "Planned") -> str:
 
 def print_rows(rows: "list[Row]", names: list[str], others: Sequence[str] = ()) -> None:
     """Print the table; of `others`, what rows cost stands before what was measured."""
-    modes = [mode for mode in ("reads", "writes") if any(getattr(row, mode) for row in rows)]
+    there = {mode for row in rows for mode in row.times}
+    modes = [mode for mode in MODES if mode in there]
     costs = [name for name in COSTS if name in others]
     head = [*names, *(name.removesuffix("_bytes") for name in costs)]
     if modes:
         head.append("IOPS")
-        prefixes = [f"{mode} " if len(modes) > 1 else "" for mode in modes]
+        prefixes = [f"{PLURALS[mode]} " if len(modes) > 1 else "" for mode in modes]
         head += [prefix + name for prefix in prefixes for name in SHOWN]
     head += ["write amplification", "valid pages per victim"]
     echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
@@ -45,7 +47,7 @@ def _cells(row: "Row", names: list[str], costs: list[str], modes: list[str]) -> 
     if modes:
         cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
     for mode in modes:
-        statistics = getattr(row, mode) or {}
+        statistics = row.times.get(mode, {})
         times = [statistics.get(f"{name}_ns") for name in SHOWN]
         cells += ["" if time is None else format_duration_ns(time) for time in times]
     ratios = (row.write_amplification, row.relocated_pages_per_block)

@@ -11,6 +11,8 @@ Mode = Literal["read", "write", "trim", "append", "reset", "finish", "open", "cl
 Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "hotcold"]
 Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
+PLURALS = {mode: "finishes" if mode == "finish" else f"{mode}s" for mode in MODES}
+"""What I/Os of a mode are called together."""
 DATA_MODES = ("read", "write", "append")
 """Those that move data."""
 LOCATIONS: tuple[str, ...] = get_args(Location)

@@ -83,7 +83,7 @@ def sweep(
     ------
     UsageError
         If the device is not simulated, nothing varies, or a point of a grid makes no device or
-        pattern; for a warm-up by a pattern that only reads, and for writes that wait for their
+        pattern; for a warm-up by a pattern that writes no data, and for writes that wait for their
         durability in functional mode.
 
     Examples

@@ -19,6 +19,9 @@ from uflip.sweeping.points import Point, checked, combinations
 from uflip.sweeping.row import Row, Values
 from uflip.units import parse_number
 
+WARMING = ("write", "append")
+"""Modes of I/Os that fill a device."""
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -146,9 +149,9 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
             action="False for the functional mode",
         )
     parse_number(design.warm_up, "warm_up", 0.0, MOST_WARM_UP)
-    if design.warm_up > 0 and not design.spec.writes:
+    if design.warm_up > 0 and not any(part.mode in WARMING for part in design.spec.parts):
         raise UsageError(
-            "A pattern that only reads warms nothing up",
+            "A pattern that writes no data warms nothing up",
             where="warm_up",
             got=str(design.warm_up),
             action="leave it away, or vary a pattern that writes",

@@ -1,21 +1,32 @@
 """A row as flat columns, as tables have them, and back.
 
-What varied comes first, under its name; then what was measured. Statistics have `read_` or `write_`
-before their name, and counters stand last, those of all rows: a device has the counters of its FTL.
+What varied comes first, under its name; then what was measured. Statistics have `all_`, `read_` or
+`write_` before their name, or a mode that any row has beside these; counters stand last, those of
+all rows: a device has the counters of its FTL.
 """
 
 from collections.abc import Sequence
 from dataclasses import fields
 
+from uflip.data.asked import MODES
 from uflip.data.document import Table
 from uflip.stats.summary import STATISTICS
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row, Statistics
 
-_APART = ("values", "reads", "writes", "counters")
+_APART = ("values", "reads", "writes", "counters", "statistics", "others")
 MEASURED = tuple(each.name for each in fields(Row) if each.name not in _APART)
-MODES = {"read": "reads", "write": "writes"}
-OF_MODES = tuple(f"{mode}_{name}" for mode in MODES for name in STATISTICS)
+ALL = "all"
+"""Stands before statistics of all modes together."""
+
+
+def _named(mode: str) -> list[str]:
+    return [f"{mode}_{name}" for name in STATISTICS]
+
+
+OF_MODES = tuple(column for mode in ("read", "write") for column in _named(mode))
+OF_ANY = frozenset(column for mode in (ALL, *MODES) for column in _named(mode))
+"""Every column of response times that a row may have."""
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
@@ -23,37 +34,44 @@ def columns(rows: Sequence[Row]) -> list[str]:
     # A counter may be called as a name that varies; no two columns are.
     counters = dict.fromkeys(name for row in rows for name in row.counters)
     names = [*rows[0].values] if rows else []
-    return [*dict.fromkeys([*names, *MEASURED, *OF_MODES, *counters])]
+    there = {mode for row in rows for mode in row.others}
+    others = [column for mode in MODES if mode in there for column in _named(mode)]
+    return [*dict.fromkeys([*names, *MEASURED, *_named(ALL), *OF_MODES, *others, *counters])]
 
 
 def flat(row: Row) -> Table:
     """Return a row by its columns; what it does not have is None."""
     measured = {name: getattr(row, name) for name in MEASURED}
+    every = {ALL: row.statistics, "read": row.reads, "write": row.writes, **row.others}
     of_modes = {
-        f"{mode}_{name}": (getattr(row, field) or {}).get(name)
-        for mode, field in MODES.items()
-        for name in STATISTICS
+        column: (times or {}).get(name)
+        for mode, times in every.items()
+        for column, name in zip(_named(mode), STATISTICS, strict=True)
     }
     return row.counters | of_modes | measured | row.values
 
 
 def row_of(point: Point, found: Table) -> Row:
     """Return the row that `flat` made columns of."""
-    known = {*MEASURED, *OF_MODES, *point.values}
+    known = {*MEASURED, *OF_ANY, *point.values}
     measured = {name: found[name] for name in MEASURED if name not in ("device", "durability")}
     counters = {n: v for n, v in found.items() if n not in known and v is not None}
+    of_modes = {mode: _statistics(found, mode) for mode in MODES}
+    times = {mode: each for mode, each in of_modes.items() if each is not None}
     return Row(
         values=point.values,
         device=point.url,
         durability=point.durability,
-        reads=_statistics(found, "read"),
-        writes=_statistics(found, "write"),
+        reads=times.pop("read", None),
+        writes=times.pop("write", None),
         counters=counters,
+        statistics=_statistics(found, ALL),
+        others=times,
         **measured,
     )
 
 
 def _statistics(found: Table, mode: str) -> Statistics | None:
-    if found[f"{mode}_count"] is None:
+    if found.get(f"{mode}_count") is None:
         return None
     return {name: found[f"{mode}_{name}"] for name in STATISTICS}

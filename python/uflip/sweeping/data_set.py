@@ -30,7 +30,7 @@ from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
 from uflip.spec import Functions
-from uflip.sweeping.columns import MEASURED, MODES, OF_MODES, columns, flat, row_of
+from uflip.sweeping.columns import MEASURED, OF_ANY, OF_MODES, columns, flat, row_of
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row
 
@@ -43,7 +43,7 @@ PART_ROWS, PART_S = 1024, 1.0
 MOST_BYTES = 1 << 30
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
-    f"{mode}_{name}" for mode in MODES for name in ("mean_ns", "std_ns")
+    column for column in OF_ANY if column.endswith(("mean_ns", "std_ns"))
 }
 _TEXTS = {"device", "durability"}
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from uflip.amplification import write_amplification
+from uflip.data.asked import MODES
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
@@ -18,7 +19,7 @@ from uflip.spec import Functions, Parallel
 from uflip.stats import summarise
 from uflip.sweeping.costs import costs
 from uflip.sweeping.points import Point
-from uflip.sweeping.row import Row, Statistics
+from uflip.sweeping.row import Row
 
 
 def measure(point: Point, *, warm_up: float, timed: bool) -> Row:
@@ -51,7 +52,8 @@ def _timed(device: Device, point: Point) -> Row:
     response_ns = np.asarray(trace.column("response_time_ns"))
     ios_per_s, bytes_per_s = rates([measured_amount(trace)])
     modes = np.asarray(trace.column("mode"))
-    reads, writes = (_statistics(response_ns[kept & (modes == mode)]) for mode in (0, 1))
+    every = {mode: response_ns[kept & (modes == code)] for code, mode in enumerate(MODES)}
+    times = {mode: summarise(taken).as_dict() for mode, taken in every.items() if len(taken)}
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
         device,
@@ -64,13 +66,11 @@ def _timed(device: Device, point: Point) -> Row:
         elapsed_ns=trace.elapsed_ns(),
         ios_per_s=ios_per_s,
         bytes_per_s=bytes_per_s,
-        reads=reads,
-        writes=writes,
+        statistics=summarise(response_ns[kept]).as_dict() if kept.any() else None,
+        reads=times.pop("read", None),
+        writes=times.pop("write", None),
+        others=times,
     )
-
-
-def _statistics(response_ns: np.ndarray) -> Statistics | None:
-    return summarise(response_ns).as_dict() if len(response_ns) else None
 
 
 def _untimed(device: Device, point: Point) -> Row:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from uflip.data.asked import MODES
 from uflip.errors import unknown_name
 from uflip.spec import Basic, Functions, Parallel, Spec
 from uflip.stats import PERCENTILES, supports
@@ -10,7 +11,7 @@ from uflip.sweeping.row import Row
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
 """What a point is better for with more of it: name -> field of a row."""
 TIMES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "max", "std")
-"""What a point is better for with less of [ns]; in a mix with `read_` or `write_` before it."""
+"""What a point is better for with less of [ns]; in a mix `read_` or so stands before it."""
 WRITE_AMPLIFICATION = "write_amplification"
 COSTS = ("spare_bytes", "memory_bytes")
 """What a point costs, see `uflip.sweeping.costs`: for fronts, where something stands against it."""
@@ -25,12 +26,13 @@ def measures(spec: Spec, *, timed: bool = True) -> list[str]:
     >>> measures(baseline("RW"), timed=False)
     ['write_amplification']
     """
-    modes = {part.mode for part in spec.parts}
-    amplified = [WRITE_AMPLIFICATION] if "write" in modes else []
+    asked = {part.mode for part in spec.parts}
+    modes = [mode for mode in MODES if mode in asked]
+    amplified = [WRITE_AMPLIFICATION] if asked & {"write", "append"} else []
     if not timed:
         return amplified
     times = [*TIMES] if len(modes) == 1 else [
-        f"{mode}_{time}" for mode in ("read", "write") for time in TIMES
+        f"{mode}_{time}" for mode in modes for time in TIMES
     ]  # fmt: skip
     return [*RATES, *times, *amplified]
 
@@ -98,10 +100,10 @@ def measured(row: Row, by: str) -> float | None:
         value: float | None = getattr(row, RATES.get(by, by))
         return value
     if by in TIMES:
-        statistics, time = row.reads or row.writes, by
+        statistics, time = next(iter(row.times.values()), None), by
     else:
         mode, _, time = by.partition("_")
-        statistics = row.reads if mode == "read" else row.writes
+        statistics = row.times.get(mode)
     return None if statistics is None else statistics[f"{time}_ns"]
 
 

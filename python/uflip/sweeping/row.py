@@ -1,7 +1,8 @@
 """What a point of a sweep gave."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
+from uflip.data.asked import MODES
 from uflip.data.document import Table
 
 Values = Table
@@ -38,6 +39,10 @@ class Row:
         Pages moved a collected block; None where none was collected.
     counters : dict
         What the device counted during the run.
+    statistics : dict or None
+        Of the response times of all I/Os together, as `uflip pattern` has them; None without any.
+    others : dict
+        Mode -> the same of what is neither read nor written: "trim", "append", "reset", ...
     """
 
     values: Values
@@ -54,6 +59,14 @@ class Row:
     write_amplification: float | None
     relocated_pages_per_block: float | None
     counters: dict[str, int]
+    statistics: Statistics | None = None
+    others: dict[str, Statistics] = field(default_factory=dict)
+
+    @property
+    def times(self) -> dict[str, Statistics]:
+        """Mode -> its response times, of those there are, in the order of `MODES`."""
+        every = {"read": self.reads, "write": self.writes, **self.others}
+        return {mode: times for mode in MODES if (times := every.get(mode))}
 
     def as_dict(self) -> Table:
         """Plain data, in the order of the fields."""

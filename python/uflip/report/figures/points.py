@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from uflip.data.asked import MODES, PLURALS
 from uflip.report.figures.canvas import WIDTH, mark_simulated, new_figure, styled
 from uflip.report.figures.files import nothing_to_draw, save
 from uflip.report.figures.palette import CAUSES
@@ -31,12 +32,8 @@ class Point(Protocol):
         """Rate of what is not ignored."""
 
     @property
-    def reads(self) -> Times | None:
-        """Response times [ns]; None without any."""
-
-    @property
-    def writes(self) -> Times | None:
-        """Response times [ns]; None without any."""
+    def times(self) -> Mapping[str, Times]:
+        """Mode -> response times [ns], of those there are."""
 
     @property
     def write_amplification(self) -> float | None:
@@ -129,25 +126,22 @@ def _columns(labels: list[str]) -> int:
 def _panels(rows: Sequence[Point]) -> list[tuple[str, ValueOf]]:
     """List the panels: title, and a row's value there (None where it has none)."""
 
-    def response_ms(times_of: Callable[[Point], Times | None], name: str) -> ValueOf:
+    def response_ms(mode: str, name: str) -> ValueOf:
         def of_row(row: Point) -> float | None:
-            ns = (times_of(row) or {}).get(name)
+            ns = row.times.get(mode, {}).get(name)
             return None if ns is None else ns / 1e6
 
         return of_row
 
-    kinds: list[tuple[str, Callable[[Point], Times | None]]] = [
-        ("reads", lambda row: row.reads),
-        ("writes", lambda row: row.writes),
-    ]
-    kinds = [(mode, times_of) for mode, times_of in kinds if any(map(times_of, rows))]
+    there = {mode for row in rows for mode in row.times}
+    modes = [mode for mode in MODES if mode in there]
     titles = [("mean", "mean_ns"), ("p99", "p99_ns")]
     times = [
         (
-            f"{title} of {mode} [ms]" if len(kinds) > 1 else f"{title} [ms]",
-            response_ms(times_of, name),
+            f"{title} of {PLURALS[mode]} [ms]" if len(modes) > 1 else f"{title} [ms]",
+            response_ms(mode, name),
         )
-        for mode, times_of in kinds
+        for mode in modes
         for title, name in titles
     ]
     return [
