@@ -21,6 +21,7 @@ from uflip.spec import (
     mix,
     until_converged,
 )
+from uflip.units import parse_count
 
 Parameters = dict[str, str | int]
 """Of a pattern, those that were given."""
@@ -109,7 +110,7 @@ def _of_pattern(given: Parameters) -> Basic | Mix:
         whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
     # The second pattern has the sizes and the target of the first.
     shared = {name: given[name] for name in SIZES if name in given}
-    turns = None if ratio is None else int(ratio)
+    turns = None if ratio is None else parse_count(ratio, "ratio")
     return mix(_first(given), baseline(str(second), **shared), turns, **whole)
 
 

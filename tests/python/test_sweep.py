@@ -333,6 +333,46 @@ def test_rows_are_printed_written_and_drawn(here: Path) -> None:
     assert (here / "rows.svg").read_bytes() == figure, "the same data, the same figure"
 
 
+@pytest.mark.parametrize(
+    ("vary", "beside"),
+    [
+        ("ratio=1,2", ("--ratio", 1)),
+        ("first_percent=20,50", ("--first-percent", 20)),
+        ("ratio=1..3", ("--ratio", 1)),
+    ],
+)
+def test_the_order_of_a_mix_that_varies_need_not_be_given(
+    vary: str, beside: tuple[object, ...]
+) -> None:
+    of_all = ("sweep", URL, "--pattern", "RR", "--mix", "RW", "--io-count", 50, "--json")
+    if ".." in vary:
+        of_all += ("--sample", "lhs:2")
+    varied = uflip(*of_all, "--vary", vary)
+    assert varied.code == 0, varied.err
+    rows = json.loads(varied.out)["rows"]
+    assert rows == json.loads(uflip(*of_all, "--vary", vary, *beside).out)["rows"]
+    name = vary.partition("=")[0]
+    for row in rows:
+        alone = uflip(
+            "pattern", row["device"], "--pattern", "RR", "--mix", "RW", "--io-count", 50,
+            f"--{name.replace('_', '-')}", row["values"][name], "--json",
+        )  # fmt: skip
+        assert row["statistics"] == json.loads(alone.out)["statistics"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--vary", "ratio=1,2"), "--mix"),
+        (("--mix", "RW", "--vary", "ratio=x,2"), "ratio"),
+        (("--mix", "RW", "--vary", "ratio=1,2", "--vary", "first_percent=20,50"), "first_percent"),
+    ],
+)
+def test_orders_of_a_mix_that_cannot_be_are_refused(options: tuple[str, ...], said: str) -> None:
+    done = uflip("sweep", URL, "--pattern", "RR", "--io-count", 50, *options)
+    assert (done.code, said in done.err) == (2, True), done.err
+
+
 def test_a_pattern_that_varies_needs_none_beside_it() -> None:
     of_all = ("sweep", "sim:demo?blocks_per_die=64", "--io-count", 30, "--json")
     varied = uflip(*of_all, "--vary", "pattern=SR,RR,SW,RW")

@@ -251,11 +251,14 @@ def _tell(
 
 def _varied_pattern(varied: "Varied", parameters: Mapping[str, object]) -> Mapping[str, str]:
     """Return the first value of what makes a pattern, where it varies and is not given beside."""
-    beside = {"pattern": ("mode", "location"), "mode": ("pattern",), "location": ("pattern",)}
+    beside = {
+        "pattern": ("mode", "location"), "mode": ("pattern",), "location": ("pattern",),
+        "ratio": ("first_percent",), "first_percent": ("ratio",),
+    }  # fmt: skip
     return {
-        name: str(values[0])
+        name: str(values[0] if isinstance(values, list) else values.low)
         for name, excluding in beside.items()
-        if isinstance(values := varied.get(name), list)
+        if (values := varied.get(name))
         and all(parameters.get(each) is None for each in (name, *excluding))
     }
 
