@@ -21,7 +21,6 @@ from uflip.spec import (
     mix,
     until_converged,
 )
-from uflip.units import parse_count
 
 Parameters = dict[str, str | int]
 """Of a pattern, those that were given."""
@@ -110,7 +109,7 @@ def _of_pattern(given: Parameters) -> Basic | Mix:
         whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
     # The second pattern has the sizes and the target of the first.
     shared = {name: given[name] for name in SIZES if name in given}
-    turns = None if ratio is None else parse_count(ratio, "ratio")
+    turns = cast("int | None", ratio)  # read where the values of all parameters are
     return mix(_first(given), baseline(str(second), **shared), turns, **whole)
 
 

@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 from command_line import uflip, unchanged
 
-from uflip.errors import EXIT_CODES
+import uflip as package
+from uflip.data.zones import ZoneLimits
+from uflip.device.resolving import resolve
+from uflip.errors import EXIT_CODES, UsageError
+from uflip.spec import basic
 
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 
@@ -208,3 +213,36 @@ def test_a_pattern_that_is_never_drawn_is_left_out() -> None:
     document = run("null", "--pattern", "SR", "--mix", "RR", "--first-percent", "99",
                    "--io-count", "1")  # fmt: skip
     assert list(document["components"]) == ["first"]
+
+
+@pytest.mark.parametrize("device", ["file:new.bin", "sim:demo"])
+@pytest.mark.parametrize("mode", ["append", "reset", "finish", "open", "close"])
+def test_what_has_no_zones_is_told_before_it_is_made(here: Path, mode: str, device: str) -> None:
+    size = ("--size", "4MiB") if device.startswith("file:") else ()
+    options = ("--mode", mode, "--location", "sequential", "--io-count", 4)
+    done = uflip("pattern", device, *size, *options)
+    assert (done.code, [*here.iterdir()]) == (2, []), done.err
+    assert done.err.startswith("error: The device has no zones")
+    for said in (device, mode, "read, write, trim", "sim:zns"):
+        assert said in done.err
+    with pytest.raises(UsageError, match="no zones"):
+        package.pattern(device, basic(mode, "sequential"), **({"size": "4MiB"} if size else {}))
+    assert not [*here.iterdir()]
+    # The null device, which does nothing, does this too.
+    assert uflip("pattern", "null", *options).code == 0
+
+
+def test_what_keeps_no_streams_apart_is_told_before_it_is_made(here: Path) -> None:
+    options = ("--pattern", "SW", "--write-stream", 1, "--io-count", 4)
+    done = uflip("pattern", "file:new.bin", "--size", "4MiB", *options)
+    assert (done.code, [*here.iterdir()]) == (2, []), done.err
+    simulated = uflip("pattern", "sim:demo", *options)
+    assert done.err == simulated.err.replace("sim:demo", "file:new.bin")
+
+
+def test_appends_to_a_zoned_block_device_are_refused() -> None:
+    limits = ZoneLimits(zone_bytes=1 << 20, zone_count=4, zone_capacity_bytes=1 << 20)
+    disk = stored.described("block", capacity_bytes=4 << 20, details={"zones": limits})
+    with pytest.raises(UsageError, match="Linux has no appends"):
+        resolve(basic("append", "sequential"), disk)
+    assert resolve(basic("reset", "sequential", io_size=1 << 20), disk).spec.mode == "reset"

@@ -15,6 +15,8 @@ PLURALS = {mode: "finishes" if mode == "finish" else f"{mode}s" for mode in MODE
 """What I/Os of a mode are called together."""
 DATA_MODES = ("read", "write", "append")
 """Those that move data."""
+ZONE_MODES = ("append", "reset", "finish", "open", "close")
+"""Those that only devices with zones know."""
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
 DRAWN = ("random", "zipf", "hotcold")

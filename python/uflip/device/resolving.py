@@ -7,10 +7,11 @@ from typing import NamedTuple
 import msgspec
 
 from uflip import _native
+from uflip.data.asked import MODES, ZONE_MODES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Pattern, Spec, Totals, text_of
 from uflip.data.state_record import Request
-from uflip.errors import native_errors
+from uflip.errors import UsageError, native_errors
 
 
 class Resolved(NamedTuple):
@@ -47,6 +48,7 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     >>> resolve(baseline("RR"), open_device("null").info).spec.io_size
     32768
     """
+    _check_commands(spec, info)
     with native_errors():
         text = _native.resolve_pattern(
             text_of(spec), info.capacity_bytes, info.sector_bytes, info.kind
@@ -54,6 +56,41 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     content = msgspec.json.decode(text)
     totals = msgspec.convert(content.pop("totals"), Totals)
     return Resolved(msgspec.convert(content, Pattern), totals)
+
+
+def _check_commands(spec: Spec, info: DeviceInfo) -> None:
+    """Refuse what a device of this kind never does, as the device itself does once it is opened.
+
+    A file that is asked for it would be made, and written in full, before the system refused.
+    """
+    modes = [part.mode for part in spec.parts if part.mode in ZONE_MODES]
+    if modes and not info.null and info.addresses == "sectors":
+        if not info.zoned:
+            raise UsageError(
+                "The device has no zones",
+                where=info.url,
+                got=modes[0],
+                allowed=", ".join(mode for mode in MODES if mode not in ZONE_MODES),
+                action="name a device with zones, like sim:zns",
+            )
+        if info.real and "append" in modes:
+            raise UsageError(
+                "Linux has no appends to block devices",
+                where=info.url,
+                got="append",
+                allowed="write: it goes to the write pointer",
+                action="write instead, or name a simulated device with zones, like sim:zns",
+            )
+    stream = max((max(each.write_stream or 0, each.hot_write_stream or 0) for each in spec.parts),
+                 default=0)  # fmt: skip
+    if stream and not info.simulated:  # what a simulated one has is in its profile, and it looks
+        raise UsageError(
+            "The device has no such write stream",
+            where="write_stream",
+            got=f"{stream} on {info.url}",
+            allowed="0: it keeps no writes apart",
+            action="simulate a device with write_streams, or leave write_stream out",
+        )
 
 
 def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
