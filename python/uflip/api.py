@@ -22,6 +22,7 @@ from uflip.options import DeviceOptions, Duration, Options, read_options, reques
 from uflip.result import Comparison, Result
 from uflip.session import OnEvent, begin, ignore
 from uflip.session import resume as go_on
+from uflip.session.open_channel import plan_jobs
 from uflip.spec import Pattern
 from uflip.units import parse_duration, parse_path
 
@@ -130,7 +131,7 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     -------
     Plan
         Its `runs` in order, each with its `spec`; what was `skipped`, with reasons; the pause
-        between runs `pause_ns`.
+        between runs `pause_ns`. Of an open-channel device the `spec` of each is a job.
 
     Raises
     ------
@@ -145,6 +146,8 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     15
     """
     wanted = request(device, **options)
+    if wanted.is_of_jobs:
+        return plan_jobs(wanted)[1]
     return wanted.plan(wanted.inspect())
 
 

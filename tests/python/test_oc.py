@@ -494,7 +494,9 @@ def test_a_retired_block_is_told_by_every_command() -> None:
     [
         (("oc", "sim:demo"), "block device"),
         (("oc", "file:x"), "Only simulated open-channel devices"),
-        (("plan", "sim:dfc"), "uflip oc"),
+        (("plan", "sim:dfc", "--out", "plan.toml"), "--out"),
+        (("plan", "sim:dfc", "--pause", "1s"), "--pause"),
+        (("oc", "sim:dfc", "--only", "oc0", "--sacrifice", "0:0:77"), "add oc1 to --only"),
         (("pattern", "sim:dfc", "--pattern", "RR"), "uflip oc"),
         (("oc", "sim:dfc", "--only", "oc9"), "oc0, oc1, oc2, oc3"),
         (("oc", "sim:dfc", "--scale", "huge"), "standard, quick"),

@@ -293,3 +293,22 @@ def test_runs_in_which_commands_failed_are_in_no_finding(folder: Path) -> None:
     numbers = {"runs": [one["run"]]}
     failed = {"code": "failed_commands", "message": "", "advice": "", "numbers": numbers}
     assert "threads = 3" not in finding("oc3", {**broken, "warnings": [failed]})
+
+
+def test_a_plan_says_what_is_run(folder: Path) -> None:
+    kept = Results.load(folder).manifest.plan
+    assert [(run.id, run.spec) for run in api.plan(OTHER, scale="quick").runs] == [
+        (run.id, run.spec) for run in kept
+    ]
+    told = json.loads(uflip("plan", OTHER, "--scale", "quick", "--json").out)
+    assert [run["id"] for run in told["runs"]] == [run.id for run in kept]
+    assert len(told["totals"]) == len(kept) == JOBS
+    logs = [run for run in Results.load(folder).runs if run.micro_benchmark == "oc2"]
+    commands = sum(len(run.log()) for run in logs)
+    done = uflip("plan", OTHER, "--scale", "quick", "--runs")
+    assert done.code == 0, done.err
+    table = {line.split()[0]: line.split() for line in done.out.splitlines() if line.strip()}
+    assert table["oc2"][1:3] == [str(len(logs)), f"{commands:,}"]
+    assert table["total"][1] == str(JOBS)
+    assert "oc1 wears out block 2:1:7" in done.out
+    assert all(run.id in table for run in kept)

@@ -88,9 +88,14 @@ def command(
     **options: Any,
 ) -> None:
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
+    request = Request(device=device, record=record, **options)
+    if request.is_of_jobs:
+        from uflip.cli.plan_jobs import show
+
+        show(request, out=out, each=each, as_json=as_json)
+        return
     if out is not None:
         _place_of(out, force)
-    request = Request(device=device, record=record, **options)
     info = request.inspect()
     plan = request.plan(info)
     estimated = estimate(plan)

@@ -13,11 +13,12 @@ from uflip import ends
 from uflip._native import FlashTrace
 from uflip.choices import SCALE
 from uflip.durability import FUA
-from uflip.errors import ResultsError, unknown_name
+from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
-from uflip.methodology import RunFinished, RunProgress, RunStarted, measure_harness
+from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measure_harness
 from uflip.methodology.ending import Tally, ending
 from uflip.microbench import check_names
+from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, Place
 from uflip.oc.benchmark import layout
 from uflip.oc.device import FlashDevice, open_flash_device
@@ -64,18 +65,8 @@ def begin_jobs(
     UflipError
         All that can be wrong is looked for before anything is created or written.
     """
-    request.check_jobs()
-    scale = request.scale or SCALE
-    if scale not in SCALES:
-        raise unknown_name("scale", scale, SCALES, where="--scale")
-    device = open_flash_device(request.device)
+    device, plan = plan_jobs(request)
     device.looks_inside = request.inside
-    names = check_names(request.only, device.info.addresses)
-    wears = "oc1" in names
-    block = choose_sacrifice(device.info, request.sacrifice) if wears else None
-    place = Place(device.geometry, SCALES[scale], block)
-    check_unused(device, place)
-    runs = layout(place, names)
     with ends.shielded():
         writer = ResultsWriter.create(
             out,
@@ -83,16 +74,68 @@ def begin_jobs(
                 device=device.info,
                 host=host_provenance(sys.argv if command is None else command),
                 harness=measure_harness(),
-                scale=scale,
-                seed=device.info.profile.state.seed,
-                pause_ns=0,
-                # No cache lies before the cells: a program that is over would survive.
-                durability=FUA,
-                plan=runs,
+                scale=plan.scale,
+                seed=plan.seed,
+                pause_ns=plan.pause_ns,
+                durability=plan.durability,
+                plan=plan.runs,
             ),
         )
-        _carry_out(device, writer, runs, on_event)
+        _carry_out(device, writer, plan.runs, on_event)
     return out
+
+
+def plan_jobs(request: Request) -> tuple[FlashDevice, Plan]:
+    """Lay out the jobs of a benchmark; nothing is carried out.
+
+    Parameters
+    ----------
+    request : Request
+        As for `begin_jobs`.
+
+    Returns
+    -------
+    tuple
+        The device, and its plan: `runs` are jobs, and nothing is skipped.
+
+    Raises
+    ------
+    RefusedError, UsageError
+        As `begin_jobs`.
+    """
+    request.check_jobs()
+    scale = request.scale or SCALE
+    if scale not in SCALES:
+        raise unknown_name("scale", scale, SCALES, where="--scale")
+    device = open_flash_device(request.device)
+    names = check_names(request.only, device.info.addresses)
+    wears = oc1.NAME in names
+    if request.sacrifice is not None and not wears:
+        raise UsageError(
+            "Only oc1 wears out a block",
+            where="--sacrifice",
+            got=f"{request.sacrifice} with --only {','.join(names)}",
+            allowed="--sacrifice where oc1 is among the micro-benchmarks",
+            action="leave it out, or add oc1 to --only",
+        )
+    block = choose_sacrifice(device.info, request.sacrifice) if wears else None
+    place = Place(device.geometry, SCALES[scale], block)
+    check_unused(device, place)
+    return device, Plan(
+        device=device.info,
+        scale=scale,
+        seed=device.info.profile.state.seed,
+        runs=tuple(layout(place, names)),
+        skipped=(),
+        pause_ns=0,
+        target_size=device.info.capacity_bytes,
+        state=None,
+        repetitions=1,
+        method="paper",
+        # No cache lies before the cells: a program that is over would survive.
+        durability=FUA,
+        warnings=(),
+    )
 
 
 def go_on_with_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) -> None:

@@ -1,0 +1,96 @@
+"""`uflip plan` of an open-channel device: its jobs, and how much they read, write and erase.
+
+How long they take follows from the device, and is found by carrying them out: on a simulated one
+that takes seconds.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from uflip.cli.common import echo_table
+from uflip.cli.terminal import echo, echo_json
+from uflip.data.document import plain
+from uflip.data.job import Job, JobTotals
+from uflip.durability import meaning
+from uflip.errors import UsageError
+from uflip.methodology import Plan
+from uflip.session.open_channel import plan_jobs
+from uflip.session.request import Request
+from uflip.units import format_count, format_size
+
+HEAD = ("jobs", "commands", "read", "written", "blocks erased")
+
+
+def show(request: Request, *, out: object, each: bool, as_json: bool) -> None:
+    """Show what `uflip run` would do on a device whose host places data.
+
+    Parameters
+    ----------
+    request : Request
+        What is wanted.
+    out : object
+        What was given to `--out`; such plans have no file.
+    each : bool
+        List every job.
+    as_json : bool
+        As a document.
+
+    Raises
+    ------
+    UflipError
+        As `uflip run` would.
+    """
+    if out is not None:
+        raise UsageError(
+            "This option does not apply to an open-channel device",
+            where="--out",
+            got=str(out),
+            allowed="--scale, --only, --runs, --json",
+            action="leave it out: jobs follow from the geometry and the scale",
+        )
+    device, plan = plan_jobs(request)
+    totals = [device.resolve(job.spec).totals for job in plan.runs]
+    if as_json:
+        echo_json(_document(plan, totals))
+        return
+    names = list(dict.fromkeys(job.micro_benchmark for job in plan.runs))
+    pairs = list(zip(plan.runs, totals, strict=True))
+    rows = [
+        (name, *_amounts([found for job, found in pairs if job.micro_benchmark == name]))
+        for name in names
+    ]
+    echo_table(("micro-benchmark", *HEAD), [*rows, ("total", *_amounts(totals))])
+    echo(f"\ndurability {plan.durability}: {meaning(plan.durability)}")
+    for job in plan.runs:
+        spec = job.spec
+        if isinstance(spec, Job) and spec.wears_out:
+            block = f"{spec.first_channel}:{spec.first_lun}:{spec.first_block}"
+            echo(f"{job.micro_benchmark} wears out block {block}: it ends when that fails")
+    if each:
+        echo()
+        echo_table(("job", *HEAD[1:]), [(job.id, *_amounts([found])[1:]) for job, found in pairs])
+
+
+def _amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:
+    """How many jobs, and what they amount to together."""
+    return (
+        str(len(totals)),
+        format_count(sum(each.total_ios for each in totals)),
+        format_size(sum(each.bytes_read for each in totals)),
+        format_size(sum(each.bytes_written for each in totals)),
+        format_count(sum(each.blocks_erased for each in totals)),
+    )
+
+
+def _document(plan: Plan, totals: Sequence[JobTotals]) -> Mapping[str, object]:
+    return {
+        "device": plan.device,
+        "scale": plan.scale,
+        "seed": plan.seed,
+        "pause_ns": plan.pause_ns,
+        "repetitions": plan.repetitions,
+        "durability": plan.durability,
+        "totals": [plain(each) for each in totals],
+        "runs": list(plan.runs),
+        "skipped": list(plan.skipped),
+        "warnings": list(plan.warnings),
+    }
