@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
 
+import uflip as package
 from uflip.cli.main import VERBS
 from uflip.cli.progress import PlanProgress, Rate
 from uflip.device.catalogue import inspect_device, known_devices
-from uflip.errors import EXIT_CODES
+from uflip.errors import EXIT_CODES, UsageError
 from uflip.methodology import (
     Choices,
     PlanGrew,
@@ -574,3 +575,20 @@ def test_info_says_what_is_known(here: Path) -> None:
     assert done.code == 0
     assert "page_bytes" in done.out
     assert uflip("info", "file:new.bin").code == EXIT_CODES["device"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (("--suite", "zones"), "another device"),
+        (("--max-time", "1us", "--state", "as-is"), "raise --max-time"),
+    ],
+)
+def test_advice_fits_why_no_run_is_left(here: Path, options: tuple[str, ...], advice: str) -> None:
+    done = uflip("run", "sim:demo", "--out", "r", *options)
+    assert (done.code, advice in done.err, Path("r").exists()) == (2, True, False), done.err
+    assert ("--max-time" in done.err) == ("--max-time" in options)
+    with pytest.raises(UsageError) as raised:
+        package.run("sim:demo", "r", only=[])
+    assert raised.value.got == "no run"
+    assert "--max-time" not in str(raised.value)

@@ -421,3 +421,9 @@ def test_fio_trims_what_its_job_says(here: Path, loop: tuple[str, Path]) -> None
     )
     assert fio.returncode == 0, fio.stderr
     assert disk.read_bytes() == bytes(8 * 65536) + b"x" * (8 * MIB - 8 * 65536)
+
+
+def test_zones_are_reset_and_not_deallocated() -> None:
+    done = uflip("deallocate", "sim:zns")
+    assert (done.code, "uflip zones DEVICE --reset" in done.err) == (2, True), done.err
+    assert "or a simulated one" not in done.err

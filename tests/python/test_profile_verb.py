@@ -113,3 +113,5 @@ def test_a_device_with_zones_is_brought_into_no_state() -> None:
     for more in ((), ("--dry-run",)):
         done = uflip("prepare", "sim:zns", *more)
         assert (done.code, "no state to be enforced" in done.err) == (2, True), done.err
+        assert "measure it as it is" in done.err
+        assert "--state" not in done.err, "nobody gave it"

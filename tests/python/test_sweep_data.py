@@ -301,3 +301,10 @@ def test_who_stops_a_sweep_is_told_how_to_go_on(tmp_path: Path) -> None:
     _, err = going.communicate(timeout=60)
     assert going.returncode == 130, err
     assert f"--resume '{kept}'" in err, err
+
+
+def test_a_folder_that_is_taken_is_told_by_its_option(here: Path) -> None:
+    (here / "taken").mkdir()
+    done = uflip("sweep", "sim:demo", "--vary", "gc=greedy", "--pattern", "RR", "--data", "taken")
+    assert (done.code, "choose another --data" in done.err) == (5, True), done.err
+    assert "--out" not in done.err

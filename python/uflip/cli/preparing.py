@@ -14,7 +14,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.errors import unknown_name
 from uflip.methodology import Enforcement, describe_wear, plan_state, wear_of
-from uflip.methodology.chosen import ZONES, check_zones
+from uflip.methodology.chosen import check_has_states
 from uflip.results.state_record import StateRecord
 from uflip.session.preparing import Opening
 from uflip.session.preparing import prepare as carry_out
@@ -37,7 +37,7 @@ def prepare(
 ) -> None:
     """Bring a device into a state, and say so; the options are those of the verb."""
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
-    check_zones(info, ZONES, state)
+    check_has_states(info)
     check_saving(info, save, force=force)
     wanted = plan_state(info, state, target_size, seed)
     if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into

@@ -87,6 +87,21 @@ def check_target(info: DeviceInfo, target_size: int | None) -> int:
     )
 
 
+NO_STATE = "A device with zones has no state to be enforced: its zones are reset"
+
+
+def check_has_states(info: DeviceInfo) -> None:
+    """Refuse to prepare a device that is written in zones."""
+    if info.zoned:
+        raise UsageError(
+            NO_STATE,
+            where=info.url,
+            got="zones",
+            allowed="a device without zones",
+            action="measure it as it is: every run begins with zones that are prepared for it",
+        )
+
+
 def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
     """Refuse to write at random, or over what was written, where a device is written in zones."""
     if not info.zoned:
@@ -101,7 +116,7 @@ def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
         )
     if state not in (None, AS_IS):
         raise UsageError(
-            "A device with zones has no state to be enforced: its zones are reset",
+            NO_STATE,
             where="--state",
             got=str(state),
             allowed=AS_IS,

@@ -9,6 +9,9 @@ from uflip.methodology.groups import without_a_rest
 from uflip.methodology.plan import Plan
 from uflip.units import format_duration_ns, format_size
 
+# How reasons begin that limits are.
+MAY = "the plan may "
+
 
 def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
     """Leave out what does not fit.
@@ -49,9 +52,9 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
         more_time_ns += late.time_ns if late else 0
         reason = None
         if max_bytes_written is not None and more_bytes > max_bytes_written:
-            reason = f"the plan may write {format_size(max_bytes_written)} at most"
+            reason = f"{MAY}write {format_size(max_bytes_written)} at most"
         elif max_time_ns is not None and more_time_ns > max_time_ns:
-            reason = f"the plan may take {format_duration_ns(max_time_ns)} at most"
+            reason = f"{MAY}take {format_duration_ns(max_time_ns)} at most"
         if reason is not None:
             skipped += [
                 Skipped(run.micro_benchmark, run.pattern, run.parameter, run.value, reason)
@@ -77,14 +80,7 @@ def check_worth_running(plan: Plan) -> None:
         If no run is left of it, or it pauses for longer than a day before each.
     """
     if not plan.runs:
-        reasons = sorted({skip.reason for skip in plan.skipped})
-        raise UsageError(
-            "No run is left of the plan",
-            where=plan.device.url,
-            got=f"{len(plan.skipped)} runs skipped: {'; '.join(reasons)}",
-            allowed="a plan of one run or more",
-            action="raise --max-time or --max-bytes-written, or choose others with --only",
-        )
+        raise _nothing_left(plan)
     if plan.pause_ns > LONGEST_PAUSE_NS:
         raise UsageError(
             "The pause between runs is too long",
@@ -93,3 +89,17 @@ def check_worth_running(plan: Plan) -> None:
             allowed=f"up to {format_duration_ns(LONGEST_PAUSE_NS)}",
             action="give a shorter --pause",
         )
+
+
+def _nothing_left(plan: Plan) -> UsageError:
+    """Say why a plan has no runs, and what would give it some."""
+    reasons = sorted({skip.reason for skip in plan.skipped})
+    limited = any(reason.startswith(MAY) for reason in reasons)
+    others = "choose other micro-benchmarks (--only, --suite), or another device"
+    return UsageError(
+        "No run is left of the plan",
+        where=plan.device.url,
+        got=f"{len(plan.skipped)} runs skipped: {'; '.join(reasons)}" if reasons else "no run",
+        allowed="a plan of one run or more",
+        action=f"raise --max-time or --max-bytes-written, or {others}" if limited else others,
+    )

@@ -164,7 +164,7 @@ def written(place: Place) -> Iterator[Path]:
         raise _failed(place.kind, where, error) from error
 
 
-def check_new_folder(path: Path, what: str) -> None:
+def check_new_folder(path: Path, what: str, option: str = "--out") -> None:
     """Refuse a name that `new_folder` cannot give; raises what it does."""
     refuse_results(path, what, str(path))
     if _lstat(path) is not None:
@@ -173,17 +173,19 @@ def check_new_folder(path: Path, what: str) -> None:
             where=str(path),
             got="a name that exists",
             allowed="a name that is not taken",
-            action=f"choose another --out, or move the old {what} away",
+            action=f"choose another {option}, or move the old {what} away",
         )
 
 
 @contextmanager
-def new_folder(path: Path, what: str) -> Iterator[Path]:
+def new_folder(path: Path, what: str, option: str = "--out") -> Iterator[Path]:
     """Make a folder under a name of its own beside `path`, and give it the name at the end.
+
+    `option` is what the name was given to.
 
     Raises what `check_new_folder` does, and a ResultsError where the folder cannot be written.
     """
-    check_new_folder(path, what)
+    check_new_folder(path, what, option)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = _new_name(path, lambda name: name.mkdir())
@@ -198,7 +200,7 @@ def new_folder(path: Path, what: str) -> Iterator[Path]:
             where=str(path),
             got=error.strerror or str(error),
             allowed="a writable folder with free space",
-            action="choose another --out, or free some space",
+            action=f"choose another {option}, or free some space",
         ) from error
 
 

@@ -33,6 +33,14 @@ def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
     [(134217728, 2), (46137344, 1)]
     """
     end = info.capacity_bytes if size is None else begin + size
+    if info.zoned:
+        raise UsageError(
+            "The device deallocates by whole zones: it has no command for less",
+            where="DEVICE",
+            got=info.url,
+            allowed="a device without zones",
+            action="reset its zones: `uflip zones DEVICE --reset ZONES`",
+        )
     if not info.details.deallocates:
         raise UsageError(
             "The device has no command to deallocate",

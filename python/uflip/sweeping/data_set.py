@@ -36,6 +36,7 @@ from uflip.sweeping.row import Row
 
 PARTS, ALL = "parts", "points.parquet"
 PLACE = "point"
+OPTION = "--data"
 # A part is written when it has so many rows, or so long [s] after the last one.
 PART_ROWS, PART_S = 1024, 1.0
 
@@ -56,7 +57,7 @@ def check_new(folder: Path) -> None:
     ResultsError, RefusedError, UnavailableError
     """
     arrow()
-    outputs.check_new_folder(folder, "sweep")
+    outputs.check_new_folder(folder, "sweep", OPTION)
 
 
 def kept(folder: Path) -> tuple[Manifest, dict[int, Row]]:
@@ -109,7 +110,7 @@ class DataSet:
             design=design,
             points=[[*values] for values in points],
         )
-        with outputs.new_folder(folder, "sweep") as temporary:
+        with outputs.new_folder(folder, "sweep", OPTION) as temporary:
             (temporary / PARTS).mkdir()
             write_file(temporary / document.FILE_NAME, document.encoded(manifest))
         with cls.opened(folder) as found:
@@ -259,7 +260,7 @@ def arrow() -> Any:
     except ImportError as error:
         raise UnavailableError(
             "Rows are kept as Parquet by an optional library",
-            where="--data",
+            where=OPTION,
             got=f"no module {error.name}",
             allowed="pyarrow",
             action="install it: pip install 'uflip[sweep]', or write --csv instead",
