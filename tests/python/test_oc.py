@@ -542,3 +542,15 @@ def test_what_fits_no_field_of_an_address_is_outside_of_every_device() -> None:
     with pytest.raises(UsageError) as refused:
         wide.block_state(300, 0, 0)
     assert refused.value.got == "channel 300"
+
+
+def test_erases_take_time_and_are_no_ios() -> None:
+    """Two writes of a page with an erase between them, worked out from what each took."""
+    named = ("oc", "pattern", "sim:dfc", "--mix", "W", "--repeat", 2)
+    found = json.loads(uflip(*named, "--json").out)
+    took = 2 * found["writes"]["mean_ms"] + found["erases"]["mean_ms"]
+    assert found["elapsed_ns"] == pytest.approx(took * 1e6)
+    assert (found["commands"], found["erases"]["count"]) == (3, 1)
+    assert found["ios_per_s"] == pytest.approx(2e3 / took)
+    assert found["commands_per_s"] == pytest.approx(3e3 / took)
+    assert f"{round(2e3 / took)} IOPS" in uflip(*named).out

@@ -396,3 +396,20 @@ def test_a_real_device_is_not_worn_out() -> None:
         "it would wear a zone: a real device is given 100 resets at most"
     ]
     assert [run.value for run in reads.runs] == [20, 100]
+
+
+@pytest.mark.parametrize(("pages", "blocks"), [(1, 1), (64, 1), (65, 2), (128, 2)])
+def test_a_reset_erases_blocks_that_hold_something(pages: int, blocks: int) -> None:
+    with open_device(f"{SMALL}&zone_blocks_per_die=2") as device:
+        for _ in range(pages):
+            device.append(0, 4096)
+        assert device.manage_zone("reset", 0) == blocks * ERASE
+
+
+def test_what_waits_in_the_buffer_of_a_zone_counts_as_programmed() -> None:
+    """As the reference says: a unit of 4 KiB counts before its flash page of 64 KiB is full."""
+    with open_device("sim:zns") as device:
+        device.append(0, 4096)
+        counters = device.counters()
+    assert counters is not None
+    assert counters["pages_programmed"] == counters["host_pages_written"] == 1

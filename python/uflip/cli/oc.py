@@ -297,7 +297,7 @@ def _print_job(job: "Job", found: "OneJob") -> None:
         [
             ("job", ", ".join(f"{k} {v}" for k, v in table_of(job).items() if k != "kind")),
             ("elapsed", format_duration_ns(found.elapsed_ns)),
-            ("throughput", f"{found.mb_per_s:.2f} MB/s, {found.commands_per_s:,.0f} IOPS"),
+            ("throughput", f"{found.mb_per_s:.2f} MB/s, {found.ios_per_s:,.0f} IOPS"),
             ("failed", ", ".join(f"{n} {name}" for name, n in found.failures.items()) or "0"),
             ("first of them", _place(found.first_failure)),
         ]

@@ -38,8 +38,10 @@ class OneJob:
         From the first submission to the last completion [ns].
     commands : int
         How many.
-    mb_per_s, commands_per_s : float
-        Throughput.
+    mb_per_s, ios_per_s : float
+        Throughput: reads and writes in the time of all commands, erases too.
+    commands_per_s : float
+        The same with erases counted.
     reads, writes, erases : OpTimes or None
         Response times; None without any.
     failed : int
@@ -53,6 +55,7 @@ class OneJob:
     elapsed_ns: int
     commands: int
     mb_per_s: float
+    ios_per_s: float
     commands_per_s: float
     reads: OpTimes | None
     writes: OpTimes | None
@@ -80,6 +83,7 @@ def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
         elapsed_ns=trace.elapsed_ns(),
         commands=len(trace),
         mb_per_s=mb_per_s(trace, sector_bytes),
+        ios_per_s=int(np.count_nonzero(series.op != ERASE)) / trace.elapsed_ns() * 1e9,
         commands_per_s=len(trace) / trace.elapsed_ns() * 1e9,
         reads=times_summary(series, READ),
         writes=times_summary(series, WRITE),
