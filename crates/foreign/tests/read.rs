@@ -1,4 +1,4 @@
-//! Traces as other programs wrote them: data/fio-3.33.iolog by fio, data/blkparse-1.2.txt by blkparse (of
+//! Traces as other programs wrote them: data/fio-3.33* by fio, data/blkparse-1.2.txt by blkparse (of
 //! events whose numbers stand in the test), data/msr.csv in the form of the traces of MSR Cambridge.
 
 use std::io::Cursor;
@@ -45,23 +45,50 @@ fn what_fio_wrote_is_what_it_did() {
     assert_eq!(rows(&recorded), expected);
 }
 
+/// Waits until so many ms after the start, whatever fio's documentation says: `fio --read_iolog=fio-waits.iolog
+/// --ioengine=psync --write_lat_log=fio-3.33-waits --log_offset=1` wrote when its I/Os were.
 #[test]
-fn version_2_has_waits() {
+fn waits_of_version_2_are_what_fio_makes_of_them() {
+    let recorded = data("fio-waits.iolog");
+    let at = |rows: Vec<(u64, u64)>| -> Vec<(u64, u64)> {
+        rows.iter().map(|(offset, at)| (*offset, at - rows[0].1)).collect()
+    };
+    let ours = at(recorded.ios.iter().map(|io| (io.offset, io.at)).collect());
+    let told = include_str!("data/fio-3.33-waits_lat.1.log").lines().map(|line| {
+        let fields: Vec<u64> = line.split(", ").map(|field| field.parse().unwrap()).collect();
+        (fields[4], fields[0] * 1_000_000)
+    });
+    let fio = at(told.collect());
+    assert_eq!(ours.len(), fio.len());
+    for (ours, fio) in ours.iter().zip(&fio) {
+        assert_eq!(ours.0, fio.0);
+        assert!(ours.1.abs_diff(fio.1) <= 4_000_000, "{ours:?} {fio:?}");
+    }
+    // A wait that is over waits for nothing.
+    let ms: Vec<u64> = ours.iter().map(|(_, at)| at / 1_000_000).collect();
+    assert_eq!(ms, [0, 600, 600, 600, 1100]);
+}
+
+#[test]
+fn version_2_has_waits_and_version_3_none() {
     let text = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n\
-                /dev/sda wait 100 0\n/dev/sda write 8192 512\n/dev/sda wait 50\n\
+                /dev/sda wait 100 0\n/dev/sda write 8192 512\n/dev/sda wait 150 0\n\
                 /dev/sda sync 0 0\n/dev/sda trim 0 4096\n/dev/sda read 0 512\n/dev/sda close\n";
     let recorded = of(text).unwrap();
-    let expected = [(0, 4096, false, 0), (8192, 512, true, 100_000), (0, 512, false, 150_000)];
-    assert_eq!(recorded.ios[2].mode, Mode::Trim);
-    assert_eq!(
-        (recorded.ios[2].offset, recorded.ios[2].size, recorded.ios[2].at),
-        (0, 4096, 150_000)
-    );
+    let expected =
+        [(0, 4096, false, 0), (8192, 512, true, 100_000_000), (0, 512, false, 150_000_000)];
+    let trim = recorded.ios[2];
+    assert_eq!(trim.mode, Mode::Trim);
+    assert_eq!((trim.offset, trim.size, trim.at), (0, 4096, 150_000_000));
     assert_eq!(recorded.left_out.iter().collect::<Vec<_>>(), [(&"sync", &1)]);
     let without = recorded.without_trims();
     assert_eq!(rows(&without), expected);
     assert_eq!(without.left_out.iter().collect::<Vec<_>>(), [(&"sync", &1), (&"trim", &1)]);
     assert!(!of("fio version 2 iolog\na read 0 1\n").unwrap().has_times);
+    // As fio, which ignores it.
+    let timed = of("fio version 3 iolog\n0 a read 0 1\n5 a wait 9 0\n7 a read 0 1\n").unwrap();
+    assert_eq!(timed.ios[1].at, 7000);
+    assert_eq!(timed.left_out.iter().collect::<Vec<_>>(), [(&"wait", &1)]);
 }
 
 #[test]
@@ -112,6 +139,8 @@ fn what_is_wrong_is_named_by_its_line() {
         ("fio version 2 iolog\na read 0\n", "trace:2", "a read 0"),
         ("fio version 2 iolog\na read -1 5\n", "trace:2", "-1"),
         ("fio version 2 iolog\na eat 1 5\n", "trace:2", "eat"),
+        ("fio version 2 iolog\na wait 100\n", "trace:2", "a wait 100"),
+        ("fio version 2 iolog\na wait 99999999999999999 0\n", "trace:2", "a wait 9999"),
         ("fio version 2 iolog\na read 1 99999999999999999999\n", "trace:2", "9999"),
         ("fio version 3 iolog\nx a read 1 5\n", "trace:2", "x a read"),
         ("fio version 2 iolog\n", "trace", "no read, write or trim"),
