@@ -85,3 +85,20 @@ def of_old(kind: object, io: object) -> str:
     ('fua', 'cached')
     """
     return FUA if kind in ("file", "block") and (io is None or "O_DSYNC" in str(io)) else CACHED
+
+
+def of_open_channel(write_back: bool | None) -> str:
+    """Return the durability of writes to an open-channel device, whose controller decides it.
+
+    Parameters
+    ----------
+    write_back : bool or None
+        Writes are answered when their data has arrived, and not when it is in the cells; None:
+        nobody has said.
+
+    Examples
+    --------
+    >>> of_open_channel(True), of_open_channel(False), of_open_channel(None)
+    ('cached', 'fua', 'unknown')
+    """
+    return UNKNOWN if write_back is None else CACHED if write_back else FUA

@@ -60,13 +60,22 @@ def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
     assert kept.measured.oc1.cycles > 10
 
 
-def test_a_command_that_is_over_is_durable(folder: Path) -> None:
-    """No cache lies before the cells; older folders said `cached`."""
-    path = folder / "manifest.json"
-    written = json.loads(path.read_text())
-    assert written["durability"] == "fua"
-    older = json.dumps(written | {"durability": "cached"}).encode()
-    assert parse(path, older).durability == "fua"
+def test_a_write_is_durable_where_the_controller_programs_before_it_answers(
+    folder: Path, here: Path
+) -> None:
+    """Older folders said `cached`, then `fua`, whatever it did; comparing both warns."""
+    asked = ("oc", "run", f"{OTHER}&write_back=false", "--scale", "quick", "--only", "oc0")
+    assert uflip(*asked, "--out", "through", "-q").code == 0
+    for results, expected in ((folder, "cached"), (Path("through"), "fua")):
+        path = results / "manifest.json"
+        written = json.loads(path.read_text())
+        assert written["durability"] == expected
+        for said in ("cached", "fua"):
+            older = json.dumps(written | {"durability": said}).encode()
+            assert parse(path, older).durability == expected
+    told = uflip("compare", folder, "through").out
+    assert "cached" in told
+    assert "a write is over when its data would survive a loss of power" in told
 
 
 def test_a_log_is_read_back_as_it_was(tmp_path: Path) -> None:

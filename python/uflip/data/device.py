@@ -128,6 +128,12 @@ class Recovery(Struct, frozen=True):
     cycles_before: Count | None = None
 
 
+class Controller(Struct, frozen=True):
+    """When the controller of an open-channel device answers a write: before it is programmed."""
+
+    write_back: bool | None = None
+
+
 class Profile(Struct, frozen=True):
     """What is read of the profile of a simulated device; its keys are in `docs/reference`."""
 
@@ -137,6 +143,7 @@ class Profile(Struct, frozen=True):
     state: ProfileState = ProfileState()
     reliability: Reliability | None = None
     recovery: Recovery | None = None
+    controller: Controller = Controller()
 
 
 class Details(Struct, frozen=True, omit_defaults=True):

@@ -51,7 +51,7 @@ from uflip.data.phases import Interference, Phases
 from uflip.data.reading import Kind
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import Request
-from uflip.durability import FUA, UNKNOWN, of_old
+from uflip.durability import UNKNOWN, of_old, of_open_channel
 from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
@@ -277,13 +277,16 @@ def parse(path: Path, content: bytes) -> Manifest:
     manifest = decode(path, KIND, content, Manifest, spec_hook)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
-    # Folders of open-channel devices said `cached` until their commands were known to be durable.
+    # Folders of open-channel devices said `cached`, then `fua`, whatever their controller does.
     physical = manifest.device.addresses == "physical"
-    # So did those that were imported, of which it is not known.
+    # Those that were imported said `cached`, and it is not known.
     imported = manifest.scale == IMPORTED
     if manifest.durability is None or physical or imported:
         known = of_old(manifest.device.kind, manifest.device.io or None)
-        known = FUA if physical else UNKNOWN if imported else known
+        if physical:
+            known = of_open_channel(manifest.device.profile.controller.write_back)
+        elif imported:
+            known = UNKNOWN
         manifest = msgspec.structs.replace(manifest, durability=known)
     return manifest
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from uflip import ends
 from uflip._native import FlashTrace
 from uflip.choices import SCALE
-from uflip.durability import FUA
+from uflip.durability import of_open_channel
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measure_harness
@@ -132,8 +132,7 @@ def plan_jobs(request: Request) -> tuple[FlashDevice, Plan]:
         state=None,
         repetitions=1,
         method="paper",
-        # No cache lies before the cells: a program that is over would survive.
-        durability=FUA,
+        durability=of_open_channel(device.info.profile.controller.write_back),
         warnings=(),
     )
 
