@@ -1,9 +1,14 @@
 """`uflip analyse` and `uflip.analysis`: what is found, in which files, and how mistakes end."""
 
 import json
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
+import polars
 import pyarrow as pa
 import pytest
 from command_line import uflip
@@ -290,3 +295,63 @@ def test_a_mean_of_half_a_series_says_so(tmp_path: Path) -> None:
     table.write_text("took_ns\n" + "\n".join(map(str, np.resize(series, 64))))
     assert json.loads(uflip(*given, "--json").out)["mean_ios"] == 64
     assert "of the last" not in uflip(*given).out
+
+
+def test_durations_are_taken_in_their_unit(here: Path) -> None:
+    ns = (noisy(MTRON[:400]) // 1000 * 1000).astype(np.int64)
+    expected = analyse(ns)
+    us = (ns // 1000).astype("timedelta64[us]")
+    of_polars = polars.Series(us)
+    assert of_polars.dtype == polars.Duration("us")
+    for given in (
+        us,
+        of_polars,
+        pandas.Series(us),
+        pa.array(us),
+        list(us),
+        [timedelta(microseconds=int(each)) for each in ns // 1000],
+        list(pandas.Series(us)),
+        np.ma.masked_array(us, mask=False),
+        [Decimal(int(each)) for each in ns],
+    ):
+        assert analyse(given) == expected
+        assert run_length(given) == run_length(ns)
+    parquet.write_table(pa.table({"took": pa.array(us)}), here / "d.parquet")
+    done = uflip("analyse", "d.parquet", "--json")
+    assert json.loads(done.out)["mean_ns"] == expected.mean_ns
+    done = uflip("analyse", "d.parquet", "--unit", "ms")
+    assert (done.code, "a unit of their own" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        (np.ma.masked_array(MTRON, mask=MTRON > 1e6), "1000 of 3125 masked"),
+        (np.arange(40).astype("datetime64[us]"), "dates (datetime64[us])"),
+        (np.arange(40).astype("timedelta64"), "without a unit"),
+        ([timedelta(microseconds=5)] * 39 + [5], "39 durations among 40"),
+        (["5"] * 40, "text"),
+        (np.array(["5"] * 40, object), "str '5'"),
+        (np.full(40, 5 + 2j), "complex"),
+        ([True] * 40, "truth values"),
+        ([datetime(2026, 1, 1)] * 40, "datetime"),
+        ([[1], [1, 2]] * 20, "inhomogeneous"),
+    ],
+)
+def test_what_is_no_time_is_refused(given: Any, got: str) -> None:
+    for look in (analyse, run_length):
+        with pytest.raises(UsageError, match="numbers or durations") as raised:
+            look(given)
+        assert got in raised.value.got
+        assert "timedelta64" in raised.value.allowed
+
+
+@pytest.mark.parametrize(
+    "given",
+    [np.array([*range(5, 40), "NaT"], "timedelta64[us]"), [*range(5, 40), None]],
+)
+def test_what_is_missing_is_no_positive_number(given: Any) -> None:
+    with pytest.raises(UsageError, match="positive") as raised:
+        analyse(given)
+    assert "NaN" in raised.value.got
+    assert "number 35" in raised.value.where

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
+from uflip.analysis.times import in_ns
 from uflip.data.reading import Kind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
 
@@ -90,7 +91,7 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
         except UflipError:
             pass  # a table of somebody else's
         else:
-            _check_unit_of_run(path, unit)
+            _check_unit(path, unit, "The times of a run are in nanoseconds")
             return _of_trace(path, trace)
     try:
         from pyarrow import ArrowException, parquet
@@ -118,10 +119,10 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
     return _in_ns(path, name, unit, values)
 
 
-def _check_unit_of_run(path: Path, unit: str | None) -> None:
+def _check_unit(path: Path, unit: str | None, what: str) -> None:
     if unit not in (None, "ns"):
         raise UsageError(
-            "The times of a run are in nanoseconds",
+            what,
             where="--unit",
             got=f"{unit} for {path}",
             allowed="ns",
@@ -306,16 +307,21 @@ def _choose(path: Path, names: list[str], column: str | None) -> str:
 
 
 def _in_ns(path: Path, name: str, unit: str | None, values: Any) -> Times:
-    if unit is None:
-        ending = name.rsplit("_", 1)[-1]
-        unit = ending if ending in UNITS_NS else "ns"
     try:
-        times: Times = np.asarray(values, dtype=np.float64) * UNITS_NS[unit]
-    except (TypeError, ValueError):
+        times = in_ns(values)
+    except TypeError:
         raise UsageError(
             "The column does not hold numbers",
             where=f"{path}, column {name}",
             got=str(values[0]) if len(values) else "nothing",
+            allowed="numbers, or durations",
             action="take another column with --column",
         ) from None
-    return times
+    if np.asarray(values).dtype.kind == "m":
+        _check_unit(path, unit, "Durations have a unit of their own")
+        return times
+    if unit is None:
+        ending = name.rsplit("_", 1)[-1]
+        unit = ending if ending in UNITS_NS else "ns"
+    scaled: Times = times * UNITS_NS[unit]
+    return scaled

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
+from uflip.analysis.times import in_ns
 from uflip.data.document import Table
 from uflip.data.phases import PhasesOfPattern
 from uflip.errors import UsageError, native_errors
@@ -148,7 +149,8 @@ def analyse(
     Parameters
     ----------
     response_time_ns : array_like
-        Response times (n,) [ns] in the order of submission, n ≥ 32, all above 0.
+        Response times (n,) [ns] in the order of submission, n ≥ 32, all above 0. Durations
+        (`timedelta64`, a column of polars or pandas) are taken in their unit.
     confidence : float, optional
         Of the intervals; without it 0.95.
     half_width : float, optional
@@ -164,7 +166,8 @@ def analyse(
     Raises
     ------
     UsageError
-        Too few response times, one that is not a positive number, an option out of range.
+        Too few response times, one that is not a positive number, dates, text, complex numbers or
+        masked ones; an option out of range.
 
     Examples
     --------
@@ -239,7 +242,7 @@ def run_length(
     Parameters
     ----------
     response_time_ns
-        Response times (n,) [ns] of a run that is long enough, n ≥ 32, all above 0.
+        Response times (n,) [ns] of a run that is long enough, n ≥ 32, all above 0; as `analyse`.
     confidence, half_width
         As for `analyse`.
     min_ios : int
@@ -274,12 +277,12 @@ def run_length(
 
 def _series(response_time_ns: ArrayLike) -> NDArray[np.float64]:
     try:
-        return np.ascontiguousarray(response_time_ns, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        return in_ns(response_time_ns)
+    except TypeError as error:
         raise UsageError(
-            "Response times are numbers",
+            "Response times are numbers or durations",
             where="response_time_ns",
-            got=type(response_time_ns).__name__,
-            allowed="a sequence or an array of nanoseconds",
+            got=f"{type(response_time_ns).__name__}: {error}",
+            allowed="a sequence or an array of nanoseconds, or of durations (timedelta64)",
             action='take the column of a trace: trace.column("response_time_ns")',
         ) from error
