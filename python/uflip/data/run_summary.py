@@ -17,6 +17,7 @@ Version history
 2   added `ios_per_s`
 3   intervals of runs of fixed length are those of what was measured
 4   `ios_per_s` of runs with several I/Os under way is that of their steady part
+    and jobs over physical addresses have intervals
 
 A version means numbers: whatever changes how one follows from a run raises it, and
 summaries of other versions are made again when they are needed.

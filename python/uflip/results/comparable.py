@@ -74,6 +74,16 @@ def _target_size(document: Document) -> str:
     return "the whole device" if whole else format_size(size or 0)
 
 
+def _state(document: Document) -> str:
+    """What was done before; each job of an open-channel device erases, and writes, what it needs.
+
+    How worn it is, its profile says, which is among the facts of the devices.
+    """
+    if document["device"].addresses == "physical":
+        return "prepared by each job"
+    return str(document["state"]["state"])
+
+
 def _replayed(document: Document) -> Iterator[Any]:
     """What is known of the lists of I/Os that were replayed.
 
@@ -157,7 +167,7 @@ CONDITIONS = (
     ),
     Condition(
         "state",
-        lambda document: document["state"]["state"],
+        _state,
         "what was written before decides what a device does: give both one --state",
     ),
     Condition(
@@ -255,8 +265,11 @@ def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]
     ]
 
 
-def made_once(repetitions: Sequence[int]) -> list[StoredWarning]:
-    """Doubt single runs: they know how far they scatter, not how far another would lie off."""
+def made_once(repetitions: Sequence[int], *, jobs: bool = False) -> list[StoredWarning]:
+    """Doubt single runs: they know how far they scatter, not how far another would lie off.
+
+    Jobs over physical addresses are always made once.
+    """
     once = sum(each < 2 for each in repetitions)
     if not once:
         return []
@@ -266,6 +279,9 @@ def made_once(repetitions: Sequence[int]) -> list[StoredWarning]:
             f"{once} of {len(repetitions)} experiments were run once in one of the results; their "
             "intervals do not hold how far repetitions lie apart",
             {"experiments": once, "of": len(repetitions)},
-            "measure both with --repetitions 3 or more before a difference is believed",
+            "measure one of the devices into another folder too, and compare it with itself: by so "
+            "much jobs differ anyway"
+            if jobs
+            else "measure both with --repetitions 3 or more before a difference is believed",
         )
     ]

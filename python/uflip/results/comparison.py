@@ -204,7 +204,10 @@ def compare(first: Summary, second: Summary) -> Comparison:
         conditions=(
             *differences(first, second),
             *left_out(only_in_first, only_in_second),
-            *made_once([row.repetitions for row in rows]),
+            *made_once(
+                [row.repetitions for row in rows],
+                jobs="physical" in (first["device"].addresses, second["device"].addresses),
+            ),
         ),
         rows=rows,
         only_in_first=only_in_first,

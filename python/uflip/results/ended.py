@@ -1,4 +1,4 @@
-"""How a run came to its length, and how well its mean is known: what follows from one trace."""
+"""How a run or a job came to its length, and how well its mean is known: from one trace or log."""
 
 import json
 from collections.abc import Sequence
@@ -62,10 +62,32 @@ def _by_its_times(trace: _native.Trace, path: Path) -> Ended:
             "opening_ns": opening,
         }
     times = _one_series(trace)
+    return _of_fixed_length(
+        times, 0 if times is None else _ignored_rows(trace, len(times)), opening
+    )
+
+
+def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> Ended:
+    """How well the mean of a job over physical addresses is known, as of a run of fixed length.
+
+    Parameters
+    ----------
+    times : ndarray
+        Response times (n,) [ns] of the commands that the mean is of, in the order of submission.
+    thread : ndarray
+        Who submitted each (n,). Of several the mean of those of the same number is looked at.
+    """
+    order = np.argsort(thread, kind="stable")
+    series = _in_step(times[order], np.unique(thread[order], return_inverse=True)[1])
+    return _of_fixed_length(series, 0, None if series is None else opening_ns(series))
+
+
+def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | None) -> Ended:
+    """Analyse the rows (n,) [ns] of a run, of which so many are not in its mean."""
     if times is not None:
         with suppress(UsageError):
-            seen, ignored = analyse(times), _ignored_rows(trace, len(times))
-            startup, measured = seen.startup_ios, times[ignored:]
+            seen, measured = analyse(times), times[ignored:]
+            startup = seen.startup_ios
             if startup < ignored:
                 seen = analyse(measured)
             width, inside = _of_what_was_measured(seen, measured)
@@ -155,7 +177,11 @@ def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:
 
 def _one_series(trace: _native.Trace) -> np.ndarray | None:
     """The response times of a run, of several processes in step their means."""
-    times, stream = as_array(trace, "response_time_ns"), as_array(trace, "stream")
+    return _in_step(as_array(trace, "response_time_ns"), as_array(trace, "stream"))
+
+
+def _in_step(times: np.ndarray, stream: np.ndarray) -> np.ndarray | None:
+    """The times (n,) of streams 0, 1, … that stand together; of several in step their means."""
     degree = int(stream.max()) + 1 if len(stream) else 0
     if degree == 0 or len(times) % degree:
         return None

@@ -17,6 +17,7 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
 from uflip.data.run import About
 from uflip.data.run_summary import RunSummary, typed
+from uflip.results.ended import how_jobs_end
 from uflip.results.warnings import StoredWarning
 from uflip.stats import summarise
 
@@ -34,16 +35,13 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
         What is planned, or stored: id, pattern, parameter, value, unit.
     log
         Its log. Of a wear job, `statistics` is null, and those of an operation are of its means
-        in each cycle.
+        in each cycle; of any other the mean has an interval, as that of a run of fixed length.
     """
     wears_out = WEAR["erases"] in log.columns
     times = {op: _times(log, number, op) for number, op in enumerate(OPS)}
     moved = np.zeros(0) if wears_out else np.concatenate([times["reads"], times["writes"]])
     mean_ns = float(moved.mean()) if len(moved) else None
-    said = dict.fromkeys(
-        ("converged", "reasons", "half_width_ns", "startup_ios", "period_ios", "slow_episodes",
-         "opening_ns")
-    )  # fmt: skip
+    said = how_jobs_end(*((np.zeros(0),) * 2 if wears_out else _moved(log)))
     document: dict[str, object] = {
         "run": run.id,
         "pattern": run.pattern,
@@ -55,7 +53,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
         "elapsed_ns": log.elapsed_ns(),
         "ios_per_s": len(log) / log.elapsed_ns() * 1e9 if log.elapsed_ns() else None,
         "statistics": _statistics(moved),
-        "repetitions": [{"run": run.id, "io_count": len(log), "mean_ns": mean_ns} | said],
+        "repetitions": [{"run": run.id, "io_count": len(log), "mean_ns": mean_ns, **said}],
         "disagreement": None,
         "components": {
             op: {"pattern": op, "statistics": _statistics(found)}
@@ -70,6 +68,13 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
             for cause in log.causes
         }
     return typed(document)
+
+
+def _moved(log: _native.FlashTrace) -> tuple[np.ndarray, np.ndarray]:
+    """Response times [ns] and threads of the reads and writes (n,), in the order of submission."""
+    moves = np.asarray(log.column("op")) < OPS.index("erases")
+    times, thread = (np.asarray(log.column(name)) for name in ("response_time_ns", "thread"))
+    return times[moves], thread[moves]
 
 
 def _times(log: _native.FlashTrace, number: int, op: str) -> np.ndarray:
