@@ -136,10 +136,13 @@ def test_what_whole_milliseconds_cannot_tell_is_not_said(
 
 AVERAGES = "5, 4258006, 0, 0, 0, 0\n10, 307794, 0, 0, 0, 0\n15, 310547, 0, 0, 0, 0\n"
 """What fio 3.33 writes with log_avg_msec=5."""
+BOTH = "15, 17198, 26389, 1, 0, 0\n17, 16353, 16353, 0, 0, 0\n"
+"""What fio 3.42 writes with log_window_value=both too."""
 
 
-def test_a_log_of_averages_is_told_apart(here: Path) -> None:
-    Path("a_lat.1.log").write_text(AVERAGES)
+@pytest.mark.parametrize("content", [AVERAGES, BOTH])
+def test_a_log_of_averages_is_told_apart(here: Path, content: str) -> None:
+    Path("a_lat.1.log").write_text(content)
     done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
     assert done.code == 5
     assert "The log holds averages" in done.err
@@ -169,6 +172,24 @@ def test_the_advice_is_what_can_be_done(here: Path) -> None:
     assert "Nobody has said in which state the device was" in imported.message
     assert imported.advice.startswith("compare only with runs on a device")
     assert replayed.advice.startswith("use `uflip prepare` before")
+
+
+@pytest.mark.parametrize("version", ["3.17_lat", "3.42_clat"])
+def test_the_fifth_field_is_the_offset_whatever_wrote_it(here: Path, version: str) -> None:
+    log = DATA / f"fio-{version}.1.log"
+    assert uflip("import", "fio-log", log, "--out", "out", "-q").code == 0
+    results = Results.load(Path("out"))
+    assert "no_offsets" not in {each.code for each in results.manifest.warnings}
+    (run,) = results.runs
+    told = [int(line.split(", ")[4]) for line in log.read_text().splitlines()]
+    assert np.asarray(run.trace().column("offset_bytes")).tolist() == told
+
+
+def test_a_log_that_is_of_no_version_is_refused(here: Path) -> None:
+    Path("a_lat.1.log").write_text("1, 900, 0, 4096, 0x2000\n2, 900, 0, 4096, 8192\n")
+    done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
+    assert (done.code, Path("out").exists()) == (5, False)
+    assert "field 5: decimal and hexadecimal numbers" in done.err
 
 
 def test_every_verb_opens_it(tmp_path: Path) -> None:

@@ -325,3 +325,21 @@ def test_a_table_of_what_cannot_be_replayed_says_where(here: Path) -> None:
     assert "I/Os of one run, which is a" in uflip("replay", "t.csv", SMALL, "-q").err
     Path("t.csv").write_text("time,offset\n1,2\n")
     assert "fio version 2 iolog" in uflip("replay", "t.csv", SMALL, "-q").err
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_waits_are_over_when_fio_ends_them(here: Path) -> None:
+    Path("target").write_bytes(bytes(1 << 20))
+    lines = ("open", "wait 400 0", "read 0 4096", "wait 900 0", "read 4096 4096", "wait 600 0",
+             "read 8192 4096", "wait 1200 0", "read 12288 4096", "close")  # fmt: skip
+    text = "".join(f"{here}/target {line}\n" for line in ("add", *lines))
+    Path("waits.iolog").write_text(f"fio version 2 iolog\n{text}")
+    job = ["--name=w", "--read_iolog=waits.iolog", "--ioengine=psync", "--write_lat_log=w"]
+    subprocess.run(["fio", *job, "--log_offset=1"], check=True, capture_output=True)
+    logged = [line.split(", ") for line in Path("w_lat.1.log").read_text().splitlines()]
+    _, trace = replayed(Path("waits.iolog"), "sim:demo", here / "out", "--speed", "1")
+    begins = [begin // 1_000_000 for begin in columns(trace, "submit_ns")[0]]
+    assert begins == [0, 500, 500, 800]
+    of_fio = [int(row[0]) - int(logged[0][0]) for row in logged]
+    # fio wakes up late on a busy machine, never early.
+    assert all(-5 <= theirs - ours < 150 for ours, theirs in zip(begins, of_fio, strict=True))

@@ -1,6 +1,6 @@
 //! fio's I/O logs, versions 2 and 3 (`fio --write_iolog=FILE`).
 //!
-//! **Source**: what fio does, 3.33 and since 2009 (`iolog.c`: `read_iolog`, `read_iolog_get`); its documentation,
+//! **Source**: what fio does, seen with 3.17, 3.33 and 3.42 and so since 2009 (`read_iolog_get`); its documentation,
 //! "Trace file format v2" and "v3" (HOWTO); what fio 3.33 writes, which is version 3 and has no waits.
 //! **Faithful**: reads, writes and trims with their offsets and lengths; in version 3 their times [µs]; in
 //! version 2 waits, each until so many ms after fio's start, and none where that is over.

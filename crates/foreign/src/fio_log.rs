@@ -1,21 +1,35 @@
 //! fio's logs of response times (`write_lat_log`, files `*_lat.*.log` and `*_clat.*.log`).
 //!
-//! **Source**: fio's documentation, "Log file formats"; what fio 3.33 writes: time [ms], response time [ns],
-//! direction (0 read, 1 write, 2 trim), block size [bytes], then with `log_offset=1` the offset [bytes], then
-//! the priority, and in later versions more.
+//! ```text
+//!  time [ms], response time [ns], 0|1|2, block size [bytes] …      0 read, 1 write, 2 trim
+//!    4  … nothing more                    until 3.17
+//!    5  … offset                          until 3.17, log_offset=1
+//!       … priority                        since 3.18
+//!    6  … offset, priority                since 3.18, log_offset=1
+//!    7  … offset, priority, issue time    since 3.38, log_issue_time=1, which needs log_offset=1
+//! ```
+//!
+//! **Source**: fio's documentation, "Log file formats"; `flush_samples` in its `iolog.c`, of 3.17 to 3.42; what
+//! fio 3.17, 3.33 and 3.42 write.
 //! **Faithful**: response times, sizes, modes, and offsets where they are logged.
 //! **Simplified**: an I/O that was logged at t is taken to have begun t − response time, and not before the
 //! one before it had ended where they were made one at a time. fio's clock here has whole milliseconds, so
-//! that this is early by less than one.
-//! **Ambiguous**: without `log_offset=1` nobody knows where the I/Os were: their offsets are then 0. The
-//! sixth field tells which of the two it is: of fewer, the last one is a priority.
+//! that this is early by less than one. Issue times [ns] are not used.
+//! **Ambiguous**: what the fifth of five fields is, one line does not say; all lines of a log together do. A priority
+//! is 0, 1, or hexadecimal (0x…), and in no line anything else. Where all lines have 0 or 1, no offset is known,
+//! and they are 0: if they were offsets of an earlier version, all of its I/Os were there. A log that is none of
+//! these is an error, and so is one whose lines differ in their number of fields: nothing is guessed.
 
 use uflip_core::{Bytes, Io, Mode};
 use uflip_engine::{IoList, LIST_IOS_MAX};
 
 use crate::lines::{Lines, Wrong};
 
-const ALLOWED: &str = "TIME, RESPONSE_TIME, 0|1|2, SIZE[, OFFSET], PRIORITY";
+const ALLOWED: &str =
+    "TIME, RESPONSE_TIME, 0|1|2, SIZE[, OFFSET][, PRIORITY[, ISSUE_TIME]], all lines alike";
+/// How many fields every line has, and how many it can have more.
+const FIELDS: usize = 4;
+const MORE: usize = 3;
 const MS: u64 = 1_000_000;
 /// A day in a log of days: no response takes longer [ns].
 const LONGEST: u64 = 86_400_000_000_000;
@@ -43,16 +57,86 @@ struct Row {
     io: Io,
 }
 
+/// What lines hold behind the size, over a whole log.
+#[derive(Default)]
+struct Tail {
+    /// How many fields; not known before the first line.
+    fields: Option<usize>,
+    /// At each place, whether a line has a hexadecimal number there, and whether one has a number above 1.
+    hexadecimal: [bool; MORE],
+    large: [bool; MORE],
+}
+
+impl Tail {
+    /// Take those of one line, and return the first of them as if it were an offset [bytes]; `None` where
+    /// they are no numbers, or more or fewer than in the lines before.
+    fn take(&mut self, fields: &[&str]) -> Option<u64> {
+        let expected = *self.fields.get_or_insert(fields.len());
+        if fields.len() != expected || expected > MORE {
+            return None;
+        }
+        let mut first = 0;
+        for (place, field) in fields.iter().enumerate() {
+            if let Some(digits) = field.strip_prefix("0x") {
+                u16::from_str_radix(digits, 16).ok()?;
+                self.hexadecimal[place] = true;
+            } else {
+                let number: u64 = field.parse().ok()?;
+                self.large[place] |= number > 1;
+                first = if place == 0 { number } else { first };
+            }
+        }
+        Some(first)
+    }
+
+    /// Whether all lines can have a priority at a place.
+    fn may_be_priority(&self, place: usize) -> bool {
+        !self.large[place]
+    }
+
+    /// Whether all lines can have an offset or an issue time at a place.
+    fn may_be_number(&self, place: usize) -> bool {
+        !self.hexadecimal[place]
+    }
+
+    /// What is at each place, in words.
+    fn held(&self) -> String {
+        let words = |place: usize| match (self.hexadecimal[place], self.large[place]) {
+            (false, false) => "0 or 1",
+            (false, true) => "decimal numbers",
+            (true, false) => "hexadecimal numbers",
+            (true, true) => "decimal and hexadecimal numbers",
+        };
+        let each = |place| format!("field {}: {}", FIELDS + place + 1, words(place));
+        let all: Vec<String> = (0..self.fields.unwrap_or(0)).map(each).collect();
+        all.join(", ")
+    }
+
+    /// Whether the first of them is an offset; `None` where they are nothing that fio writes.
+    fn has_offsets(&self) -> Option<bool> {
+        match self.fields.unwrap_or(0) {
+            0 => Some(false),
+            1 if self.may_be_priority(0) => Some(false),
+            1 => self.may_be_number(0).then_some(true),
+            more => {
+                let fits = self.may_be_number(0) && self.may_be_priority(1);
+                (fits && (more == 2 || self.may_be_number(2))).then_some(true)
+            }
+        }
+    }
+}
+
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
-    let (mut rows, mut trims, mut has_offsets) = (Vec::new(), 0, true);
+    let (mut rows, mut trims, mut tail) = (Vec::new(), 0, Tail::default());
     while let Some(line) = lines.next()? {
-        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         let line = line.to_owned();
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         let wrong = |lines: &Lines<'_>| lines.wrong(&line, ALLOWED);
         let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
-        if fields.len() < 4 {
+        if fields.len() < FIELDS {
             return Err(wrong(lines));
         }
+        let offset = tail.take(&fields[FIELDS..]).ok_or_else(|| wrong(lines))?;
         let (Some(time), Some(took), Some(direction), Some(size)) =
             (number(0), number(1), number(2), number(3))
         else {
@@ -67,10 +151,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
             }
             _ => return Err(wrong(lines)),
         };
-        let offset = if fields.len() >= 6 { number(4) } else { Some(0) };
-        has_offsets &= fields.len() >= 6;
-        let at = time.checked_mul(MS).filter(|at| *at < 1 << 62);
-        let (Some(offset), Some(at)) = (offset, at) else { return Err(wrong(lines)) };
+        let at = time.checked_mul(MS).filter(|at| *at < 1 << 62).ok_or_else(|| wrong(lines))?;
         if took == 0 || took > LONGEST || rows.len() == LIST_IOS_MAX {
             return Err(wrong(lines));
         }
@@ -79,6 +160,16 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
             took,
             io: Io { offset: Bytes(offset), size: Bytes(size), mode, stream: 0 },
         });
+    }
+    let has_offsets = tail.has_offsets().ok_or_else(|| Wrong {
+        line: 0,
+        got: format!("{} fields in every line, {}", FIELDS + tail.fields.unwrap_or(0), tail.held()),
+        allowed: "offsets and issue times, which are decimal; priorities, which are 0, 1, or \
+                  hexadecimal (0x…)"
+            .to_owned(),
+    })?;
+    if !has_offsets {
+        rows.iter_mut().for_each(|row| row.io.offset = Bytes(0));
     }
     let total = rows.len();
     logged(rows, trims, has_offsets).map_err(|message| {

@@ -125,7 +125,11 @@ def _holds_averages(path: Path) -> bool:
             fields = file.readline(_LONGEST_LINE).split(b",")
     except OSError:
         return False
-    return len(fields) >= 4 and fields[3].strip() == b"0"
+    told = [field.strip() for field in fields]
+    directions = (b"0", b"1", b"2")
+    # With log_window_value=both the largest stands beside the average, and the direction behind.
+    both = len(told) > 5 and told[2] not in directions and told[3] in directions
+    return len(told) >= 4 and told[4 if both else 3] == b"0"
 
 
 Job = tuple[str, int]
