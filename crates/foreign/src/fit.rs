@@ -62,13 +62,14 @@ pub struct Fitted {
 /// recorded, `speed_ppm` / 1,000,000 times as fast, or without it each after the one before.
 ///
 /// # Errors
-/// An I/O that is outside the device or longer than it; times that are wanted and not recorded.
+/// Operations of zones; an I/O that is outside the device or longer than it; times that are wanted and not recorded.
 pub fn fit(
     recorded: &Recorded,
     (capacity, sector): (u64, u64),
     how: Fit,
     speed_ppm: Option<u64>,
 ) -> Result<Fitted> {
+    check_modes(recorded)?;
     let capacity = capacity / sector * sector;
     let end = recorded.end();
     if how == Fit::Refuse && end > capacity {
@@ -110,6 +111,23 @@ pub fn fit(
             .action("replay a part of it")
     })?;
     Ok(Fitted { list, widened, moved, split })
+}
+
+/// A run of ours may be of zones: where an append went, and what a reset left, is that device's affair.
+fn check_modes(recorded: &Recorded) -> Result<()> {
+    let of_zones: Vec<&RecordedIo> =
+        recorded.ios.iter().filter(|io| io.mode.is_of_zones()).collect();
+    let Some(first) = of_zones.first() else { return Ok(()) };
+    Err(Error::usage("Operations of zones are not replayed")
+        .at("the trace")
+        .got(format!(
+            "{} of {} I/Os, the first of them {}",
+            of_zones.len(),
+            recorded.ios.len(),
+            first.mode.name()
+        ))
+        .allowed("reads, writes and trims")
+        .action("replay another run, or measure the device itself with `uflip run --suite zones`"))
 }
 
 /// Offset and size of an I/O on the device, in whole sectors.

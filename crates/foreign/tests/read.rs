@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use uflip_core::{ErrorKind, Mode};
+use uflip_core::{Bytes, ErrorKind, Io, Mode};
 use uflip_foreign::{Fit, Recorded, fit, read, read_fio_log, read_fio_log_from, read_from};
 
 fn data(name: &str) -> Recorded {
@@ -202,6 +202,16 @@ fn a_long_trim_becomes_several_at_its_instant() {
 }
 
 #[test]
+fn operations_of_zones_are_not_replayed_and_no_part_is_advised() {
+    let io = |mode| Io { offset: Bytes(0), size: Bytes(4096), mode, stream: 0 };
+    let modes = [Mode::Write, Mode::Append, Mode::Reset, Mode::Read];
+    let ours = Recorded::of_ours(modes.into_iter().map(io).zip(0..)).unwrap();
+    let message = fit(&ours, (1 << 20, 512), Fit::Wrap, None).unwrap_err().to_string();
+    assert!(message.contains("2 of 4 I/Os, the first of them append"), "{message}");
+    assert!(message.contains("--suite zones") && !message.contains("a part of it"), "{message}");
+}
+
+#[test]
 fn a_log_of_response_times_is_what_fio_measured() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let log = read_fio_log(&folder.join("fio-3.33_lat.1.log")).unwrap();
@@ -223,8 +233,79 @@ fn a_log_of_response_times_is_what_fio_measured() {
     assert!(!queue.has_offsets);
     assert_eq!(queue.list.len(), 50);
     assert!(queue.submit_ns.is_sorted());
-    for wrong in ["", "x", "1, 2, 3, 4\n", "1, 0, 0, 4096\n", "1, 2, 0, 0\n", "1, 2\n"] {
+    for wrong in [
+        "",
+        "x",
+        "1, 2, 3, 4\n",
+        "1, 2, 0, 4, 0, 0, 0, 0\n",
+        "1, 2, 0, 4\n2, 2, 0, 4, 0\n",
+        "1, 0, 0, 4096\n",
+        "1, 2, 0, 0\n",
+        "1, 2\n",
+    ] {
         let read = read_fio_log_from(&mut Cursor::new(wrong.as_bytes()), "log");
         assert_eq!(read.unwrap_err().kind(), ErrorKind::Results, "{wrong}");
+    }
+}
+
+/// Of 3.17 the fifth field is the offset; 3.42 has issue times behind.
+#[test]
+fn logs_of_other_versions_of_fio_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for (name, fields) in [("fio-3.17_lat.1.log", 5), ("fio-3.42_clat.1.log", 7)] {
+        let log = read_fio_log(&folder.join(name)).unwrap();
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let told = text.lines().map(|line| {
+            let all: Vec<&str> = line.split(", ").collect();
+            assert_eq!(all.len(), fields, "{name}");
+            (all[4].parse().unwrap(), all[1].parse().unwrap())
+        });
+        let offsets = log.list.ios().map(|io| io.offset.0);
+        let read: Vec<(u64, u64)> = offsets.zip(log.response_time_ns.iter().copied()).collect();
+        assert!(log.has_offsets && read.len() > 5, "{name}");
+        assert_eq!(read, told.collect::<Vec<_>>(), "{name}");
+    }
+}
+
+/// As `flush_samples` of fio writes them, from 3.17 over 3.28 (log_prio) to 3.42.
+#[test]
+fn all_lines_together_say_what_the_fields_of_a_log_are() {
+    let offsets = |lines: &[&str]| {
+        let text: String =
+            (1..).zip(lines).map(|(at, line)| format!("{at}, 900, 0, 4096{line}\n")).collect();
+        let read = read_fio_log_from(&mut Cursor::new(text.as_bytes()), "log");
+        let log = read.map_err(|error| error.to_string())?;
+        let offsets: Vec<u64> = log.list.ios().map(|io| io.offset.0).collect();
+        Ok::<_, String>((log.has_offsets, offsets))
+    };
+    let known = |offsets: &[u64]| Ok((true, offsets.to_vec()));
+    let unknown = Ok((false, vec![0, 0]));
+    for (lines, expected) in [
+        (["", ""], unknown.clone()),
+        // The offset, and the first of them is 0; the priority of later versions.
+        ([", 0", ", 8192"], known(&[0, 8192])),
+        ([", 0", ", 1"], unknown.clone()),
+        ([", 0x0000", ", 0x2004"], unknown),
+        ([", 0, 0", ", 8192, 1"], known(&[0, 8192])),
+        ([", 0, 0", ", 0, 0"], known(&[0, 0])),
+        ([", 0, 0x2000", ", 8192, 0x2000"], known(&[0, 8192])),
+        ([", 0, 1, 186500", ", 8192, 0, 1186500"], known(&[0, 8192])),
+        ([", 4096, 0x2000, 0", ", 8192, 0x2000, 0"], known(&[4096, 8192])),
+    ] {
+        assert_eq!(offsets(&lines), expected, "{lines:?}");
+    }
+    for (lines, got) in [
+        ([", 0x2000", ", 8192"], "5 fields in every line, field 5: decimal and hexadecimal"),
+        ([", 4096, 186500", ", 8192, 1186500"], "field 5: decimal numbers, field 6: decimal"),
+        ([", 0, 186500", ", 1, 1186500"], "field 5: 0 or 1, field 6: decimal numbers"),
+        ([", 0x2000, 186500", ", 0x2000, 1186500"], "field 5: hexadecimal"),
+        ([", 0x2000, 0x2000", ", 0x2000, 0x2000"], "field 6: hexadecimal"),
+        ([", 0x2000, 0, 5", ", 0x2000, 0, 6"], "7 fields"),
+        ([", 0, 0", ", 8192"], "log:2"),
+        ([", 0, x", ", 8192, 0"], "log:1"),
+        ([", -1, 0", ", 8192, 0"], "log:1"),
+    ] {
+        let message = offsets(&lines).unwrap_err();
+        assert!(message.contains(got), "{lines:?}: {message}");
     }
 }
