@@ -16,10 +16,9 @@ from command_line import uflip
 
 import uflip as api
 from uflip import _native
-from uflip.data.manifest import parse
 from uflip.data.open_channel import OpenChannel
 from uflip.data.run_summary import FOLDER
-from uflip.errors import InterruptedRun, ResultsError, UflipError
+from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
 from uflip.microbench import suited
 from uflip.microbench.open_channel.jobs import SCALES
 from uflip.oc import open_flash_device
@@ -60,22 +59,21 @@ def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
     assert kept.measured.oc1.cycles > 10
 
 
-def test_a_write_is_durable_where_the_controller_programs_before_it_answers(
-    folder: Path, here: Path
-) -> None:
-    """Older folders said `cached`, then `fua`, whatever it did; comparing both warns."""
-    asked = ("oc", "run", f"{OTHER}&write_back=false", "--scale", "quick", "--only", "oc0")
-    assert uflip(*asked, "--out", "through", "-q").code == 0
-    for results, expected in ((folder, "cached"), (Path("through"), "fua")):
-        path = results / "manifest.json"
-        written = json.loads(path.read_text())
-        assert written["durability"] == expected
-        for said in ("cached", "fua"):
-            older = json.dumps(written | {"durability": said}).encode()
-            assert parse(path, older).durability == expected
-    told = uflip("compare", folder, "through").out
-    assert "cached" in told
-    assert "a write is over when its data would survive a loss of power" in told
+def test_a_log_is_no_damaged_trace(folder: Path, here: Path) -> None:
+    result = api.load(folder)
+    run = result.runs[0]
+    for read in (run.trace, run.response_time_ns, lambda: result.trace(run.id)):
+        with pytest.raises(UsageError, match="a log of its commands") as raised:
+            read()
+        assert "log()" in raised.value.action
+    assert len(run.log()) > 0
+    done = uflip("replay", run.path, "sim:demo", "--out", "out", "-q")
+    assert (done.code, Path("out").exists()) == (5, False)
+    assert "the log of a job over physical addresses" in done.err
+    assert "damaged" not in done.err
+    # What is advised.
+    assert uflip("analyse", run.path).code == 0
+    assert uflip("export", folder, "-o", "tables").code == 0
 
 
 def test_a_log_is_read_back_as_it_was(tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ const TABLE_GROUPS: usize = 4096;
 /// was written.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, not what was expected, damaged, not a trace, or of a newer version.
+/// [`ErrorKind::Results`]: missing, not what was expected, damaged, not a trace but the log of a job, or of a
+/// newer version.
 pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace, String)> {
     let damaged = |message: String| {
         Error::new(ErrorKind::Results, "The trace cannot be read: it is damaged or not a trace")
@@ -80,6 +81,14 @@ pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace
     read(path, expected).map_err(|problem| match problem {
         Problem::Damage(message) => damaged(message),
         Problem::Long => unreachable!("a long trace stays in its file"),
+        Problem::Log => {
+            let what = "This is the log of a job over physical addresses, and not a trace";
+            Error::new(ErrorKind::Results, what)
+                .at(path.display().to_string())
+                .got("commands of an open-channel device")
+                .allowed("I/Os over sectors")
+                .action("read it with `uflip analyse` or `uflip export`, in Python with `StoredRun.log()`")
+        }
         Problem::Version(version) => {
             Error::new(ErrorKind::Results, "The trace is of another version")
                 .at(path.display().to_string())
@@ -142,6 +151,8 @@ fn said_at_the_end(path: &Path, key: &str) -> Option<String> {
 enum Problem {
     Damage(String),
     Version(String),
+    /// It is whole, and the log of a job.
+    Log,
     /// Nothing: it is too much for memory.
     Long,
 }
@@ -269,6 +280,9 @@ struct End {
 fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End, Problem> {
     let optional = |name: &str| value(metadata.file_metadata(), name);
     let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
+    if optional(KEY_VERSION).is_none() && optional(KEY_JOB).is_some() {
+        return Err(Problem::Log);
+    }
     let version = key(KEY_VERSION)?;
     let has_gaps = version == TRACE_VERSION || EARLIER_VERSIONS.contains(&version.as_str());
     if !has_gaps && version != FIRST_VERSION {

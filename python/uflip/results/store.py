@@ -25,7 +25,7 @@ from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
 from uflip.data.summary import Warned
-from uflip.errors import ResultsError, UflipError, native_errors
+from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import lock
 from uflip.results.circumstances import about_circumstances
 from uflip.results.columns import as_array, measured
@@ -65,9 +65,19 @@ class StoredRun:
 
         Raises
         ------
+        UsageError
+            If it is a job over physical addresses.
         ResultsError
             If the file is damaged.
         """
+        if self.is_job:
+            raise UsageError(
+                "A job over physical addresses has a log of its commands, and no trace of I/Os",
+                where=self.id,
+                got=f"a job of {self.micro_benchmark}",
+                allowed="a run over sectors",
+                action="read it with log(); log().columns says what it holds",
+            )
         try:
             with native_errors():
                 return _native.read_trace(str(self.path), self.expected)
@@ -103,7 +113,7 @@ class StoredRun:
         return metadata_of(self.path, stored.metadata_json)
 
     def response_time_ns(self, *, include_ignored: bool = False) -> NDArray[np.uint64]:
-        """Response times (n,) [ns], by default without the I/Os inside `io_ignore`."""
+        """Response times (n,) [ns], by default without the I/Os inside `io_ignore`; as `trace`."""
         trace = self.trace()
         return as_array(trace, "response_time_ns") if include_ignored else measured(trace)
 
