@@ -75,6 +75,14 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
                 action="give --until-converged as well",
             )
         return _of_pattern(given)
+    if (switch := typed["until_converged"]) not in (True,):
+        raise UsageError(
+            "A run finds its own length or does not",
+            where="until_converged",
+            got=repr(switch),
+            allowed="True, False",
+            action="give one of them; how well the mean must be known, half_width says",
+        )
     for name in ("io_count", "io_ignore"):
         if name in given:
             option = "--" + name.replace("_", "-")

@@ -180,20 +180,21 @@ class Result:
                 return each
         raise unknown_name("run", name, [each.id for each in self.runs], where=where)
 
-    def compare(self, other: "Result") -> "Comparison":
+    def compare(self, other: "Result | str | PathLike[str]") -> "Comparison":
         """Compare with another result: this one is the first.
 
         Parameters
         ----------
-        other : Result
-            The second.
+        other : Result or path
+            The second, or where it is, as `load` has it.
 
         Returns
         -------
         Comparison
             Experiment by experiment, with the conditions that differ.
         """
-        found = comparison.compare(self._document, other._document)
+        second = other if isinstance(other, Result) else Result.load(other)
+        found = comparison.compare(self._document, second._document)
         return Comparison(*(getattr(found, field.name) for field in fields(found)))
 
     def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":

@@ -1,8 +1,7 @@
 """Builders of pattern specifications: names and values as people write them, into one document.
 
-They check names and read sizes and durations; they hold no default and no rule about values,
-because the native part validates every specification and owns every default. What is not given is
-left out. What a specification is, and what follows from one, is in `uflip.data.spec`.
+They check names and read counts, sizes and durations; the native part owns every default and every
+other rule about values. What is not given is left out. What follows from one: `uflip.data.spec`.
 
 Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in snake case.
 """
@@ -266,7 +265,8 @@ def _of_rule(name: str, value: Any) -> Any:
 
 
 def _whole(name: str, value: float | int | str) -> int:
-    return parse_count(value if isinstance(value, SupportsIndex) else str(value), name, -(2**63))
+    given = value if isinstance(value, SupportsIndex) else str(value)
+    return parse_count(given, name, -(2**63) if name == "incr" else 0)  # a stride may go back
 
 
 def changed(spec: Functions, name: str, value: str | int) -> Functions:

@@ -114,11 +114,15 @@ fn host_gaps_of(
     Ok(each.map(|(row, (from, took))| gaps.next(pattern, *from, waited(row), *took)).collect())
 }
 
+fn said(number: usize) -> String {
+    if number == usize::MAX { "a number below 0".to_owned() } else { number.to_string() }
+}
+
 /// I/Os `from` to `to` of a column of `trace`.
 ///
 /// # Errors
-/// An unknown name (the error lists the known ones); I/Os that are not there; a file that cannot be
-/// read.
+/// An unknown name (the error lists the known ones); I/Os that are not there, as `usize::MAX` stands for
+/// what is no number of an I/O; a file that cannot be read.
 pub fn column<'a>(
     trace: &'a StoredTrace,
     name: &str,
@@ -128,7 +132,7 @@ pub fn column<'a>(
     if from > to || to > trace.len() {
         return Err(Error::usage("The trace has no such I/Os")
             .at("start, stop")
-            .got(format!("{from} to {to}"))
+            .got(format!("{} to {}", said(from), said(to)))
             .allowed(format!("0 to {}, in order", trace.len()))
             .action("ask for a part of the trace"));
     }

@@ -71,7 +71,14 @@ class Managed(LosesPower):
         return read_zones(text)
 
     def zone(self, number: int) -> Zone:
-        """Report one zone; see `zones`."""
+        """Report one zone; see `zones`.
+
+        Raises
+        ------
+        UsageError
+            If it is no number of a zone.
+        """
+        number = parse_count(number, "number of a zone", -(2**63))
         zones = self.zones().zones
         if not 0 <= number < len(zones):
             raise UsageError(

@@ -28,6 +28,7 @@ from uflip.results.consistency import worst_of
 from uflip.results.ratios import chance_of, holm, ratio_interval
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
+from uflip.units import parse_number
 
 if TYPE_CHECKING:
     from arro3.core import Table
@@ -153,7 +154,7 @@ class Comparison:
         return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
 
     def slower_than(self, share: float) -> list[Row]:
-        """Rows that are slower by more than a share, the worst first; see `slower_than`."""
+        """Rows that are slower by more than a share, 0.02 for 2 %, the worst first."""
         return slower_than(self.rows, share)
 
     def __repr__(self) -> str:
@@ -220,8 +221,10 @@ def slower_than(rows: Sequence[Row], share: float) -> list[Row]:
 
     Beyond what chance makes of so many: where in truth none is, one is returned in at most one case
     in forty. And by more than their pattern repeats to. The verdict is not asked: what is slower by
-    less than `AGREEMENT` is "same", and slower by more than a smaller share all the same.
+    less than `AGREEMENT` is "same", and slower by more than a smaller share all the same. The share
+    is a number, 0.02 for 2 %, or it is a `UsageError`.
     """
+    share = parse_number(share, "share")
     known: list[tuple[Row, float]] = []
     for row in rows:
         first, second = row.first_half_ns, row.second_half_ns
