@@ -7,9 +7,11 @@ SEEDS are as many, from 1 on, or FIRST-LAST: 4-4 is the fourth alone.
 Every benchmark has a folder of its own and the repetitions of its plan; with three seeds of the
 demo it takes some eight minutes. I/Os are those that were measured, and those that wrote over what
 runs had left; resets of the state are counted apart. An experiment counts where its mean has
-converged: over its repetitions, with their scatter in the interval. Seeds agree where the largest
-mean of any benchmark is at most 5 % above the smallest (uFLIP §5.1). Those that have converged with
-every seed and do not agree are named.
+converged: over its repetitions, with their scatter in the interval. Beside it stands how many
+intervals of 95 % are narrow enough, of which not all are claimed, and whether they are honest: of
+two seeds each, how many means are further apart than their intervals together say, which 5 % are by
+chance. Seeds agree where the largest mean of any benchmark is at most 5 % above the smallest (uFLIP
+§5.1). Those that have converged with every seed and do not agree are named.
 """
 
 import shutil
@@ -17,16 +19,19 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from itertools import combinations
+from math import hypot
 from pathlib import Path
 
 from uflip.data.run import metadata_of
 from uflip.data.summary import Together
 from uflip.methodology.refresh import IO_SIZE
 from uflip.results import Results, summary
-from uflip.results.agreement import AGREEMENT
+from uflip.results.agreement import AGREEMENT, allowed_ns
 from uflip.results.summarise import experiments_of
 
 DEVICE, SEEDS, REPETITIONS = "sim:demo", "3", 3
+BASELINE = "baseline"
 
 Name = tuple[str, str, int | float | None]
 
@@ -74,6 +79,37 @@ def apart(name: Name, every: list[dict[Name, Together]]) -> float:
     return max(means) / min(means) - 1
 
 
+def narrow(every: list[dict[Name, Together]]) -> list[list[Name]]:
+    """Which experiments of each benchmark have an interval that is narrow enough."""
+    found = []
+    for one in every:
+        slowest = max(
+            mean for name, each in one.items() if name[0] == BASELINE and (mean := each["mean_ns"])
+        )
+        found.append(
+            [
+                name
+                for name, each in one.items()
+                if each["half_width_ns"] is not None
+                and each["mean_ns"] is not None
+                and each["half_width_ns"] <= allowed_ns(each["mean_ns"], slowest)
+            ]
+        )
+    return found
+
+
+def pairs_apart(every: list[dict[Name, Together]], of_each: list[list[Name]]) -> tuple[int, int]:
+    """Of pairs of two benchmarks: how many of these means are too far apart, and how many pairs."""
+    further = pairs = 0
+    for (one, ours), (other, theirs) in combinations(zip(every, of_each, strict=True), 2):
+        for name in {*ours} & {*theirs}:
+            between = abs((one[name]["mean_ns"] or 0.0) - (other[name]["mean_ns"] or 0.0))
+            widths = (one[name]["half_width_ns"] or 0.0, other[name]["half_width_ns"] or 0.0)
+            further += between > hypot(*widths)
+            pairs += 1
+    return further, pairs
+
+
 def seeds_of(text: str) -> range:
     """Read "3" as seeds 1 to 3, and "4-6" as these."""
     first, _, last = text.rpartition("-")
@@ -96,6 +132,13 @@ def main() -> int:
         print(f"  {effort_of_one}")
     print(f"converged: {', '.join(map(str, in_each))}; with every seed {len(known)}")
     print(f"of these within {AGREEMENT:.0%}: {len(known) - len(wrong)}")
+    of_each = narrow(every)
+    print(
+        f"intervals of 95% that are narrow enough: {', '.join(str(len(each)) for each in of_each)}"
+    )
+    further, pairs = pairs_apart(every, of_each)
+    if pairs:
+        print(f"of {pairs:,} pairs of these from two seeds {further / pairs:.1%} are further apart")
     for name in wrong:
         print(f"  {' '.join(map(str, name))}: {apart(name, every):.1%} apart")
     patterns: dict[str, list[Name]] = defaultdict(list)

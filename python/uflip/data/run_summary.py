@@ -16,7 +16,7 @@ Version history
 1   first version
 2   added `ios_per_s`
 3   intervals of runs of fixed length are those of what was measured
-4   `ios_per_s` of runs with several I/Os under way is that of their steady part
+4   `ios_per_s` of runs with several I/Os under way is that of their steady part,
     and jobs over physical addresses have intervals
 
 A version means numbers: whatever changes how one follows from a run raises it, and
