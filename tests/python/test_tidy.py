@@ -282,6 +282,19 @@ def test_crates_depend_on_what_they_may() -> None:
         assert ours <= CRATES[path.parent.name], f"{path.parent.name} must not use {ours}"
 
 
+def test_what_is_built_without_tests_has_none() -> None:
+    """`test = false` saves a build; a test that was written there would never run."""
+    without = []
+    for manifest in sources("crates/*/Cargo.toml"):
+        crate = tomllib.loads(manifest.read_text())
+        targets = [crate.get("lib", {}), *crate.get("bin", [])]
+        if any(not target.get("test", True) for target in targets):
+            without.append(manifest.parent.name)
+            for path in manifest.parent.glob("src/**/*.rs"):
+                assert not re.search(r"#\[(test|cfg\(test\))\]", path.read_text()), path
+    assert without == ["bench", "fuzz", "py"]
+
+
 def test_rooms_of_the_simulator_know_what_they_may() -> None:
     arrows = arrows_of(ROOT / "crates" / "sim")
     rooms = {path.stem for path in sources("crates/sim/src/*")} - {"lib"}
