@@ -33,11 +33,14 @@ def uflip(*arguments: object) -> Outcome:
     return Outcome(code, out.getvalue(), err.getvalue())
 
 
-def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
-    """Start a command as a process of its own."""
+def start(
+    *arguments: object, program: Path | None = None, **options: object
+) -> subprocess.Popen[str]:
+    """Start a command as a process of its own: of a new interpreter, or of a program (`warm`)."""
     environment = os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)}
+    begin = [sys.executable, "-m", "uflip"] if program is None else [str(program)]
     return subprocess.Popen(
-        [sys.executable, "-m", "uflip", *(str(argument) for argument in arguments)],
+        [*begin, *(str(argument) for argument in arguments)],
         env=environment,
         text=True,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},

@@ -1,5 +1,6 @@
 """A results site as a process of its own, over SQLite or a PostgreSQL server made for the tests."""
 
+import atexit
 import json
 import os
 import select
@@ -8,15 +9,24 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import httpx
 import pytest
 from command_line import start, uflip
+from warm import warm
 
 START_S = 60.0
+# What a site has imported once it answers, three quarters of what its start takes.
+IMPORTED = (
+    "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
+    "uflip.cli.displays", "uflip.cli.site", "uflip.site.app", "uflip.site.devices",
+    "uflip.site.intake", "uflip.site.leftovers", "uflip.web.listening",
+    "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl",
+)  # fmt: skip
 POSTGRES = Path("/usr/lib/postgresql")
 
 
@@ -58,13 +68,31 @@ def _as_postgres(*command: object) -> None:
     subprocess.run(words, check=True, capture_output=True, cwd="/tmp")
 
 
+@cache
+def _program() -> Path:
+    """A `uflip` that has imported a site, for as long as these tests last."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    folder = until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="uflip-"))
+    return until_the_end.enter_context(warm(Path(folder), *IMPORTED)) / "uflip"
+
+
+def start_site(*arguments: object) -> subprocess.Popen[str]:
+    """Start `uflip site` as a process of its own, but for the imports."""
+    return start("site", *arguments, program=_program())
+
+
 @dataclass
 class SiteServer:
-    """A server, and tokens for it."""
+    """A server, and tokens for it.
+
+    With `anew` its process is the one that was started, imports and all.
+    """
 
     folder: Path
     database: str | None
     options: tuple[str, ...] = ()
+    anew: bool = False
     url: str = ""
     process: subprocess.Popen[str] | None = None
     tokens: dict[str, str] = field(default_factory=dict)
@@ -74,7 +102,8 @@ class SiteServer:
         """Start it on a free port, and wait until it answers."""
         more = ["--database", self.database] if self.database else []
         more += ["--per-minute", str(10**6), *self.options]
-        self.process = start("site", "serve", self.folder, "--port", "0", *more)
+        serve = ("serve", self.folder, "--port", "0", *more)
+        self.process = start("site", *serve) if self.anew else start_site(*serve)
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
         assert readable, "it does not say where it listens"
@@ -121,9 +150,11 @@ class SiteServer:
 
 
 @contextmanager
-def site_server(folder: Path, database: str | None = None, *options: str) -> Iterator[SiteServer]:
+def site_server(
+    folder: Path, database: str | None = None, *options: str, anew: bool = False
+) -> Iterator[SiteServer]:
     """Serve a site for as long as this block lasts."""
-    server = SiteServer(folder, database, options).begin()
+    server = SiteServer(folder, database, options, anew).begin()
     try:
         yield server
     finally:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_line import start, tree, uflip
-from site_server import SiteServer, postgres, site_server, small_result
+from command_line import tree, uflip
+from site_server import SiteServer, postgres, site_server, small_result, start_site
 
 import uflip as package
 from uflip.errors import RefusedError
@@ -65,7 +65,7 @@ def _nothing_lost(folder: Path) -> Iterator[None]:
 
 def _refused(*arguments: object) -> str:
     """Start a command that ends by itself, and return what it says."""
-    process = start(*arguments)
+    process = start_site(*arguments)
     try:
         _, err = process.communicate(timeout=60)
     finally:
@@ -85,11 +85,11 @@ def test_a_forgotten_database_sweeps_nothing_away(
     open_site(tmp_path / "elsewhere", f"sqlite:///{another}").close()
     with _nothing_lost(folder):
         for more in ((), ("--database", f"sqlite:///{another}")):
-            said = _refused("site", "serve", folder, "--port", "0", *more)
+            said = _refused("serve", folder, "--port", "0", *more)
             assert "This database is not that of the site in this folder" in said
             assert "--database" in said
             assert "nothing was changed" in said
-            assert _refused("site", "token", folder, "bob", *more)
+            assert _refused("token", folder, "bob", *more)
     assert not (folder / "site.db").exists(), "a database was made that nobody asked for"
     # With its own it goes on.
     with site_server(folder, database) as server:

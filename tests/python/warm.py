@@ -12,6 +12,7 @@ Signals that the program gets are handed on; who kills it kills what it stands f
 
 import atexit
 import gc
+import importlib
 import marshal
 import os
 import select
@@ -51,29 +52,36 @@ os._exit(os.WEXITSTATUS(status))
 
 
 @contextmanager
-def warm(folder: Path) -> Iterator[Path]:
-    """Make the program in a folder, which is yielded, and serve it as long as this lasts."""
+def warm(folder: Path, *modules: str) -> Iterator[Path]:
+    """Make the program in a folder, which is yielded, and serve it as long as this lasts.
+
+    It has imported these modules; where none are named, every verb and what they use.
+    """
     address, program = folder / "warm", folder / "uflip"
     program.write_text(PROGRAM.format(python=sys.executable, socket=str(address)))
     program.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(address))
         door.listen(64)
-        command = [sys.executable, __file__, str(door.fileno())]
-        server = subprocess.Popen(command, pass_fds=[door.fileno()], stdin=subprocess.DEVNULL)
+        command = [sys.executable, __file__, str(door.fileno()), *modules]
+        server = subprocess.Popen(command, pass_fds=[door.fileno()], stdin=subprocess.PIPE)
     try:
         yield folder
     finally:
-        server.terminate()
-        server.wait()
+        server.communicate()
 
 
-def _serve(door: socket.socket) -> None:
-    warm_up()
+def _serve(door: socket.socket, modules: list[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
+    if not modules:
+        warm_up()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
+    # Whoever made the program has the other end of the input, and may be killed.
+    input_, listens = sys.stdin.fileno(), door.fileno()
+    while listens in select.select([listens, input_], [], [])[0]:
         asking, _ = door.accept()
         if os.fork() == 0:
             door.close()
@@ -135,4 +143,4 @@ def _be(files: list[int], arguments: list[str], cwd: str, environment: dict[str,
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
