@@ -1,14 +1,19 @@
 """Runs a command in which one system call fails, or never ends: see `tests/native/faults.c`."""
 
+import atexit
 import errno
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 from command_line import PACKAGE_ROOT
+from warm import BENCHMARKS, program
 
 SOURCE = Path(__file__).resolve().parents[1] / "native" / "faults.c"
 
@@ -57,9 +62,16 @@ class Injector:
         }
 
     def run(self, *arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Run a command; `at`, `errno`, `from`, `hang` say what happens to it."""
+        """Run a command; `at`, `errno`, `from`, `hang` say what happens to it.
+
+        The libraries are imported already, but where a thread hangs: how Python itself ends then
+        is under test too.
+        """
+        begin = [sys.executable, "-m", "uflip"]
+        if "hang" not in settings:
+            begin = [str(program(*BENCHMARKS, preloaded=self.library))]
         return subprocess.run(
-            [sys.executable, "-m", "uflip", *map(str, arguments)],
+            [*begin, *map(str, arguments)],
             env=self.environment(**settings),
             capture_output=True,
             text=True,
@@ -76,15 +88,23 @@ class Injector:
         return [Call(int(number), name, path) for number, name, path in lines]
 
 
-def build(folder: Path, *paths: str) -> Injector:
-    """Compile the library; a test is skipped where there is no compiler."""
+def build(*paths: str) -> Injector:
+    """Make an injector for such paths; a test is skipped where there is no compiler."""
+    return Injector(_library(), paths)
+
+
+@cache
+def _library() -> Path:
+    """Compile the library, once for the tests of this process."""
+    folder = Path(tempfile.mkdtemp(prefix="uflip-"))
+    atexit.register(shutil.rmtree, folder)
     library = folder / "faults.so"
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl", "-lpthread"]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except FileNotFoundError:
         pytest.skip("there is no C compiler")
-    return Injector(library, paths)
+    return library
 
 
 def number_of(name: str) -> int:

@@ -1,6 +1,5 @@
 """A results site as a process of its own, over SQLite or a PostgreSQL server made for the tests."""
 
-import atexit
 import json
 import os
 import select
@@ -9,15 +8,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import httpx
 import pytest
 from command_line import start, uflip
-from warm import warm
+from warm import program
 
 START_S = 60.0
 # What a site has imported once it answers, three quarters of what its start takes.
@@ -68,18 +66,9 @@ def _as_postgres(*command: object) -> None:
     subprocess.run(words, check=True, capture_output=True, cwd="/tmp")
 
 
-@cache
-def _program() -> Path:
-    """A `uflip` that has imported a site, for as long as these tests last."""
-    until_the_end = ExitStack()
-    atexit.register(until_the_end.close)
-    folder = until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="uflip-"))
-    return until_the_end.enter_context(warm(Path(folder), *IMPORTED)) / "uflip"
-
-
 def start_site(*arguments: object) -> subprocess.Popen[str]:
     """Start `uflip site` as a process of its own, but for the imports."""
-    return start("site", *arguments, program=_program())
+    return start("site", *arguments, program=program(*IMPORTED))
 
 
 @dataclass

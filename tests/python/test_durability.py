@@ -62,8 +62,8 @@ def test_a_count_of_writes_may_have_a_suffix() -> None:
 
 
 @pytest.fixture(scope="module")
-def injector(tmp_path_factory: pytest.TempPathFactory) -> injection.Injector:
-    return injection.build(tmp_path_factory.mktemp("native"), "scratch.bin")
+def injector() -> injection.Injector:
+    return injection.build("scratch.bin")
 
 
 def calls_of(injector: injection.Injector, here: Path, *options: str) -> list[str]:

@@ -38,7 +38,7 @@ DONE_BY = {"flush": "write"}
 
 def happened(kind: str, folder: Path) -> list[Cell]:
     """Have every cell of a kind happen."""
-    injector = build(folder, PATHS)
+    injector = build(PATHS)
     environment = injector.environment(clock=CLOCK, log=LOG)
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fault_matrix.py")), kind],

@@ -32,8 +32,8 @@ PLANS = {
 
 
 @pytest.fixture
-def injector(in_memory: Path) -> Injector:
-    return build(in_memory, OUT, TARGET, RECORD)
+def injector() -> Injector:
+    return build(OUT, TARGET, RECORD)
 
 
 def clear() -> None:

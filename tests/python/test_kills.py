@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from command_line import start, uflip
+from warm import BENCHMARKS, program
 
 from uflip.results import Results
 
@@ -35,7 +36,7 @@ def finished() -> dict[str, bytes]:
 
 def killed_somewhere(random_: random.Random, *arguments: object) -> int:
     """Start a command and kill it; returns how it ended."""
-    process = start(*arguments)
+    process = start(*arguments, program=program(*BENCHMARKS))
     wait_s = random_.choice((0.3, 1.0, 2.0)) * random_.random()
     deadline = time.monotonic() + wait_s
     if random_.random() < 0.5:  # at a moment of the folder's own: when the next file appears

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 import pytest
 import stored
 from command_line import start, uflip, unchanged
+from warm import BENCHMARKS, program
 
-from uflip.data.spec import typed_spec
+from uflip.data.spec import Spec, typed_spec
 from uflip.footprint import (
     NOTHING,
+    Extents,
     all_but_written_sequentially,
     together,
     written_sequentially,
@@ -40,7 +43,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 
 def killed(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
     """Start a benchmark and kill it when so many runs are there."""
-    process = start("run", *arguments, "--out", out, "--quiet")
+    process = start("run", *arguments, "--out", out, "--quiet", program=program(*BENCHMARKS))
     wait_for(lambda: len(list((out / "runs").glob("0*.parquet"))) >= finished)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
@@ -201,6 +204,15 @@ def test_a_benchmark_that_stopped_for_its_time_goes_on(here: Path) -> None:
 # What is left of a plan
 
 
+@cache
+def blocks_of(spec: Spec) -> tuple[Extents, Extents]:
+    """What is written sequentially, and what else is touched: most runs are in every rest."""
+    return (
+        written_sequentially(spec).in_blocks(BLOCK),
+        all_but_written_sequentially(spec).in_blocks(BLOCK),
+    )
+
+
 def a_plan(capacity: int = 4 * GIB, **changes: Any) -> Plan:
     info = stored.described(capacity_bytes=capacity)
     return make_plan(info, "quick", 1, Choices(**changes))
@@ -219,8 +231,7 @@ def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: 
         for number, run in enumerate(written):
             if run.reset_before:
                 taken = NOTHING
-            here = written_sequentially(run.spec).in_blocks(BLOCK)
-            others = all_but_written_sequentially(run.spec).in_blocks(BLOCK)
+            here, others = blocks_of(run.spec)
             assert not here.meets(taken), (cut, number)
             assert not others.meets(taken), (cut, number)
             assert written_sequentially(run.spec).end <= plan.target_size

@@ -20,10 +20,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -51,8 +53,29 @@ os._exit(os.WEXITSTATUS(status))
 """
 
 
+# What a benchmark, a pattern and a state have imported once they are at work.
+BENCHMARKS = (
+    "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.pattern_output",
+    "uflip.cli.prepare", "uflip.cli.preparing", "uflip.cli.progress", "uflip.cli.run",
+    "uflip.cli.watching", "uflip.described", "uflip.oc.session", "uflip.report.text",
+    "uflip.results.one_run", "uflip.session.benchmark", "uflip.session.preparing",
+    "uflip.session.resuming",
+)  # fmt: skip
+
+
+@cache
+def program(*modules: str, preloaded: Path | None = None) -> Path:
+    """Make a program that lasts as long as the tests of this process; see `warm`."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    # Its socket needs a short name.
+    folder = until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="uflip-"))
+    environment = {} if preloaded is None else {"LD_PRELOAD": str(preloaded)}
+    return until_the_end.enter_context(warm(Path(folder), *modules, **environment)) / "uflip"
+
+
 @contextmanager
-def warm(folder: Path, *modules: str) -> Iterator[Path]:
+def warm(folder: Path, *modules: str, **environment: str) -> Iterator[Path]:
     """Make the program in a folder, which is yielded, and serve it as long as this lasts.
 
     It has imported these modules; where none are named, every verb and what they use.
@@ -64,7 +87,12 @@ def warm(folder: Path, *modules: str) -> Iterator[Path]:
         door.bind(str(address))
         door.listen(64)
         command = [sys.executable, __file__, str(door.fileno()), *modules]
-        server = subprocess.Popen(command, pass_fds=[door.fileno()], stdin=subprocess.PIPE)
+        server = subprocess.Popen(
+            command,
+            env=os.environ | environment,
+            pass_fds=[door.fileno()],
+            stdin=subprocess.PIPE,
+        )
     try:
         yield folder
     finally:
@@ -123,6 +151,10 @@ def _be(files: list[int], arguments: list[str], cwd: str, environment: dict[str,
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
+    if "FAULT_PATHS" in environment:  # see `injection`
+        import ctypes
+
+        ctypes.CDLL(None).fault_begin()
     sys.argv = ["uflip", *arguments]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
