@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -101,8 +102,12 @@ def _cpu_model() -> str | None:
     return None
 
 
+@cache
 def _git_commit(package: Path) -> str | None:
-    """Commit of the checkout that tracks this very package; "+changes" if files differ from it."""
+    """Commit of the checkout that tracks this very package; "+changes" if files differ from it.
+
+    Asked for once: what a process runs is what it has imported, whatever is checked out later.
+    """
     if _git(package, "ls-files", "--error-unmatch", "provenance.py") is None:
         return None
     commit = _git(package, "rev-parse", "HEAD")

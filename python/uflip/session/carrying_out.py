@@ -137,11 +137,7 @@ def new_work(
         out,
         manifest_of(
             device=with_details(plan.device, wear=worn),
-            host=host
-            | {
-                "virtual_disk": behind_device(plan.device),
-                "disk": msgspec.to_builtins(beneath(plan.device)),
-            },
+            host=host,
             harness=measure_harness(),
             scale=plan.scale,
             seed=plan.seed,
