@@ -211,8 +211,8 @@ def _document(outcome: "Outcome", out: Path | None) -> Mapping[str, object]:
         "id": reproduction.id,
         "title": reproduction.title,
         "source": reproduction.source,
-        "rows": [asdict(row) for row in outcome.rows],
-        "series": asdict(outcome.data),
+        "rows": outcome.rows,
+        "series": outcome.data,
         "figure": None if out is None else str(out),
     }
 
