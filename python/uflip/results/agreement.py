@@ -251,8 +251,8 @@ def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers 
 
 def student(means: Sequence[float], confidence: float) -> float:
     """Half the width of Student's interval of the mean of two or more repetitions [ns]."""
-    n = len(means)
-    variance = sum((each - sum(means) / n) ** 2 for each in means) / (n - 1)
+    n, middle = len(means), sum(means) / len(means)
+    variance = sum((each - middle) ** 2 for each in means) / (n - 1)
     return float(_native.student_quantile(1 - confidence, n - 1)) * sqrt(variance / n)
 
 

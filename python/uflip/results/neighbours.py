@@ -26,6 +26,7 @@ correlated by 0.91 in one plan in ten where they were not.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -41,6 +42,7 @@ SHARES: NDArray[np.float64] = np.arange(0.0, 0.51, 0.05)
 BEYOND_CHANCE = 2.326**2
 """Twice the logarithm of a ratio of likelihoods, beyond which chance gets once in 100 times."""
 LEAST = np.finfo(float).tiny
+SQUARES: NDArray[np.float64] = CORRELATIONS**2
 
 
 def of_sort(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
@@ -83,11 +85,17 @@ def alone(means: Sequence[float], confidence: float) -> float:
         return 0.0
     likely, variances = seen
     weights = np.exp(likely - likely.max())
-    inflated = np.array([1 + 2 * common(each, n) for each in CORRELATIONS.tolist()])
-    variance = float((weights * variances * inflated).sum() / weights.sum()) / n
+    variance = float((weights * variances * _inflated(n)).sum() / weights.sum()) / n
     return float(_native.student_quantile(1 - confidence, n - 1)) * sqrt(variance)
 
 
+@lru_cache(maxsize=1024)
+def _inflated(n: int) -> NDArray[np.float64]:
+    """By how much more the mean of n repetitions scatters, for each correlation."""
+    return np.array([1 + 2 * common(each, n) for each in CORRELATIONS.tolist()])
+
+
+@lru_cache(maxsize=1024)
 def common(rho: float, n: int) -> float:
     """What n repetitions have in common by their correlation: Σ (1 − k/n) ρᵏ over distances k."""
     return sum((1 - k / n) * rho**k for k in range(1, n)) if rho else 0.0
@@ -101,6 +109,17 @@ def kept(rho: float, n: int) -> float:
 def _seen(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """For each correlation the logarithm of its likelihood, and the variance; None of equal ones.
 
+    Of the same repetitions it is asked several times in a row, for intervals of several widths.
+    """
+    return _looked_at(tuple(means))
+
+
+@lru_cache(maxsize=64)
+def _looked_at(
+    means: tuple[float, ...],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Look at repetitions that are not all equal.
+
     The inverse of the matrix of correlations has three diagonals, so that sums are enough.
     """
     x, rho = np.asarray(means, dtype=float), CORRELATIONS
@@ -108,9 +127,9 @@ def _seen(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float
     if not np.any(np.abs(x) > 1e-9 * np.abs(means)):
         return None
     ends, squares, products = x[0] ** 2 + x[-1] ** 2, (x * x).sum(), (x[1:] * x[:-1]).sum()
-    about_own = (squares + rho**2 * (squares - ends) - 2 * rho * products) / (1 - rho**2)
+    about_own = (squares + SQUARES * (squares - ends) - 2 * rho * products) / (1 - SQUARES)
     information = (2 + (n - 2) * (1 - rho)) / (1 + rho)
     weighted = (x[0] + x[-1]) * rho / (1 + rho)
     rest = about_own - weighted**2 / information
-    likely = -0.5 * ((n - 1) * np.log((1 - rho**2) * rest) + np.log(information))
+    likely = -0.5 * ((n - 1) * np.log((1 - SQUARES) * rest) + np.log(information))
     return likely, rest / (n - 1)
