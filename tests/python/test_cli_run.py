@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 from command_line import PACKAGE_ROOT, start, tree, uflip, unchanged
+from warm import BENCHMARKS
 
 import uflip as package
 from uflip.cli.main import VERBS
@@ -215,6 +217,11 @@ def test_a_folder_inside_a_file_cannot_be_made(here: Path) -> None:
 # What goes wrong in the middle
 
 
+def begun(*arguments: object) -> subprocess.Popen[str]:
+    """Start a command as a process of its own, but for the imports."""
+    return start(*arguments, program=warm.program(*BENCHMARKS))
+
+
 def limit_files(size: int) -> Any:
     """Make every write beyond a file size fail, as a full disk does."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -249,7 +256,7 @@ def test_a_full_disk_under_the_results_leaves_no_half_run(here: Path) -> None:
 
 
 def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> None:
-    process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
+    process = begun("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
     runs = here / "out" / "runs"
     wait_for(lambda: len(list(runs.glob("*.parquet"))) >= 2)
     process.send_signal(signal.SIGINT)
@@ -271,7 +278,7 @@ def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> 
 
 
 def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
-    process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
+    process = begun("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
     wait_for((here / "out" / "manifest.json").exists)
     # The pause before the first run begins a moment after the folder was made, and lasts.
     time.sleep(0.5)
@@ -287,7 +294,7 @@ def test_ctrl_c_while_a_file_is_made_stops_at_once_and_removes_it(
 ) -> None:
     """A file so large that making it would take longer than anybody waits."""
     path = here / "large.bin"
-    process = start(*verb, f"file:{path}", "--size", "8GiB")
+    process = begun(*verb, f"file:{path}", "--size", "8GiB")
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
@@ -304,7 +311,7 @@ def test_ctrl_c_while_a_file_is_made_stops_at_once_and_removes_it(
 
 def test_ctrl_c_while_a_file_grows_gives_it_its_length_back(scratch: Path) -> None:
     before = scratch.read_bytes()
-    process = start("run", "file:scratch.bin", "--size", "8GiB", "--out", "out")
+    process = begun("run", "file:scratch.bin", "--size", "8GiB", "--out", "out")
     wait_for(lambda: scratch.stat().st_size > len(before) + 4 * MIB)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -318,7 +325,7 @@ def test_ctrl_c_while_a_file_grows_gives_it_its_length_back(scratch: Path) -> No
 def test_a_file_that_a_kill_left_half_made_is_finished_by_the_same_command(here: Path) -> None:
     path = here / "file.bin"
     arguments = ("pattern", "file:file.bin", "--size", "600MiB", "--pattern", "SR", "--json")
-    process = start(*arguments)
+    process = begun(*arguments)
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
     process.kill()
     _, err = process.communicate(timeout=30)
@@ -332,7 +339,7 @@ def test_a_file_that_a_kill_left_half_made_is_finished_by_the_same_command(here:
 
 
 def test_a_killed_benchmark_leaves_the_finished_runs(here: Path) -> None:
-    process = start("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
+    process = begun("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
     wait_for(lambda: len(list((here / "out" / "runs").glob("*.parquet"))) >= 2)
     process.kill()
     process.communicate()
@@ -431,7 +438,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     def told(name: str, every: str, *options: str) -> str:
         monkeypatch.setenv("UFLIP_PROGRESS", every)
         arguments = (SMALL_SIM, "--scale", "quick", "--only", "order", "--out", name)
-        process = start("run", *arguments, *options)
+        process = begun("run", *arguments, *options)
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         return err
