@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import certifi
 import pytest
 from command_line import Outcome, uflip
 from fused import looped
@@ -132,6 +133,16 @@ def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UFLIP_CACHE_DIR", str(shared / "devices"))
         patch.delenv("UFLIP_CACHE_SIZE", raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_authority_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Read one certificate for each client of a site, not 150: the sites of tests have none."""
+    path = tmp_path_factory.mktemp("trusted") / "one.pem"
+    path.write_text("".join(certifi.contents().partition("-----END CERTIFICATE-----")[:2]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(path))
         yield
 
 
