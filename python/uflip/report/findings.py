@@ -27,9 +27,11 @@ def finding(micro_benchmark: str, document: Summary) -> str:
     """
     failed = _with_failed_commands(document)
     runs = document["micro_benchmarks"].get(micro_benchmark, [])
-    experiments = by_pattern(
-        run for run in runs if failed.isdisjoint(each["run"] for each in run["repetitions"])
-    )
+    if failed:
+        runs = [
+            run for run in runs if failed.isdisjoint(each["run"] for each in run["repetitions"])
+        ]
+    experiments = by_pattern(runs)
     # A device that does nothing has no properties to speak of.
     if not experiments or document["device"].null:
         return ""
@@ -43,7 +45,7 @@ def _with_failed_commands(document: Summary) -> set[str]:
     """Return the runs in which commands failed: what these took is no property of the device."""
     return {
         run
-        for warned in document["warnings"]
+        for warned in document.get("warnings", ())
         if warned["code"] == "failed_commands"
         for run in warned["numbers"]["runs"]
     }

@@ -24,6 +24,8 @@ from uflip.site.replies import Shape
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
+MOST_BEGUN = 5
+"""How often an upload is begun again that somebody has ended meanwhile who sends the same."""
 AT_ONCE = 8
 """Files that are fetched together: most are short, and each waits for the network and the disk."""
 _OF_TOKENS = re.compile("[\x21-\x7e]+")
@@ -177,7 +179,26 @@ class Client:
         files = [
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
-        begun = self._ask(replies.Begun, "POST", "submissions", json={"files": files})
+        for left in reversed(range(MOST_BEGUN)):
+            begun = self._ask(replies.Begun, "POST", "submissions", json={"files": files})
+            try:
+                self._send(prepared, begun, on_bytes)
+                asked = {"publish": publish}
+                commit = f"submissions/{begun.id}/commit"
+                return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
+            except replies.NotThereError:
+                # Whoever sends the same for this account has ended it: it may be a result by now.
+                if not left:
+                    raise
+            except ResultsError as error:
+                # The site keeps what was sent; nobody else could say under which name.
+                ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"
+                error.action = "; ".join(filter(None, (error.action, ends)))
+                raise
+        raise AssertionError("the last try ends in a result or an error")
+
+    def _send(self, prepared: Prepared, begun: replies.Begun, on_bytes: OnBytes | None) -> None:
+        """Send what is missing of the files."""
         received = begun.received
         for some in bodies(missing(prepared, received)):
             address = f"submissions/{begun.id}/parts"
@@ -185,14 +206,6 @@ class Client:
             if on_bytes is not None:
                 there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
                 on_bytes(there, prepared.bytes)
-        commit, asked = f"submissions/{begun.id}/commit", {"publish": publish}
-        try:
-            return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
-        except ResultsError as error:
-            # The site keeps what was sent; nobody else could say under which name.
-            ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"
-            error.action = "; ".join(filter(None, (error.action, ends)))
-            raise
 
     def pull(self, result: str, out: Path) -> Path:
         """Fetch a result into a new folder; its files are what the site says they are.

@@ -4,6 +4,7 @@ Nothing that comes over a network is believed: fields have types, digests and id
 be, an answer that leads elsewhere is none.
 """
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
 import msgspec
@@ -62,6 +63,10 @@ class Result(Struct):
     files: list[File]
 
 
+class NotThereError(ResultsError):
+    """What was asked for is not on the site, or not any more."""
+
+
 def read(answer: "httpx.Response", shape: type[Shape]) -> Shape:
     """Read an answer.
 
@@ -93,6 +98,8 @@ def check(answer: "httpx.Response") -> None:
         where = answer.headers.get("location", "")[:200]
         raise _no_site(answer, f"it leads to {where}" if where else "") from error
     kind = KINDS.get(str(parts.pop("kind", "")), UnavailableError)
+    if answer.status_code == HTTPStatus.NOT_FOUND and kind is ResultsError:
+        kind = NotThereError
     known = ("what", "where", "got", "allowed", "action")
     raise kind(**{name: str(parts.get(name) or "")[:LONGEST_PART] for name in known})
 
