@@ -22,7 +22,7 @@ OTHERS = ("untimed", "fast", "full-cache", "today", "worn")
 # The first pattern that a source file matches says whose the instruction is.
 STAGES = (
     ("the host that writes: addresses drawn, announced", r"crates/bench/|/rand_|core/src/random"),
-    ("events: the calendar", r"sim/src/timeline/calendar\.rs"),
+    ("events: the calendar", r"sim/src/timeline/calendar/"),
     ("times: dies, channels, buses, link", r"sim/src/timeline/"),
     ("which page, which die, which block: FTL and pool", r"sim/src/(ftl|pool|collections)/"),
     ("flash: geometry, rules of NAND, counters", r"sim/src/flash/"),

@@ -53,8 +53,10 @@ impl Blocks {
     /// Which of a plane's open blocks takes the pages that are moved away from `block`.
     #[inline]
     pub(crate) fn goes_with(&self, block: BlockIdx) -> u8 {
+        if self.separate {
+            return self.hosts;
+        }
         match self.stream_of(block) {
-            _ if self.separate => self.hosts,
             // What is folded goes where the host's pages go past the cache.
             CACHE if self.slc_pages.is_some() => 0,
             stream => stream,

@@ -1,57 +1,14 @@
 //! What is going to happen, in order.
 
+mod event;
+
 use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::{iter, mem};
 
 use crate::flash::geometry::DieIdx;
-
-/// One thing that happens. Ordered by time; at one time releases of dies come first, by die, and then
-/// everything else in the order in which it was added.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Event {
-    pub(super) at: u64,
-    /// What happens: its kind in the highest bits, and which one. One word, so that it moves as a whole.
-    what: u64,
-}
-
-/// What happens.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum What<T> {
-    /// The die has done what it did.
-    Release(DieIdx),
-    /// An operation arrives where its stage says.
-    Arrive(u32),
-    /// Somebody is told.
-    Tell(T),
-    /// The firmware looks at its rings.
-    Notice,
-}
-
-/// Where the kind of an event is.
-const KIND: u32 = 62;
-const RELEASE: u64 = 0;
-const ARRIVE: u64 = 1;
-const TELL: u64 = 2;
-const NOTICE: u64 = 3;
-
-impl Event {
-    #[inline(always)]
-    fn is_release(self) -> bool {
-        self.what >> KIND == RELEASE
-    }
-
-    #[inline]
-    pub(super) fn what<T: From<u64>>(self) -> What<T> {
-        let which = self.what & ((1 << KIND) - 1);
-        match self.what >> KIND {
-            RELEASE => What::Release(DieIdx(which as u32)),
-            ARRIVE => What::Arrive(which as u32),
-            TELL => What::Tell(T::from(which)),
-            _ => What::Notice,
-        }
-    }
-}
+pub(super) use event::What;
+use event::{ARRIVE, Event, KIND, NOTICE, RELEASE, TELL};
 
 /// So many spans of time have a place of their own: what 32 I/Os and as many dies wait for is a few in each.
 const PLACES: usize = u64::BITS as usize;
@@ -82,6 +39,8 @@ pub(super) struct Calendar {
     has: u64,
     /// What was more than all spans ahead when it was added.
     far: VecDeque<Event>,
+    /// When the first of these happens; the end of time, where there is none.
+    far_from: u64,
     /// When the last event happened.
     pub(super) now: u64,
     /// So many events may happen before the host has its turn again.
@@ -98,6 +57,7 @@ impl Default for Calendar {
             ends: [(NONE, NONE); PLACES],
             has: 0,
             far: VecDeque::new(),
+            far_from: u64::MAX,
             now: 0,
             left: 0,
             undisturbed_until: 0,
@@ -122,8 +82,7 @@ impl Calendar {
         if let Some(place) = place {
             self.leave(place);
         } else {
-            cold_path();
-            self.far.pop_front();
+            self.leave_far(0);
         }
         self.now = event.at;
         self.count();
@@ -136,14 +95,31 @@ impl Calendar {
         let soon = self
             .first_place()
             .map(|place| (self.nodes[self.ends[place].0 as usize].event, Some(place)));
-        let Some(far) = self.far.front() else { return soon };
-        cold_path();
+        match soon {
+            Some((event, _)) if event.at < self.far_from => soon,
+            None if self.far_from == u64::MAX => None,
+            _ => self.first_of_both(soon),
+        }
+    }
+
+    /// The same where the first of those that are far is earlier than `soon`, or at the same time.
+    #[cold]
+    fn first_of_both(
+        &self,
+        soon: Option<(Event, Option<usize>)>,
+    ) -> Option<(Event, Option<usize>)> {
+        let far = *self.far.front()?;
         // Of two at one time what is far was added before.
-        let is_next = |(soon, _): &(Event, _)| match soon.is_release() {
-            true => (soon.at, soon.what) < (far.at, far.what),
-            false => soon.at < far.at,
-        };
-        soon.filter(is_next).or(Some((*far, None)))
+        let is_next =
+            |(soon, _): &(Event, _)| soon.is_release() && (soon.at, soon.what) < (far.at, far.what);
+        soon.filter(is_next).or(Some((far, None)))
+    }
+
+    /// The event at `ahead` of those that are far happens, or does not.
+    #[cold]
+    fn leave_far(&mut self, ahead: usize) {
+        self.far.remove(ahead);
+        self.far_from = self.far.front().map_or(u64::MAX, |event| event.at);
     }
 
     /// The first span that has events: from that of now on, around.
@@ -233,7 +209,7 @@ impl Calendar {
             }
         }
         if let Some(ahead) = self.far.iter().position(|event| event.what == what) {
-            self.far.remove(ahead);
+            self.leave_far(ahead);
         }
     }
 
@@ -281,6 +257,7 @@ impl Calendar {
         if span - (self.now >> SPAN_BITS) >= PLACES as u64 {
             cold_path();
             let behind = self.far.partition_point(are_before);
+            self.far_from = self.far_from.min(event.at);
             return self.far.insert(behind, event);
         }
         let place = span as usize % PLACES;
