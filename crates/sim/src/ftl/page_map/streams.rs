@@ -179,8 +179,8 @@ impl PageMap {
         self.fits_counted(apart, Some(wanted), (kept > 0).then_some((None, kept)))
     }
 
-    /// In place of `plane`: one that need not open a block for `stream`, where opening one would leave no room
-    /// for what was promised.
+    /// In place of `plane`, which has no open page of `stream`: one that has, where opening a block would leave no
+    /// room for what was promised.
     #[inline]
     pub(super) fn without_opening(
         &self,
@@ -188,7 +188,7 @@ impl PageMap {
         plane: PlaneIdx,
         stream: Stream,
     ) -> PlaneIdx {
-        if self.blocks.has_open_page(plane, stream) || self.fits_easily(apart, true, 0) {
+        if self.fits_easily(apart, true, 0) {
             return plane;
         }
         let wanted = Wanted { kind: self.blocks.kind(stream), pages: 1, opens: true };
