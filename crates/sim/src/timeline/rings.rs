@@ -145,23 +145,35 @@ impl<T> Die<T> {
     }
 
     /// Where in the ring the next one is.
+    #[inline(always)]
     pub(super) fn next_place(&self, queue: DieQueue) -> usize {
-        if queue == DieQueue::Fifo {
+        if queue == DieQueue::Fifo || self.ring.len() == 1 {
             return 0;
         }
-        let ranks = self.ring.iter().map(|op| queue.rank(op));
-        ranks.enumerate().min_by_key(|(place, rank)| (*rank, *place)).map_or(0, |(place, _)| place)
+        let (mut least, mut next) = (u8::MAX, 0);
+        for (place, op) in self.ring.iter().enumerate() {
+            let rank = queue.rank(op);
+            if rank < least {
+                (least, next) = (rank, place);
+            }
+        }
+        next
     }
+}
 
+impl<T: Copy> Die<T> {
     /// Take it out.
-    pub(super) fn take(&mut self, place: usize) -> Option<Op<T>> {
-        let next = if place == 0 {
-            self.ring.pop_front()?
+    #[inline(always)]
+    pub(super) fn take(&mut self, place: usize) -> Op<T> {
+        // A copy first: an operation that is returned as one that may be none goes over memory twice.
+        let next = self.ring[place];
+        if place == 0 {
+            self.ring.pop_front();
         } else {
             cold_path();
-            self.ring.remove(place)?
-        };
+            self.ring.remove(place);
+        }
         self.accounted -= u32::from(next.account.is_some());
-        Some(next)
+        next
     }
 }

@@ -199,7 +199,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         state.passes_on(now);
         let place = if M::PLAIN { 0 } else { state.next_place(timing.die_queue) };
-        let next = state.take(place).expect("a die is released for somebody");
+        let next = state.take(place);
         if M::PLAIN {
             return self.start::<M>(at, now, next);
         }

@@ -156,30 +156,46 @@ impl PageMap {
     /// The next page of the victim to move; `None` where all that is valid has moved.
     #[inline(always)]
     pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
-        let Collection { plane, victim, next, moved, stream, .. } = collection;
-        let number = self.options.load.number().min(self.options.geometry.data_pages());
-        let loaded = *stream == Stream::Relocated;
-        let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
-        if loaded && exactly && *moved >= number {
+        if self.has_moved_enough(collection) {
             cold_path();
             return None;
         }
-        let place = |page| Place { page, block: *victim, plane: *plane };
-        if let Some(page) = self.blocks.next_valid(*victim, *next) {
-            *next = Ppn(page.0 + 1);
-            *moved += 1;
-            let moves = Lpn(self.reverse[page.0 as usize]);
-            // Its entry of the map changes when the page has been read: by then it is at hand.
-            self.prefetch(moves);
-            return Some(Item { from: place(page), page: Some(moves) });
+        let Collection { plane, victim: block, next, .. } = *collection;
+        if let Some(page) = self.blocks.next_valid(block, next) {
+            return Some(self.item(collection, page));
         }
-        if !loaded || *moved >= number {
+        let loaded = collection.stream == Stream::Relocated;
+        if !loaded || collection.moved >= self.load() {
             return None;
         }
         cold_path();
-        *moved += 1;
-        let page = self.blocks.first_usable(*victim);
-        Some(Item { from: place(page), page: None })
+        collection.moved += 1;
+        let from = Place { page: self.blocks.first_usable(block), block, plane };
+        Some(Item { from, page: None })
+    }
+
+    /// How many pages of each victim are moved, or how many at least.
+    fn load(&self) -> u32 {
+        self.options.load.number().min(self.options.geometry.data_pages())
+    }
+
+    /// Whether nothing more is moved although it is valid; see [`RelocationLoad::Exactly`].
+    #[inline(always)]
+    pub(super) fn has_moved_enough(&self, collection: &Collection) -> bool {
+        let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
+        exactly && collection.stream == Stream::Relocated && collection.moved >= self.load()
+    }
+
+    /// `page` is the next that is valid and has to move.
+    #[inline(always)]
+    pub(super) fn item(&self, collection: &mut Collection, page: Ppn) -> Item {
+        collection.next = Ppn(page.0 + 1);
+        collection.moved += 1;
+        let moves = Lpn(self.reverse[page.0 as usize]);
+        // Its entry of the map changes when the page has been read: by then it is at hand.
+        self.prefetch(moves);
+        let from = Place { page, block: collection.victim, plane: collection.plane };
+        Item { from, page: Some(moves) }
     }
 
     /// Move a page. What the host wrote anew since it was chosen was read for nothing.

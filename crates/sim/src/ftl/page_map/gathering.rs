@@ -144,7 +144,7 @@ impl PageMap {
     /// The next unit to move, where it was read with `item`.
     #[inline]
     pub(crate) fn next_beside(&self, collection: &mut Collection, item: Item) -> Option<Item> {
-        if !self.gathers() {
+        if !self.gathers() || self.has_moved_enough(collection) {
             return None;
         }
         let next = self.blocks.next_valid(collection.victim, collection.next)?;
@@ -152,7 +152,7 @@ impl PageMap {
         if geometry.flash_page(next) != geometry.flash_page(item.from.page) {
             return None;
         }
-        self.next_item(collection)
+        Some(self.item(collection, next))
     }
 
     /// How many units are valid from the first that is, `from`, to the end of its flash page. They are read now, and

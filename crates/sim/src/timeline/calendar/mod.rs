@@ -69,50 +69,65 @@ impl Calendar {
     /// Whether an event is due by `until`.
     #[inline(always)]
     pub(super) fn is_due(&self, until: u64) -> bool {
-        self.first().is_some_and(|(event, _)| event.at <= until)
+        self.first_at() <= until && !self.is_empty()
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.has == 0 && self.far_from == u64::MAX
     }
 
     /// The next event, where it is due by `until`.
     #[inline(always)]
     pub(super) fn take(&mut self, until: u64) -> Option<Event> {
-        let (event, place) = self.first()?;
-        if event.at > until {
+        if self.is_empty() {
             return None;
         }
-        if let Some(place) = place {
-            self.leave(place);
-        } else {
-            self.leave_far(0);
-        }
+        let event = match self.first_soon() {
+            Some((event, place)) if event.at < self.far_from => {
+                if event.at > until {
+                    return None;
+                }
+                self.leave(place);
+                event
+            }
+            soon => self.take_of_both(soon, until)?,
+        };
         self.now = event.at;
         self.count();
         Some(event)
     }
 
-    /// The first event, and the place of its span; none where it is far.
+    /// The first event of those that are soon, and the place of its span.
     #[inline(always)]
-    fn first(&self) -> Option<(Event, Option<usize>)> {
-        let soon = self
-            .first_place()
-            .map(|place| (self.nodes[self.ends[place].0 as usize].event, Some(place)));
-        match soon {
-            Some((event, _)) if event.at < self.far_from => soon,
-            None if self.far_from == u64::MAX => None,
-            _ => self.first_of_both(soon),
-        }
+    fn first_soon(&self) -> Option<(Event, usize)> {
+        let place = self.first_place()?;
+        Some((self.nodes[self.ends[place].0 as usize].event, place))
     }
 
-    /// The same where the first of those that are far is earlier than `soon`, or at the same time.
+    /// When the first event happens; the end of time, where there is none.
+    #[inline(always)]
+    fn first_at(&self) -> u64 {
+        self.first_soon().map_or(self.far_from, |(event, _)| event.at.min(self.far_from))
+    }
+
+    /// The next event, where it is due by `until` and the first of those that are far is not later than `soon`.
     #[cold]
-    fn first_of_both(
-        &self,
-        soon: Option<(Event, Option<usize>)>,
-    ) -> Option<(Event, Option<usize>)> {
+    fn take_of_both(&mut self, soon: Option<(Event, usize)>, until: u64) -> Option<Event> {
         let far = *self.far.front()?;
         // Of two at one time what is far was added before.
         let is_next =
             |(soon, _): &(Event, _)| soon.is_release() && (soon.at, soon.what) < (far.at, far.what);
-        soon.filter(is_next).or(Some((far, None)))
+        let soon = soon.filter(is_next);
+        let event = soon.map_or(far, |(event, _)| event);
+        if event.at > until {
+            return None;
+        }
+        match soon {
+            Some((_, place)) => self.leave(place),
+            None => self.leave_far(0),
+        }
+        Some(event)
     }
 
     /// The event at `ahead` of those that are far happens, or does not.
