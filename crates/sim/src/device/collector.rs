@@ -152,8 +152,9 @@ impl Collector {
             let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
                 || ftl.has_to_fold(plane)
                 || ftl.has_to_scrub(plane);
-            let begins = due && self.begin(plane, at, parts);
-            parts.flash.counters.blocks_collected_idle += u64::from(begins);
+            if due {
+                self.begin(plane, at, parts);
+            }
         }
     }
 
@@ -177,6 +178,7 @@ impl Collector {
         };
         self.jobs[plane.0 as usize] = Some(Job { collection, step: Step::Beginning });
         self.under_way += 1;
+        parts.flash.counters.blocks_collected_idle += u64::from(self.idle);
         self.busy.get_mut(parts.channel_of(plane)).into_iter().for_each(|busy| *busy += 1);
         true
     }

@@ -5,6 +5,7 @@ use super::paged::Paged;
 use super::waiting::{Sought, Waiter};
 use crate::flash::geometry::PlaneIdx;
 use crate::flash::make::Equipped;
+use crate::pool::blocks::Stream;
 use crate::timeline::breakdown::Cause;
 
 impl Paged {
@@ -80,7 +81,7 @@ impl Paged {
         if nowhere && self.collector.collects_all() {
             return self.waiting.end_pass();
         }
-        let (goes_on, collector) = (self.ftl.host_goes_on(), &self.collector);
+        let (goes_on, collector) = (self.ftl.goes_on(Stream::Host), &self.collector);
         self.waiting.go_on(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
     }
 
@@ -107,7 +108,7 @@ impl Paged {
         {
             self.serve(self.waiting.stream());
             // A flash page that has begun is gone on with.
-            let turn = self.ftl.host_goes_on().unwrap_or(turn);
+            let turn = self.ftl.host_goes_on(turn);
             match self.seek(turn, &mut others_wait, at, hardware) {
                 Sought::Waits => {
                     self.waiting.waits();

@@ -40,7 +40,7 @@ pub(crate) use opened::Opened;
 
 /// Which simulators can read a file: those whose devices are made of the same types. To be raised with every
 /// change of one that is part of a device, which `tests/schema.rs` finds.
-pub const SCHEMA: u32 = 8;
+pub const SCHEMA: u32 = 9;
 /// Which simulator it is: two with the same text do the same, to the nanosecond.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SIM_FINGERPRINT"));
 

@@ -98,6 +98,15 @@ fn pages_that_are_written_again_in_the_cache_are_not_folded() {
 }
 
 #[test]
+fn what_is_folded_while_the_host_is_idle_is_counted_so() {
+    let mut device = made(1, 4, 4, "");
+    quick(&mut device, 4 * SLC_PAGES);
+    rest(&mut device, 9 * FOLD);
+    let counters = device.counters().unwrap();
+    assert_eq!((counters.blocks_collected, counters.blocks_collected_idle), (4, 4));
+}
+
+#[test]
 fn units_are_gathered_in_the_cache_as_elsewhere() {
     let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096"#;
     let mut device = made(1, 2, 2, more);
@@ -108,6 +117,33 @@ fn units_are_gathered_in_the_cache_as_elsewhere() {
         let program = if unit < units { SLC_PROGRAM } else { PROGRAM };
         let last = if unit % 4 == 3 { 4 * TRANSFER + program } else { 0 };
         assert_eq!(time, COMMAND + LINK + last, "unit {unit}");
+    }
+}
+
+#[test]
+fn a_flash_page_that_has_begun_past_the_cache_waits_while_that_has_room() {
+    let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096, "separate_streams": true"#;
+    for begun in 0..4 {
+        let mut device = made(4, 2, 2, more);
+        let units = 4 * 2 * SLC_PAGES * 4;
+        let mut write = |count: u64| -> Vec<u64> {
+            (0..count).map(|unit| alone(&mut device, io(Mode::Write, unit, 1)).0).collect()
+        };
+        write(units + begun);
+        rest(&mut device, 1_000_000_000_000);
+        let mut write = |count: u64| -> Vec<u64> {
+            (0..count).map(|unit| alone(&mut device, io(Mode::Write, unit, 1)).0).collect()
+        };
+        let (before, after) = (write(units), write(4));
+        let waits = |program| COMMAND + LINK + 4 * TRANSFER + program;
+        for (unit, time) in before.into_iter().enumerate() {
+            let expected = if unit % 4 == 3 { waits(SLC_PROGRAM) } else { COMMAND + LINK };
+            assert_eq!(time, expected, "unit {unit} of the cache, {begun} before");
+        }
+        for (unit, time) in (begun + 1..).zip(after) {
+            let expected = if unit == 4 { waits(PROGRAM) } else { COMMAND + LINK };
+            assert_eq!(time, expected, "unit {unit} of the page past it, {begun} before");
+        }
     }
 }
 

@@ -73,10 +73,14 @@ fn changes(name: &str) -> Vec<Value> {
             ];
         }
         "worn-mlc" => {
-            // What they are left in the middle of depends on which of their reads fail.
-            changes.extend([1, 2, 3, 4].map(|seed| {
-                json!({"power_loss_protection": false, "spare_read_bytes": 16, "seed": seed})
-            }));
+            // What they are left in the middle of depends on which of their reads fail, and on who waits.
+            for (queue, seed) in ["fifo", "reads_first"]
+                .into_iter()
+                .flat_map(|queue| (1..5).map(move |seed| (queue, seed)))
+            {
+                changes.push(json!({"power_loss_protection": false, "spare_read_bytes": 16,
+                    "seed": seed, "die_queue": queue}));
+            }
         }
         _ => {}
     }

@@ -19,9 +19,9 @@
 //! OFC (2011) Figure 1.
 //! **Faithful**: power or exponential law of erases, power law of age, exact binomial tail of the ECC.
 //! **Simplified**: no temperature; age, reads (`wear_out/history.rs`) and wear multiply; a page keeps its quality for
-//! life; age and reads are tabled at four points an octave and taken in proportion between (0.6 % of RBER too low at
-//! most, for an exponent of 1); whether a codeword fails is drawn once for what was programmed, so that a read that failed
-//! fails again.
+//! life; erases, age and reads are tabled at four points an octave and their logarithms taken in proportion between
+//! (0.6 % of RBER too low at most, for an exponent of 1; the exponential law has no error of it); whether a codeword fails
+//! is drawn once for what was programmed, so that a read that failed fails again.
 //! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.
 
 mod ecc;
@@ -93,12 +93,11 @@ const ONE: i32 = 1 << 16;
 /// Error rates below 2⁻⁴⁰ are as good as none; chances are tabled at 256 points an octave above.
 const LEAST_OCTAVES: i32 = -40;
 const POINT_BITS: u32 = 8;
-/// Wear is tabled at so many points up to so many times the rated erases, and stays there after.
-const WEAR_POINTS: u32 = 4096;
-const WEAR_LIFETIMES: u32 = 16;
+/// Wear ends here, where no codeword is read any more: an exponential law has no end.
+const WEAR_MOST: f64 = 1e9;
 /// So many qualities of pages are told apart.
 const QUALITY_BITS: u32 = 12;
-/// What ages and reads that disturb add is tabled at so many points an octave.
+/// What erases, ages and reads that disturb do is tabled at so many points an octave.
 const STEPS_AN_OCTAVE: u32 = 4;
 
 /// What grows with a number from 1 on, tabled: of numbers of so many bits, at four points an octave.
@@ -119,14 +118,17 @@ pub(crate) fn tabled(table: &[Rber], number: u64) -> Rber {
     let step = octave * STEPS_AN_OCTAVE + (after >> 62) as u32;
     let (from, within) = (table[step as usize].0, ((after << 2) >> 48) as i64);
     let to = table.get(step as usize + 1).map_or(from, |to| to.0);
-    Rber(from + ((i64::from(to - from) * within) >> 16) as i32)
+    // An exponential law may end far above 1: wider than a step between two rates can be.
+    let rise = ((i64::from(to) - i64::from(from)) * within) >> 16;
+    Rber(from + rise as i32)
 }
 
 /// The laws made ready to be asked for every operation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reliability {
+    /// Of a block that was never erased, and of others by their erases.
+    fresh: Rber,
     wear: Vec<Rber>,
-    cycles_a_point: u32,
     quality: Vec<Rber>,
     high: Rber,
     age: Vec<Rber>,
@@ -144,10 +146,7 @@ impl Reliability {
     /// Numbers that make no law; the message names the key.
     pub fn new(part: &ReliabilityPart, unit_bytes: u32) -> Result<Reliability> {
         part.check()?;
-        let cycles_a_point = (part.rated_cycles * WEAR_LIFETIMES).div_ceil(WEAR_POINTS).max(1);
-        let wear = (0..=WEAR_POINTS)
-            .map(|point| Rber::of(part.wear(f64::from(point) * f64::from(cycles_a_point))))
-            .collect();
+        let wear = table_of(u32::BITS, |cycles| part.wear(cycles).min(WEAR_MOST));
         let qualities = 1u32 << QUALITY_BITS;
         let quality = (0..qualities)
             .map(|i| (f64::from(i) + 0.5) / f64::from(qualities))
@@ -164,8 +163,8 @@ impl Reliability {
             .map(|fails| (fails * 2f64.powi(64)) as u64)
             .collect();
         Ok(Reliability {
+            fresh: Rber::of(part.wear(0.0)),
             wear,
-            cycles_a_point,
             quality,
             high: Rber::of(part.high_page_factor),
             age,
@@ -180,13 +179,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn wear(&self, cycles: u32) -> Rber {
-        let last = self.wear.len() - 1;
-        let point = ((cycles / self.cycles_a_point) as usize).min(last);
-        let (from, to) = (self.wear[point], self.wear[(point + 1).min(last)]);
-        let within = i64::from(cycles % self.cycles_a_point);
-        // An exponential law may end far above 1: wider than a step between two rates can be.
-        let rise = (i64::from(to.0) - i64::from(from.0)) * within / i64::from(self.cycles_a_point);
-        Rber(from.0 + rise as i32)
+        if cycles == 0 { self.fresh } else { tabled(&self.wear, u64::from(cycles)) }
     }
 
     /// What makes a page better or worse than the average: `lot` is its random number for life.

@@ -17,7 +17,7 @@ pub(crate) struct Collection {
     pub(crate) plane: PlaneIdx,
     pub(crate) victim: BlockIdx,
     pub(super) next: Ppn,
-    moved: u32,
+    pub(super) moved: u32,
     /// It is moved because of its reads or its age.
     pub(crate) scrubs: bool,
     /// Where its pages go.
@@ -160,30 +160,17 @@ impl PageMap {
             cold_path();
             return None;
         }
-        let Collection { plane, victim: block, next, .. } = *collection;
+        let Collection { plane, victim: block, next, moved, stream, .. } = *collection;
         if let Some(page) = self.blocks.next_valid(block, next) {
             return Some(self.item(collection, page));
         }
-        let loaded = collection.stream == Stream::Relocated;
-        if !loaded || collection.moved >= self.load() {
+        if stream != Stream::Relocated || moved >= self.load() {
             return None;
         }
         cold_path();
         collection.moved += 1;
         let from = Place { page: self.blocks.first_usable(block), block, plane };
         Some(Item { from, page: None })
-    }
-
-    /// How many pages of each victim are moved, or how many at least.
-    fn load(&self) -> u32 {
-        self.options.load.number().min(self.options.geometry.data_pages())
-    }
-
-    /// Whether nothing more is moved although it is valid; see [`RelocationLoad::Exactly`].
-    #[inline(always)]
-    pub(super) fn has_moved_enough(&self, collection: &Collection) -> bool {
-        let exactly = matches!(self.options.load, RelocationLoad::Exactly(_));
-        exactly && collection.stream == Stream::Relocated && collection.moved >= self.load()
     }
 
     /// `page` is the next that is valid and has to move.

@@ -32,23 +32,21 @@ impl PageMap {
 
     /// The plane whose flash page the next unit of `stream` goes on with.
     #[inline]
-    pub(super) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
+    pub(crate) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
         let plane = self.gathers[self.gathers_at(stream)];
         (self.gathers() && self.blocks.is_gathering(plane, stream)).then_some(plane)
     }
 
-    /// The same for the host.
+    /// The plane that the host's next unit goes on with, where its turn would be `turn`. A flash page that has begun
+    /// past an SLC cache waits while that has room.
     #[inline]
-    pub(crate) fn host_goes_on(&mut self) -> Option<PlaneIdx> {
+    pub(crate) fn host_goes_on(&mut self, turn: PlaneIdx) -> PlaneIdx {
         if !self.gathers() {
-            return None;
+            return turn;
         }
-        if self.slc.is_some()
-            && let Some(plane) = self.cache_goes_on()
-        {
-            return Some(plane);
-        }
-        self.goes_on(Stream::Host)
+        let in_cache = if self.slc.is_some() { self.cache_goes_on() } else { None };
+        let begun = in_cache.or_else(|| self.goes_on(Stream::Host));
+        begun.filter(|_| in_cache.is_some() || !self.finds_cache(turn)).unwrap_or(turn)
     }
 
     /// The next unit of `stream` goes to `plane`.

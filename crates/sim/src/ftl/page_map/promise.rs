@@ -5,12 +5,24 @@ use crate::flash::make::Make;
 use crate::pool::blocks::Stream;
 
 impl PageMap {
+    /// How many pages of each victim are moved, at least or exactly.
+    pub(super) fn load(&self) -> u32 {
+        self.options.load.number().min(self.options.geometry.data_pages())
+    }
+
+    /// Whether nothing more is moved although it is valid; see [`RelocationLoad::Exactly`].
+    #[inline(always)]
+    pub(super) fn has_moved_enough(&self, collection: &Collection) -> bool {
+        matches!(self.options.load, RelocationLoad::Exactly(_))
+            && collection.stream == Stream::Relocated
+            && collection.moved >= self.load()
+    }
+
     /// How many pages the collection of a block with so many valid ones programs.
     pub(super) fn pages_to_move(&self, valid: u32) -> u32 {
-        let number = self.options.load.number().min(self.options.geometry.data_pages());
         match self.options.load {
-            RelocationLoad::AtLeast(_) => valid.max(number),
-            RelocationLoad::Exactly(_) => number,
+            RelocationLoad::AtLeast(_) => valid.max(self.load()),
+            RelocationLoad::Exactly(_) => self.load(),
         }
     }
 

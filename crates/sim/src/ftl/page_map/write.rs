@@ -45,10 +45,13 @@ impl PageMap {
     /// The plane that the host's `page` should go to.
     #[inline]
     pub(crate) fn turn<M: Make>(&mut self, page: Lpn) -> PlaneIdx {
-        if !M::PLAIN
-            && let Some(plane) = self.host_goes_on()
-        {
-            return plane;
+        if !M::PLAIN && self.gathers() {
+            if self.slc.is_some() {
+                return self.turn_with_cache(page);
+            }
+            if let Some(plane) = self.goes_on(Stream::Host) {
+                return plane;
+            }
         }
         self.options.allocator.choose(&self.blocks, page)
     }
