@@ -110,10 +110,11 @@ def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path
             "different_target_size",
             "target_size the whole device and 64 MiB",
         ),
+        ({"pause": "1ms"}, "different_pause", "pause 1 s and 1 ms"),
     ],
 )
 @pytest.mark.parametrize("only", ["order", "order,baseline"])
-def test_sizes_that_differ_are_told(
+def test_sizes_and_pauses_that_differ_are_told(
     tmp_path: Path, changed: dict[str, Any], code: str, said: str, only: str
 ) -> None:
     """What varies is matched by its value; what does not, is told where it differs."""

@@ -432,6 +432,25 @@ def test_a_device_in_use_is_listed_with_its_use_and_without_a_token(loop: Any, h
         assert caught.value.got.startswith(device["in_use"][:40])
 
 
+def test_a_file_that_somebody_has_locked_is_not_written_through_a_loop_device(
+    loop: Any, here: Path
+) -> None:
+    path = here / "measured"
+    path.write_bytes(bytes(4 * MIB))
+    device = loop(path)
+    # It opens the file for reading: whoever has it open for writing would be refused as that.
+    command = ["flock", "-F", path, "sh", "-c", "echo ready; exec sleep 60"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(RefusedError, match="in use") as caught:
+            open_device(device, destroy=token(device))
+        holder.kill()
+    assert f"locked by process {holder.pid}" in caught.value.got
+    with open_device(device, destroy=token(device)) as opened:
+        assert opened.info.capacity_bytes == 4 * MIB
+
+
 def test_two_partitions_and_two_equal_media_have_tokens_of_their_own(loop: Any, here: Path) -> None:
     tokens = []
     for name in ("one", "two"):

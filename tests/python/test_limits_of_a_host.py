@@ -229,13 +229,37 @@ def test_a_device_of_its_own_pace_has_no_limit() -> None:
     assert limit(small) is None, "reads of a page may be equal"
 
 
-def test_only_consecutive_ios_of_one_process_have_a_pace() -> None:
+def test_what_is_exceeded_is_no_limit() -> None:
+    """A host that takes 60 µs for any small I/O, one at a time; several at a time are quicker."""
+    alike = [
+        Pace(f"{mode}-{size}", mode, size, 16_000.0)
+        for mode in ("read", "write")
+        for size in (512, 4096, 16384)
+    ]
+    found = limit(alike)
+    assert found is not None
+    assert len(found.runs) == 6
+    assert limit([*alike, Pace("at it", "write", 32768, 16_500.0)]) is not None
+    assert limit([*alike, Pace("read-16", "read", 32768, 54_000.0)]) is None
+    reads = [Pace(f"r-{size}", "read", size, 500.0) for size in (512, 4096, 32768)]
+    assert limit([*reads, Pace("w", "write", 4096, 9_000.0)]) is not None, "of reads alone"
+
+
+def test_processes_have_a_pace_together() -> None:
+    spec = baseline("SR", io_size=512, time="consecutive", parallel_degree=4)
+    submit = np.tile(np.arange(100) * 1e5, 4)
+    found = pace_of("a", spec, submit, np.full(400, 1e5))
+    assert found is not None
+    assert found.ios_per_s == pytest.approx(40_000, rel=0.01)
+
+
+def test_only_consecutive_ios_have_a_pace() -> None:
     times = np.full(100, 1e5)
     submit = np.arange(100) * 1e5
     spec = baseline("SR", io_size=512, time="consecutive")
     assert pace_of("a", spec, submit, times) is not None
     assert pace_of("a", spec.but(time="pause", pause=5), submit, times) is None
-    assert pace_of("a", spec.but(parallel_degree=2), submit, times) is None
+    assert pace_of("a", spec.but(parallel_degree=2), submit, times) is None, "too few of each"
     assert pace_of("a", spec, submit[:9], times[:9]) is None
 
 

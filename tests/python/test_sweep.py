@@ -403,7 +403,8 @@ def test_an_untimed_sweep_prints_no_times(here: Path) -> None:
         (["--vary", "gc=greedy", "-o", "x.gif"], 2, [".png"]),
         (["--vary", "gc=greedy", "--csv", "x.txt"], 2, ["FILE.csv"]),
         (["--vary", "gc=greedy", "--csv", "there.csv"], 3, ["there.csv", "--force"]),
-        (["--vary", "chanels=1"], 2, ["chanels", "channels"]),
+        (["--vary", "chanels=1"], 2, ["chanels", "did you mean channels"]),
+        (["--vary", "io_sze=4k"], 2, ["where    io_sze", "durability", "did you mean io_size"]),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work(

@@ -192,6 +192,14 @@ def _first_line(path: Path, start: bytes) -> list[str]:
             allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
             action="name another file",
         )
+    if b"\0" in start:
+        raise UsageError(
+            "This is neither a table nor a log",
+            where=str(path),
+            got="bytes that are no text",
+            allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
+            action="name another file",
+        )
     try:
         text = line.decode("utf-8", "replace")
         return next(csv.reader([text], skipinitialspace=True), [])

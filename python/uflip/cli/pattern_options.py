@@ -13,6 +13,7 @@ from uflip.data.reading import Kind, read_document
 from uflip.described import described, only_given
 from uflip.errors import UsageError
 from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec
+from uflip.units import UNSIGNED
 
 SPEC = Kind(
     "specification",
@@ -22,6 +23,8 @@ SPEC = Kind(
     UsageError,
 )
 
+# Of all processes together.
+MOST_IOS = 2**32
 
 Typed = str | int | float | None
 """What an option has when it was read; None, or False of a flag, where it was not given."""
@@ -31,8 +34,8 @@ def _size(name: str, text: str) -> Any:
     return click.option(name, metavar="SIZE", callback=read_size, help=text)
 
 
-def _count(name: str, text: str) -> Any:
-    return click.option(name, metavar="N", callback=whole(), help=text)
+def _count(name: str, text: str, least: int = 0, most: int = UNSIGNED) -> Any:
+    return click.option(name, metavar="N", callback=whole(least, most), help=text)
 
 
 # The parameters of the paper (Table 1), under its names.
@@ -75,7 +78,7 @@ pattern_options = together(
         ),
         _count("--parallel-degree", "Processes, each in its part of the target."),
         _count("--queue-depth", "I/Os of each process under way at a time."),
-        _count("--io-count", "I/Os of each process; of the rarer pattern in a mix."),
+        _count("--io-count", "I/Os of each process; of the rarer pattern in a mix.", 1, MOST_IOS),
         _count("--io-ignore", "Of these, at the start, left out of the statistics."),
         _count("--seed", "Seed of random addresses."),
         click.option("--mix", metavar="|".join(BASELINES), help="Mix in a second baseline."),

@@ -98,10 +98,11 @@ def _environment() -> "Environment":
     except ImportError as error:
         raise UnavailableError(
             what="Pages of HTML need Jinja",
-            where="uflip report",
+            where="a report, or a comparison in a file .html",
             got="a Python environment without jinja2",
             allowed="jinja2 3.1 or later",
-            action="pip install 'uflip[report]'; `uflip show` needs no pages",
+            action="pip install 'uflip[report]'; `uflip show` needs no pages, nor does `uflip "
+            "compare` with a file .csv",
         ) from error
     made = Environment(
         loader=PackageLoader("uflip.report"),

@@ -108,6 +108,12 @@ def _speed(document: Document) -> str | None:
     return ", ".join(told) or None
 
 
+def _pause(document: Document) -> str | None:
+    """How long the device rested between runs."""
+    pause_ns = document["pause_ns"]
+    return None if pause_ns is None else format_duration_ns(pause_ns)
+
+
 CONDITIONS = (
     Condition(
         "io_size",
@@ -177,7 +183,7 @@ CONDITIONS = (
     ),
     Condition(
         "pause",
-        lambda document: document["pause_ns"],
+        _pause,
         "the device rested for different times between runs: measure both with one --pause",
     ),
     Condition(

@@ -7,8 +7,10 @@
       +--------------------- time                 +--------------- the same pattern again and again
 
 A disk of a cloud, or of a control group, is limited to so many I/Os or bytes a second, whatever it
-is asked for. No device reads 512 bytes and 256 KiB equally often a second. And what is met several
-times in a benchmark, and is slower each time, was measured at several devices.
+is asked for. No device reads 512 bytes and 256 KiB equally often a second. But a host and a device
+that take equally long for every small I/O do so for some of them: what keeps to a limit is never
+beyond it, however many I/Os are under way. And what is met several times in a benchmark, and is
+slower each time, was measured at several devices.
 
 **Source** For trends: Mann (Econometrica 1945) and Kendall, the number of pairs in order. For
 limits: a token bucket gives out at a constant rate (Turner, IEEE Communications 1986).
@@ -16,9 +18,10 @@ limits: a token bucket gives out at a constant rate (Turner, IEEE Communications
 **Simplified** Rates are those of the second half of a run, where the bucket is empty.
 **Ambiguous** (1) What is equal: within 5 %; a limiter of the kernel counts in slices of 0.1 s. (2)
 How many say so: `FEWEST` runs, and either reads whose largest size is `SPAN` times the smallest, or
-reads and writes of two sizes each. Random writes alone do not: they may all cost a merge. (3) What
-a trend is: pairs in order beyond three standard errors, over all patterns that were met four times,
-where a pair differs by more than 2 %.
+reads and writes of two sizes each. Random writes alone do not: they may all cost a merge. Reads and
+writes may have limits of their own, so only a run of a mode that says so speaks against it. (3)
+What a trend is: pairs in order beyond three standard errors, over all patterns that were met four
+times, where a pair differs by more than 2 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,17 +64,21 @@ def pace_of(
     submit_ns: NDArray[Any],
     response_time_ns: NDArray[Any],
 ) -> Pace | None:
-    """Return the pace of a run of consecutive I/Os, over its second half; None of other runs."""
-    if not isinstance(spec, Basic) or spec.processes != 1 or len(submit_ns) < FEWEST_IOS:
+    """Return the pace of a run of consecutive I/Os, over its second half; None of other runs.
+
+    Of several processes it is that of all together.
+    """
+    if not isinstance(spec, Basic) or len(submit_ns) < FEWEST_IOS * spec.processes:
         return None
     if not spec.moves_data or spec.time not in (None, "consecutive"):
         return None
-    half = len(submit_ns) // 2
-    ended = submit_ns.astype(np.int64) + response_time_ns.astype(np.int64)
-    lasted = int(ended.max()) - int(submit_ns[half])
+    ended = np.sort(submit_ns.astype(np.int64) + response_time_ns.astype(np.int64))
+    submitted = np.sort(submit_ns.astype(np.int64))
+    half = len(submitted) // 2
+    lasted = int(ended[-1]) - int(submitted[half])
     if lasted <= 0:
         return None
-    return Pace(run_id, spec.mode, spec.io_bytes, (len(submit_ns) - half) * 1e9 / lasted)
+    return Pace(run_id, spec.mode, spec.io_bytes, (len(submitted) - half) * 1e9 / lasted)
 
 
 @dataclass(frozen=True)
@@ -84,14 +91,16 @@ class Limit:
 
 
 def limit(paces: Sequence[Pace]) -> Limit | None:
-    """Find the rate that runs of several sizes have in common; None if none is."""
+    """Find the rate that runs of several sizes have in common and none exceeds; None if none is."""
     found = []
     for unit in ("ios_per_s", "bytes_per_s"):
         rates = np.array([getattr(pace, unit) for pace in paces])
         for rate in rates:
             near = np.flatnonzero(np.abs(rates - rate) <= SAME * rate)
             at_it = [paces[int(index)] for index in near]
-            if _is_no_accident(at_it):
+            modes = {pace.mode for pace in at_it}
+            faster = [pace for pace in paces if getattr(pace, unit) > (1 + SAME) * max(rates[near])]
+            if _is_no_accident(at_it) and modes.isdisjoint(pace.mode for pace in faster):
                 names = tuple(pace.run_id for pace in at_it)
                 found.append(Limit(unit, float(np.median(rates[near])), names))
     return max(found, key=lambda each: len(each.runs), default=None)

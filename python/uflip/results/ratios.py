@@ -26,12 +26,16 @@ def ratio_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of second / first, from the half widths of theirs (Fieller 1954).
 
+    What is compared is no less than 0, nor is a ratio of it, however wide the intervals are.
+
     Examples
     --------
     >>> ratio_interval(100.0, 0.0, 150.0, 15.0)
     (1.35, 1.65)
     >>> ratio_interval(100.0, 100.0, 150.0, 1.0) is None
     True
+    >>> ratio_interval(100.0, 0.0, 150.0, 200.0)
+    (0.0, 3.5)
     """
     if first_half is None or second_half is None or first <= 0:
         return None
@@ -40,7 +44,7 @@ def ratio_interval(
         return None
     middle = ratio / (1 - ours * ours)
     half = sqrt((ratio * ours) ** 2 + theirs * theirs * (1 - ours * ours)) / (1 - ours * ours)
-    return middle - half, middle + half
+    return max(0.0, middle - half), middle + half
 
 
 def chance_of(

@@ -8,6 +8,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, KnownFrom
 from uflip.data.state_record import Request
 from uflip.device.opened import Device
+from uflip.errors import UsageError
 from uflip.methodology import Enforcement, History, state_of_profile
 from uflip.methodology.state import FEWEST_OVERWRITES
 from uflip.results.state_record import StateRecord, default_path, open_record
@@ -18,8 +19,22 @@ AS_IS = DeviceState("as-is", None, None, None)
 
 
 def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
-    """Open the record of a device; None where the device does not outlive the process."""
+    """Open the record of a device; None where the device does not outlive the process.
+
+    Raises
+    ------
+    UsageError
+        Where one was named for such a device.
+    """
     if not info.outlives_process:
+        if given is not None:
+            raise UsageError(
+                "--record belongs to devices that are there afterwards",
+                where="--record",
+                got=f"{url} with --record {given}",
+                allowed="file:PATH, /dev/NAME, nbd://...",
+                action="leave --record away: this device knows its own state",
+            )
         return None
     return open_record(default_path(url) if given is None else given, info)
 

@@ -13,7 +13,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.resolving import resolve
 from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, chosen
-from uflip.errors import UsageError
+from uflip.errors import UsageError, unknown_name
 from uflip.spec import CHANGEABLE, Functions, Replay, changed
 from uflip.sweeping.row import Values
 from uflip.sweeping.sampling import drawn
@@ -180,7 +180,16 @@ def _point(design: Design, values: Values) -> Point:
         else:
             overrides[name] = value
     url = with_overrides(design.device, overrides)
-    complete = resolve(spec, inspect_device(url)).spec
+    try:
+        info = inspect_device(url)
+    except UsageError as error:
+        # A name that is no key of the profile may have been meant for one of the pattern.
+        unknown = error.got.strip("'")
+        if unknown not in overrides or not error.what.startswith("Unknown key"):
+            raise
+        known = (*CHANGEABLE, DURABILITY, *error.allowed.split(", "))
+        raise unknown_name("name of what varies", unknown, known, where=unknown) from None
+    complete = resolve(spec, info).spec
     assert not isinstance(complete, Replay), "what functions make stays so"
     durability = chosen(durability)
     if not design.timed and durability != CACHED:

@@ -8,7 +8,7 @@ use std::path::Path;
 use uflip_core::{Error, ErrorKind, Result};
 
 use super::kind::FileSystem;
-use super::machine::{Machine, Number, Place, place_of};
+use super::machine::{Machine, Node, Number, Place, place_of};
 use super::mark::{self, Seen, Standing};
 use super::named::{Named, below_dev};
 use super::signature::{Signature, UNPROBED, probe};
@@ -74,13 +74,27 @@ pub(crate) fn admit_block(
     let name = token::name_of(machine, node);
     if destroy.is_some_and(|typed| token::permits(typed, &name, &signatures)) {
         let writers = writers::of_block(machine, number);
-        return refuse_used("The block device is in use", place, &writers);
+        refuse_used("The block device is in use", place, &writers)?;
+        return refuse_used_below(machine, node, place);
     }
     Err(Error::new(ErrorKind::Refused, "Everything on this block device would be lost")
         .at(place)
         .got(typed(destroy) + &holding(&signatures))
         .allowed(format!("--destroy '{token}'"))
         .action("check that this is the device you mean, then type exactly this --destroy"))
+}
+
+/// Refuse a loop device, or a partition of one, whose file somebody else has locked, or writes to.
+fn refuse_used_below(machine: &Machine, node: &Node, place: &str) -> Result<()> {
+    let disk = node.disk.and_then(|disk| machine.nodes.get(&disk));
+    let shown = [Some(node), disk].into_iter().flatten().filter_map(|node| node.backing.as_ref());
+    for backing in shown.flat_map(|backing| &backing.places) {
+        let Place::File(device, inode) = *backing else { continue };
+        lock::refuse_locked(device, inode, place)?;
+        let writers = writers::of_file(machine, device, inode);
+        refuse_used("The file behind the block device is in use", place, &writers)?;
+    }
+    Ok(())
 }
 
 /// Refuse to use as a file what is none, or shows the kernel's own state.
@@ -157,7 +171,7 @@ pub(crate) fn admit_file(
         uses.push("a part of this running program".to_owned());
     }
     refuse_used("The file is in use", &place, &uses)?;
-    lock::refuse_locked(reader, &place)?;
+    lock::refuse_locked(metadata.dev(), metadata.ino(), &place)?;
     let nobody_writes = || {
         let writers = writers::of_file(machine, metadata.dev(), metadata.ino());
         refuse_used("The file is in use", &place, &writers)

@@ -68,12 +68,12 @@ pub(crate) fn refuse_held(reader: &File, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuse a file that somebody else holds any lock on: a virtual machine, a database.
+/// Refuse what lies in the file of an inode that somebody else holds any lock on: a virtual machine, a database.
 ///
 /// # Errors
 /// [`ErrorKind::Refused`], saying who.
-pub(crate) fn refuse_locked(file: &File, place: &str) -> Result<()> {
-    let look = || holders(Path::new("/proc"), file, Some(std::process::id()));
+pub(crate) fn refuse_locked(device: u64, inode: u64, place: &str) -> Result<()> {
+    let look = || holders_of(Path::new("/proc"), (device, inode), Some(std::process::id()));
     let mut holders = look();
     for _ in 1..TRIES_AFTER_A_DEATH {
         if !have_ended(&holders) {
@@ -114,7 +114,11 @@ fn named(holders: &[Holder]) -> String {
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:131075 0 EOF`.
 fn holders(proc: &Path, file: &File, except: Option<u32>) -> Vec<Holder> {
     let Ok(metadata) = file.metadata() else { return vec![] };
-    let (device, inode) = (metadata.dev(), metadata.ino());
+    holders_of(proc, (metadata.dev(), metadata.ino()), except)
+}
+
+/// The same of the file of an inode.
+fn holders_of(proc: &Path, (device, inode): (u64, u64), except: Option<u32>) -> Vec<Holder> {
     let (major, minor) = (libc::major(device), libc::minor(device));
     let key = format!("{major:02x}:{minor:02x}:{inode}");
     let mut found = vec![];
