@@ -82,6 +82,32 @@ def test_keys_go_from_one_slow_io_to_the_next(page: "Page", server: Serving, fol
     ).wait_for()
 
 
+def test_keys_go_on_from_what_was_chosen_in_the_picture(
+    page: "Page", server: Serving, folder: Path
+) -> None:
+    first, second, third = slowest(folder)[:3]
+    open_run(page, server)
+    page.locator(".pad").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("io => location.hash.includes(`io=${io}`)", arg=first)
+    press(page, "n", second)
+    # Nor does a list of another stretch begin anew.
+    page.keyboard.press("0")
+    page.get_by_role("region", name=f"The slowest I/Os from 0 to {COUNT - 1}").wait_for()
+    page.wait_for_timeout(600)
+    press(page, "n", third)
+
+
+def test_keys_begin_with_the_slowest_where_another_is_chosen(
+    page: "Page", server: Serving, folder: Path
+) -> None:
+    order = slowest(folder)
+    open_run(page, server, f"?io={order[-1]}")
+    page.get_by_role("region", name="One I/O").wait_for()
+    page.locator(".pad").focus()
+    press(page, "n", order[0])
+
+
 @pytest.mark.parametrize("io", ["99999", "-1", "1.5", "x"])
 def test_an_io_that_is_not_there_is_told(page: "Page", server: Serving, io: str) -> None:
     open_run(page, server, f"?io={io}")

@@ -319,6 +319,7 @@ class RunView {
 
   async select(number: number): Promise<void> {
     const is = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
+    if (is) this.slowest.choose(number); // before it is known what it was: keys may come faster
     this.selected = is ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
     note({ io: this.selected ? number : null });
     this.card.hidden = is && !this.selected;

@@ -10,7 +10,7 @@ const AT_ONCE = 2_000_000;
 
 export class Slowest extends Following<Plain> {
   private readonly body = h("div");
-  private at = -1;
+  private chosen: number | null = null;
 
   /** `visit` shows an I/O among its neighbours; the list stays, and is gone through. */
   constructor(private readonly key: string, private readonly name: string, private readonly visit: (io: number) => void) {
@@ -22,15 +22,16 @@ export class Slowest extends Following<Plain> {
     if (picture.io_count <= AT_ONCE) this.node.open = true;
   }
 
+  /** An I/O was chosen, wherever that was: steps go on from there, in this list and the next. */
+  choose(io: number): void {
+    this.chosen = io;
+  }
+
   step(by: number): void {
     const ios: Plain[] = this.found?.ios ?? [];
     if (!ios.length) return;
-    this.go(this.at < 0 ? (by > 0 ? 0 : ios.length - 1) : (this.at + by + ios.length) % ios.length);
-  }
-
-  private go(at: number): void {
-    this.at = at;
-    this.visit(this.found!.ios[at].number);
+    const at = ios.findIndex((io) => io.number === this.chosen);
+    this.visit(ios[at < 0 ? (by > 0 ? 0 : ios.length - 1) : (at + by + ios.length) % ios.length].number);
   }
 
   protected async asked(from: number, to: number): Promise<Plain> {
@@ -38,7 +39,6 @@ export class Slowest extends Following<Plain> {
   }
 
   protected show(found: Plain): void {
-    this.at = -1;
     const has = (name: string) => found.ios.some((io: Plain) => io[name] !== undefined);
     const causes = found.ios.some((io: Plain) => io.causes.length);
     fill(this.body,
@@ -47,8 +47,8 @@ export class Slowest extends Following<Plain> {
         table(["", "", "of the slow", "of all", "times as often"], found.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${three(each.lift)}`]), "Traits of the slow I/Os", 2))
         : h("p", { class: "quiet" }, "Nothing is more frequent among the slow ones than among all."),
       h("h3", {}, "One by one"),
-      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain, at: number): Child[] => [
-        h("button", { type: "button", class: "link", onclick: () => this.go(at) }, count(io.number)), duration(io.response_time_ns),
+      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain): Child[] => [
+        h("button", { type: "button", class: "link", onclick: () => this.visit(io.number) }, count(io.number)), duration(io.response_time_ns),
         io.mode === undefined ? "" : `${modeName(io.mode)} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
         io.idle_before_ns === undefined ? "–" : duration(io.idle_before_ns),
         io.causes.slice(0, 2).map((each: Plain) => `${each.words} ${percent(each.ns / io.response_time_ns)}`).join(", "),
