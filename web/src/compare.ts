@@ -1,4 +1,4 @@
-// Results side by side: what they are, and which experiments differ, the largest ratio first.
+// Results side by side: what they are, and which experiments differ, the largest difference first.
 
 import { ask, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
@@ -27,6 +27,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 
 function compared(first: Plain, second: Plain, each: Plain, route: Route, place: number): HTMLElement {
   const verdicts: Record<string, number> = each.verdicts;
+  const unknown = verdicts.unknown ?? 0;
   let wanted = route.query.verdict ?? "";
   const rows: Plain[] = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
   const host = h("div");
@@ -41,7 +42,7 @@ function compared(first: Plain, second: Plain, each: Plain, route: Route, place:
   draw();
   return h("section", {},
     h("h2", {}, `${second.name} against ${first.name}`),
-    h("p", { class: "abstract" }, `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count((verdicts.not_apart ?? 0) + (verdicts.unknown ?? 0))} cannot be told apart.`),
+    h("p", { class: "abstract" }, `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} cannot be told apart${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown for want of an interval` : ""}.`),
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     h("div", { class: "bar" }, h("label", {}, "Show ", choose)),
@@ -92,7 +93,7 @@ function listed(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
       row.low === null ? "–" : `×${three(row.low)} – ×${three(row.high)}`, row.p50_ratio === null ? "–" : `×${three(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${three(row.p99_ratio)}`,
       h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict),
       h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, "overlay"),
-    ]), "Mean response times, the largest ratio first", 3),
+    ]), "Mean response times, the largest difference first", 3),
     h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => saveCsv("comparison", ["micro_benchmark", "pattern", "parameter", "value", "first_ns", "second_ns", "ratio", "low", "high", "verdict", "p50_ratio", "p99_ratio"], rows.map((row) => [row.micro_benchmark, row.pattern, row.parameter, row.value, row.first_ns, row.second_ns, row.ratio, row.low, row.high, row.verdict, row.p50_ratio, row.p99_ratio])) }, "Save CSV")));
 }
 

@@ -1,0 +1,103 @@
+"""Does a comparison in the explorer say what it shows, and what it cannot?"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import stored
+from browsing import quiet
+
+from uflip.web.server import Serving, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+SMALL = "sim:demo?blocks_per_die=64"
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("compared") / "r"
+    for name, patterns, changes in (
+        ("one", ("SR", "RR", "SW", "RW"), ""),
+        ("two", ("SR", "RR", "SW", "RW"), "&program_ns=900000"),
+        ("reads", ("SR",), ""),
+        ("writes", ("SW",), ""),
+    ):
+        runs = [stored.baseline_run(at, each) for at, each in enumerate(patterns, 1)]
+        stored.results(root / name, runs, SMALL + changes)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Serving]:
+    with serving([folder]) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
+    with quiet(browser, server.url, accept_downloads=True) as found:
+        yield found.page
+
+
+def open_comparison(page: "Page", server: Serving, *names: str) -> None:
+    listed = page.request.get(f"{server.url}api/results").json()["results"]
+    keys = {row["name"]: row["key"] for row in listed}
+    page.goto(f"{server.url}#/compare/{','.join(keys[f'r/{name}'] for name in names)}")
+    page.get_by_role("heading", name="Comparison", exact=True).wait_for()
+
+
+def answered_with(page: "Page", change: Callable[[Rows], None]) -> None:
+    """The server's answer, with rows that no small device makes."""
+
+    def answer(route: "Route") -> None:
+        document = route.fetch().json()
+        for each in document["comparisons"]:
+            change(each["rows"])
+            verdicts = [row["verdict"] for row in each["rows"]]
+            each["verdicts"] = {name: verdicts.count(name) for name in each["verdicts"]}
+        route.fulfill(content_type="application/json", body=json.dumps(document))
+
+    page.route("**/api/compare?*", answer)
+
+
+def cells(page: "Page", column: int) -> list[str]:
+    rows = page.get_by_role("region", name="Mean response times").locator("tbody tr")
+    return rows.locator(f"td:nth-child({column})").all_inner_texts()
+
+
+def test_the_largest_difference_is_first_and_said_to_be(page: "Page", server: Serving) -> None:
+    def change(rows: Rows) -> None:
+        for row, ratio in zip(rows, (1.1, 0.866, 1.01, 0.5), strict=True):
+            row["ratio"] = ratio
+
+    answered_with(page, change)
+    open_comparison(page, server, "one", "two")
+    assert cells(page, 6) == ["×0.500", "×0.866", "×1.10", "×1.01"]
+    caption = page.locator("caption", has_text="Mean response times").inner_text()
+    assert caption == "Mean response times, the largest difference first"
+    assert page.get_by_text("The 4 largest differences").count() == 1
+
+
+def test_what_is_unknown_is_counted_apart(page: "Page", server: Serving) -> None:
+    told: list[str] = ["same", "not_apart", "not_apart", "unknown"]
+
+    def change(rows: Rows) -> None:
+        for row, verdict in zip(rows, told, strict=True):
+            row["verdict"] = verdict
+
+    answered_with(page, change)
+    open_comparison(page, server, "one", "two")
+    said = page.locator(".abstract").inner_text()
+    assert said.endswith("; 2 cannot be told apart, 1 is unknown for want of an interval.")
+    told[:] = ["same", "faster", "slower", "not_apart"]
+    page.reload()
+    page.locator(".abstract").wait_for()
+    said = page.locator(".abstract").inner_text()
+    assert said.endswith(
+        "in 1 of 4 experiments, slower in 1, the same in 1; 1 cannot be told apart."
+    )
