@@ -101,3 +101,12 @@ def test_what_is_unknown_is_counted_apart(page: "Page", server: Serving) -> None
     assert said.endswith(
         "in 1 of 4 experiments, slower in 1, the same in 1; 1 cannot be told apart."
     )
+
+
+def test_nothing_in_common_is_said_and_nothing_drawn(page: "Page", server: Serving) -> None:
+    open_comparison(page, server, "reads", "writes")
+    said = page.locator(".abstract").inner_text()
+    assert said == "r/reads and r/writes have no experiment in common."
+    assert page.get_by_text("Only in the first: 1; only in the second: 1.").count() == 1
+    assert page.get_by_label("Show").count() == page.get_by_role("button").count() == 0
+    assert page.get_by_role("region", name="Mean response times").count() == 0
