@@ -1,6 +1,7 @@
 """Does a comparison in the explorer say what it shows, and what it cannot?"""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,3 +111,30 @@ def test_nothing_in_common_is_said_and_nothing_drawn(page: "Page", server: Servi
     assert page.get_by_text("Only in the first: 1; only in the second: 1.").count() == 1
     assert page.get_by_label("Show").count() == page.get_by_role("button").count() == 0
     assert page.get_by_role("region", name="Mean response times").count() == 0
+
+
+@pytest.mark.parametrize("low", [0.0, -0.7, None])
+def test_an_interval_that_begins_at_0_is_drawn_to_the_edge(
+    page: "Page", server: Serving, low: float | None
+) -> None:
+    ends = [(1.5, low, 3.52), (1.4, None, None), (1.3, 1.2, 1.45), (0.9, 0.8, 1.1)]
+
+    def change(rows: Rows) -> None:
+        for row, (ratio, begin, end) in zip(rows, ends, strict=True):
+            row |= {"ratio": ratio, "low": begin, "high": end}
+
+    answered_with(page, change)
+    open_comparison(page, server, "one", "two")
+    assert cells(page, 7) == ["0 – ×3.52", "–", "×1.20 – ×1.45", "×0.800 – ×1.10"]
+    assert page.get_by_text("An arrow: the interval begins at 0.").count() == 1
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").first.click()
+    saved = waiting.value.path().read_text()
+    edge = min(float(at) for at in re.findall(r'd="M([\d.]+) [^"]*"[^>]*stroke-width="1"', saved))
+    drawn = re.findall(r'd="M([\d.]+) ([\d.]+)([^"]*)"[^>]*stroke-width="2"', saved)
+    begins = [float(x) for x, _, _ in drawn]
+    assert begins[0] == edge
+    assert drawn[1][2].count("L") == 2, "the tip of an arrow"
+    assert f"L{edge:g} {drawn[0][1]}" in drawn[1][2]
+    assert len(drawn) == 4, "of two others, and none of what has no interval"
+    assert min(begins[1:]) > edge

@@ -2,7 +2,8 @@
 
 import { ask, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
-import { Plot } from "./plot";
+import type { Pen } from "./pen";
+import { Plot, type Plane, type Range } from "./plot";
 import { explained } from "./problem";
 import { link, note, type Route } from "./route";
 import { saveCsv } from "./save";
@@ -60,6 +61,18 @@ function aroundOne(low: number, high: number, about: number): number[] {
   return [...below, ...from(places).slice(1)];
 }
 
+/** The interval of a ratio, where there is one. What is not known to be above 0 begins there: no ratio is below. */
+function interval(row: Plain): Range | null {
+  return row.high === null ? null : { low: Math.max(row.low ?? 0, 0), high: row.high };
+}
+
+/** An interval on a logarithmic axis, which has no place for 0: it leaves the figure there, with an arrow. */
+function spanned(pen: Pen, plane: Plane, { low, high }: Range, y: number, tip: number, hue: string): void {
+  const from = low > 0 ? plane.x(Math.log2(low)) : plane.left;
+  pen.line([[from, y], [plane.x(Math.log2(high)), y]], hue, 2);
+  if (low <= 0) pen.line([[from + tip, y - tip], [from, y], [from + tip, y + tip]], hue, 2);
+}
+
 /** Ratios with their intervals on a logarithmic axis, a row each. */
 function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTMLElement | null {
   const some = rows.slice(0, SHOWN);
@@ -77,12 +90,17 @@ function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTML
       pen.line([[plane.x(0), plane.top], [plane.x(0), plane.top + plane.height]], color("muted"), 1);
       some.forEach((row, i) => {
         const hue = color(HUE[row.verdict] ?? "muted");
-        if (row.low > 0) pen.line([[plane.x(Math.log2(row.low)), plane.y(-i)], [plane.x(Math.log2(row.high)), plane.y(-i)]], hue, 2);
+        const within = interval(row);
+        if (within) spanned(pen, plane, within, plane.y(-i), (plane.y(-1) - plane.y(0)) / 4, hue);
         pen.dot(plane.x(Math.log2(row.ratio)), plane.y(-i), 3.5, hue);
       });
     },
   });
-  return h("div", {}, h("p", { class: "quiet" }, `The ${some.length} largest differences; grey: within 5 %. Right of the line the second is slower.`), plot.node, plot.saving());
+  return h("div", {}, h("p", { class: "quiet" }, `The ${some.length} largest differences; shaded: within 5 %, grey: neither slower nor faster. Right of the line the second is slower.${some.some((row) => interval(row)?.low === 0) ? " An arrow: the interval begins at 0." : ""}`), plot.node, plot.saving());
+}
+
+function spanWords(within: Range | null): string {
+  return within ? `${within.low > 0 ? `×${three(within.low)}` : "0"} – ×${three(within.high)}` : "–";
 }
 
 function listed(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
@@ -90,7 +108,7 @@ function listed(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
   return h("div", {}, over,
     table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
       row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${three(row.ratio)}`,
-      row.low === null ? "–" : `×${three(row.low)} – ×${three(row.high)}`, row.p50_ratio === null ? "–" : `×${three(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${three(row.p99_ratio)}`,
+      spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${three(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${three(row.p99_ratio)}`,
       h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict),
       h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, "overlay"),
     ]), "Mean response times, the largest difference first", 3),
