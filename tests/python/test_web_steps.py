@@ -108,6 +108,29 @@ def test_keys_begin_with_the_slowest_where_another_is_chosen(
     press(page, "n", order[0])
 
 
+@pytest.mark.parametrize("view", ["nowhere", "served", "constructor"])
+def test_a_view_that_is_not_there_is_told(page: "Page", server: Serving, view: str) -> None:
+    """And one that this server does not offer."""
+    page.goto(f"{server.url}#/{view}")
+    told = page.get_by_role("alert")
+    told.wait_for()
+    for said in ("no such view", f"#/{view}", "#/results, #/play, and", "open the page"):
+        assert said in told.inner_text()
+    page.get_by_role("link", name="To the list of results").click()
+    page.get_by_role("heading", name="Results", exact=True).wait_for()
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_what_skips_to_the_content_stays_in_the_view(page: "Page", server: Serving) -> None:
+    open_run(page, server)
+    left = page.url
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.activeElement.id === 'main'")
+    assert page.url == left
+    assert page.locator(".pad").count() == 1
+
+
 @pytest.mark.parametrize("io", ["99999", "-1", "1.5", "x"])
 def test_an_io_that_is_not_there_is_told(page: "Page", server: Serving, io: str) -> None:
     open_run(page, server, f"?io={io}")

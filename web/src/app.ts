@@ -1,5 +1,6 @@
 // The explorer: which view an address asks for.
 
+import { Failure } from "./api";
 import { fill, h } from "./dom";
 import { explained } from "./problem";
 import { read, type Route } from "./route";
@@ -24,16 +25,24 @@ const main = document.getElementById("main")!;
 const head = document.getElementById("head")!;
 let first = true;
 
+/** The view that an address names, of those that the server can fill. */
+function viewOf(name: string): View {
+  if (Object.hasOwn(VIEWS, name) && (!ON_DEMAND.includes(name) || offered.includes(name))) return VIEWS[name]!;
+  throw new Failure({
+    what: "The explorer has no such view", where: "the address", got: location.hash,
+    allowed: `${offered.filter((each) => Object.hasOwn(VIEWS, each)).map((each) => `#/${each}`).join(", ")}, and what is opened from there`, action: "open the page from the list",
+  });
+}
+
 async function go(): Promise<void> {
   const route = read();
-  const view = (ON_DEMAND.includes(route.view) && !offered.includes(route.view) ? null : VIEWS[route.view]) ?? results.show;
   leave();
   document.body.dataset.busy = "1";
   // A page of its own: a view that was left while it waited fills what nobody sees.
   const page = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
   fill(main, page);
   try {
-    await view(page, route);
+    await viewOf(route.view)(page, route);
   } catch (error) {
     if ((error as Error).name !== "AbortError") fill(page, explained(error));
   }
@@ -47,6 +56,11 @@ async function go(): Promise<void> {
   first = false;
 }
 
+// Its address is that of no view: it leads within the one that is shown.
+document.querySelector(".skip")?.addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, ...offered.map((name) => h("a", { href: LINKS[name]![0] }, LINKS[name]![1]))));
 addEventListener("hashchange", () => void go());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void go()); // colours are on canvases
