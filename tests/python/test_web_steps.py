@@ -1,5 +1,6 @@
 """Do `n` and `p` go through the slowest I/Os, and does an address that is wrong say so?"""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,6 +130,22 @@ def test_what_skips_to_the_content_stays_in_the_view(page: "Page", server: Servi
     page.wait_for_function("() => document.activeElement.id === 'main'")
     assert page.url == left
     assert page.locator(".pad").count() == 1
+
+
+def test_a_run_without_neighbours_names_none(page: "Page", server: Serving) -> None:
+    open_run(page, server)
+    assert re.fullmatch(r"Baseline · demo[^·]*", page.locator("h1 + p").inner_text())
+
+
+def test_a_run_leads_to_its_neighbours(browser: "Browser", tmp_path: Path) -> None:
+    runs = [stored.baseline_run(at, "SR") for at in (1, 2, 3)]
+    stored.results(tmp_path / "r", runs, "sim:demo?blocks_per_die=64")
+    with serving([tmp_path / "r"]) as server, quiet(browser, server.url) as found:
+        open_run(found.page, server)
+        for ends in ("next run", "previous run next run", "previous run"):
+            line = found.page.locator("h1 + p", has_text=re.compile(f"· {ends}$"))
+            line.wait_for()
+            line.get_by_role("link").last.click()
 
 
 @pytest.mark.parametrize("io", ["99999", "-1", "1.5", "x"])
