@@ -134,7 +134,7 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
     ("--pattern RW --io-size 2m", "usage", ["too small for one I/O"]),
     ("--pattern RW --target-size 2m", "usage", ["outside the device", "1 MiB"]),
     ("--pattern RW --target-offset 1m", "usage", ["target_offset", "below 1048576"]),
-    ("--pattern RW --io-count 0", "usage", ["io_count"]),
+    ("--pattern RW --io-count 0", "usage", ["--io-count", "1 to 4294967296"]),
     ("--pattern RW --io-count many", "usage", ["--io-count"]),
     ("--pattern RW --io-count 9 --io-ignore 9", "usage", ["io_ignore", "0 to 8"]),
     ("--pattern RW --parallel-degree 0", "usage", ["parallel_degree"]),

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import uniform
+from time import sleep
 from typing import Any
 
 from uflip.data import ledger, manifest
@@ -24,8 +26,10 @@ from uflip.site.replies import Shape
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
-MOST_BEGUN = 5
+MOST_BEGUN = 10
 """How often an upload is begun again that somebody has ended meanwhile who sends the same."""
+REST_S = 0.05
+"""Before that, up to so long and twice as long each time: by chance, so that few meet again."""
 AT_ONCE = 8
 """Files that are fetched together: most are short, and each waits for the network and the disk."""
 _OF_TOKENS = re.compile("[\x21-\x7e]+")
@@ -179,7 +183,7 @@ class Client:
         files = [
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
-        for left in reversed(range(MOST_BEGUN)):
+        for time in range(MOST_BEGUN):
             begun = self._ask(replies.Begun, "POST", "submissions", json={"files": files})
             try:
                 self._send(prepared, begun, on_bytes)
@@ -188,8 +192,9 @@ class Client:
                 return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
             except replies.NotThereError:
                 # Whoever sends the same for this account has ended it: it may be a result by now.
-                if not left:
+                if time + 1 == MOST_BEGUN:
                     raise
+                sleep(uniform(0, REST_S * 2**time))
             except ResultsError as error:
                 # The site keeps what was sent; nobody else could say under which name.
                 ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"

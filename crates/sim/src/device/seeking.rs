@@ -5,7 +5,6 @@ use super::paged::Paged;
 use super::waiting::{Sought, Waiter};
 use crate::flash::geometry::PlaneIdx;
 use crate::flash::make::Equipped;
-use crate::pool::blocks::Stream;
 use crate::timeline::breakdown::Cause;
 
 impl Paged {
@@ -81,7 +80,7 @@ impl Paged {
         if nowhere && self.collector.collects_all() {
             return self.waiting.end_pass();
         }
-        let (goes_on, collector) = (self.ftl.goes_on(Stream::Host), &self.collector);
+        let (goes_on, collector) = (self.ftl.host_has_begun(), &self.collector);
         self.waiting.go_on(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
     }
 

@@ -73,14 +73,16 @@ fn changes(name: &str) -> Vec<Value> {
             ];
         }
         "worn-mlc" => {
-            // What they are left in the middle of depends on which of their reads fail, and on who waits.
-            for (queue, seed) in ["fifo", "reads_first"]
-                .into_iter()
-                .flat_map(|queue| (1..5).map(move |seed| (queue, seed)))
-            {
-                changes.push(json!({"power_loss_protection": false, "spare_read_bytes": 16,
-                    "seed": seed, "die_queue": queue}));
-            }
+            // What they are left in the middle of depends on which of their reads fail.
+            changes.extend((1..13).map(|seed| {
+                json!({"power_loss_protection": false, "spare_read_bytes": 16, "seed": seed})
+            }));
+            // When an erase ends that may be suspended is not known.
+            changes.extend((1..5).map(|seed| {
+                json!({"power_loss_protection": false, "spare_read_bytes": 16, "seed": seed,
+                    "die_queue": "reads_first", "erase_suspend_ns": 50_000, "suspensions_max": 8,
+                    "erase_ns": 50_000_000})
+            }));
         }
         _ => {}
     }

@@ -19,8 +19,8 @@
 //! OFC (2011) Figure 1.
 //! **Faithful**: power or exponential law of erases, power law of age, exact binomial tail of the ECC.
 //! **Simplified**: no temperature; age, reads (`wear_out/history.rs`) and wear multiply; a page keeps its quality for
-//! life; erases, age and reads are tabled at four points an octave and their logarithms taken in proportion between
-//! (0.6 % of RBER too low at most, for an exponent of 1; the exponential law has no error of it); whether a codeword fails
+//! life; erases, age and reads are tabled at 64 points an octave and their logarithms taken in proportion between (0.005 %
+//! of RBER too low at most, for an exponent of 1; the exponential law has no error of it); whether a codeword fails
 //! is drawn once for what was programmed, so that a read that failed fails again.
 //! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.
 
@@ -98,9 +98,10 @@ const WEAR_MOST: f64 = 1e9;
 /// So many qualities of pages are told apart.
 const QUALITY_BITS: u32 = 12;
 /// What erases, ages and reads that disturb do is tabled at so many points an octave.
-const STEPS_AN_OCTAVE: u32 = 4;
+const STEP_BITS: u32 = 6;
+const STEPS_AN_OCTAVE: u32 = 1 << STEP_BITS;
 
-/// What grows with a number from 1 on, tabled: of numbers of so many bits, at four points an octave.
+/// What grows with a number from 1 on, tabled: of numbers of so many bits.
 pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
     let number = |step: u32| {
         let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
@@ -113,10 +114,10 @@ pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
 #[inline]
 pub(crate) fn tabled(table: &[Rber], number: u64) -> Rber {
     let Some(octave) = number.checked_ilog2() else { return Rber(0) };
-    // The bits after the first: a quarter of an octave, and how far into it.
+    // The bits after the first: a step of the octave, and how far into it.
     let after = (number << (63 - octave)) << 1;
-    let step = octave * STEPS_AN_OCTAVE + (after >> 62) as u32;
-    let (from, within) = (table[step as usize].0, ((after << 2) >> 48) as i64);
+    let step = octave * STEPS_AN_OCTAVE + (after >> (64 - STEP_BITS)) as u32;
+    let (from, within) = (table[step as usize].0, ((after << STEP_BITS) >> 48) as i64);
     let to = table.get(step as usize + 1).map_or(from, |to| to.0);
     // An exponential law may end far above 1: wider than a step between two rates can be.
     let rise = ((i64::from(to) - i64::from(from)) * within) >> 16;

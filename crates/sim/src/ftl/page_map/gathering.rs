@@ -32,9 +32,15 @@ impl PageMap {
 
     /// The plane whose flash page the next unit of `stream` goes on with.
     #[inline]
-    pub(crate) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
+    pub(super) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
         let plane = self.gathers[self.gathers_at(stream)];
         (self.gathers() && self.blocks.is_gathering(plane, stream)).then_some(plane)
+    }
+
+    /// The plane on which the host has begun a flash page, past an SLC cache where there is one.
+    #[inline]
+    pub(crate) fn host_has_begun(&self) -> Option<PlaneIdx> {
+        self.goes_on(Stream::Host)
     }
 
     /// The plane that the host's next unit goes on with, where its turn would be `turn`. A flash page that has begun
