@@ -80,7 +80,7 @@ impl Paged {
         if nowhere && self.collector.collects_all() {
             return self.waiting.end_pass();
         }
-        let (goes_on, collector) = (self.ftl.host_has_begun(), &self.collector);
+        let (goes_on, collector) = (self.ftl.host_goes_on(), &self.collector);
         self.waiting.go_on(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
     }
 
@@ -107,7 +107,7 @@ impl Paged {
         {
             self.serve(self.waiting.stream());
             // A flash page that has begun is gone on with.
-            let turn = self.ftl.host_goes_on(turn);
+            let turn = self.ftl.host_goes_on().unwrap_or(turn);
             match self.seek(turn, &mut others_wait, at, hardware) {
                 Sought::Waits => {
                     self.waiting.waits();

@@ -121,28 +121,27 @@ fn units_are_gathered_in_the_cache_as_elsewhere() {
 }
 
 #[test]
-fn a_flash_page_that_has_begun_past_the_cache_waits_while_that_has_room() {
+fn a_flash_page_that_has_begun_past_the_cache_is_filled_before_that_is_used_again() {
     let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096, "separate_streams": true"#;
+    let holds = 4 * 2 * SLC_PAGES * 4;
     for begun in 0..4 {
         let mut device = made(4, 2, 2, more);
-        let units = 4 * 2 * SLC_PAGES * 4;
-        let mut write = |count: u64| -> Vec<u64> {
-            (0..count).map(|unit| alone(&mut device, io(Mode::Write, unit, 1)).0).collect()
+        let write = |device: &mut SimDevice, count: u64| -> Vec<u64> {
+            (0..count).map(|unit| alone(device, io(Mode::Write, unit, 1)).0).collect()
         };
-        write(units + begun);
+        write(&mut device, holds + begun);
         rest(&mut device, 1_000_000_000_000);
-        let mut write = |count: u64| -> Vec<u64> {
-            (0..count).map(|unit| alone(&mut device, io(Mode::Write, unit, 1)).0).collect()
-        };
-        let (before, after) = (write(units), write(4));
-        let waits = |program| COMMAND + LINK + 4 * TRANSFER + program;
-        for (unit, time) in before.into_iter().enumerate() {
-            let expected = if unit % 4 == 3 { waits(SLC_PROGRAM) } else { COMMAND + LINK };
-            assert_eq!(time, expected, "unit {unit} of the cache, {begun} before");
-        }
-        for (unit, time) in (begun + 1..).zip(after) {
-            let expected = if unit == 4 { waits(PROGRAM) } else { COMMAND + LINK };
-            assert_eq!(time, expected, "unit {unit} of the page past it, {begun} before");
+        // What fills its flash page up waits for that; then all dies have as much as each.
+        let (left, waits) = ((4 - begun) % 4, |ns| COMMAND + LINK + 4 * TRANSFER + ns);
+        for (unit, time) in (0..).zip(write(&mut device, left + holds + 4)) {
+            let fills = unit % 4 == (left + 3) % 4;
+            let past = unit < left || unit >= left + holds;
+            let expected = match (fills, past) {
+                (false, _) => COMMAND + LINK,
+                (true, true) => waits(PROGRAM),
+                (true, false) => waits(SLC_PROGRAM),
+            };
+            assert_eq!(time, expected, "unit {unit}, {begun} before");
         }
     }
 }

@@ -37,22 +37,18 @@ impl PageMap {
         (self.gathers() && self.blocks.is_gathering(plane, stream)).then_some(plane)
     }
 
-    /// The plane on which the host has begun a flash page, past an SLC cache where there is one.
+    /// The same for the host.
     #[inline]
-    pub(crate) fn host_has_begun(&self) -> Option<PlaneIdx> {
-        self.goes_on(Stream::Host)
-    }
-
-    /// The plane that the host's next unit goes on with, where its turn would be `turn`. A flash page that has begun
-    /// past an SLC cache waits while that has room.
-    #[inline]
-    pub(crate) fn host_goes_on(&mut self, turn: PlaneIdx) -> PlaneIdx {
+    pub(crate) fn host_goes_on(&mut self) -> Option<PlaneIdx> {
         if !self.gathers() {
-            return turn;
+            return None;
         }
-        let in_cache = if self.slc.is_some() { self.cache_goes_on() } else { None };
-        let begun = in_cache.or_else(|| self.goes_on(Stream::Host));
-        begun.filter(|_| in_cache.is_some() || !self.finds_cache(turn)).unwrap_or(turn)
+        if self.slc.is_some()
+            && let Some(plane) = self.cache_goes_on()
+        {
+            return Some(plane);
+        }
+        self.goes_on(Stream::Host)
     }
 
     /// The next unit of `stream` goes to `plane`.

@@ -15,13 +15,13 @@
 //! plane at a time; nothing goes through the cache in the untimed gear, where the host leaves as much time as is
 //! needed.
 //! **Ambiguous**: which of a flash page of units that has begun past the cache and a cache that has room again comes
-//! first; here the cache. When the static part is folded: in idle time, and otherwise only where nothing else can be
+//! first; here that page is filled. When the static part is folded: in idle time, and otherwise only where nothing else can be
 //! collected. What is dynamic gives way as soon as a plane collects.
 
 use std::collections::VecDeque;
 
 use super::PageMap;
-use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
+use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::flash::make::{Equipped, Make};
 use crate::pool::blocks::{CACHE, Stream};
 
@@ -119,22 +119,10 @@ impl PageMap {
         plane
     }
 
-    /// The plane that the host's unit `page` should go to. A flash page that has begun past the cache is gone on with
-    /// where the plane whose turn it is has no room in the cache: that plane keeps its turn.
-    pub(super) fn turn_with_cache(&mut self, page: Lpn) -> PlaneIdx {
-        if let Some(plane) = self.cache_goes_on() {
-            return plane;
-        }
-        let Some(begun) = self.goes_on(Stream::Host) else {
-            return self.options.allocator.choose(&self.blocks, page);
-        };
-        let mut allocator = self.options.allocator.clone();
-        let turn = allocator.choose(&self.blocks, page);
-        let in_cache = [turn, begun].into_iter().find(|plane| self.finds_cache(*plane));
-        if in_cache.is_some() {
-            self.options.allocator = allocator;
-        }
-        in_cache.unwrap_or(begun)
+    /// Whether a unit on `plane` goes on with a flash page that has begun past the cache.
+    #[inline]
+    pub(super) fn has_begun_past_cache(&self, plane: PlaneIdx) -> bool {
+        self.blocks.served() != CACHE && self.goes_on(Stream::Host) == Some(plane)
     }
 
     /// Whether idle time is to be used to fold a block of `plane`.

@@ -45,13 +45,10 @@ impl PageMap {
     /// The plane that the host's `page` should go to.
     #[inline]
     pub(crate) fn turn<M: Make>(&mut self, page: Lpn) -> PlaneIdx {
-        if !M::PLAIN && self.gathers() {
-            if self.slc.is_some() {
-                return self.turn_with_cache(page);
-            }
-            if let Some(plane) = self.goes_on(Stream::Host) {
-                return plane;
-            }
+        if !M::PLAIN
+            && let Some(plane) = self.host_goes_on()
+        {
+            return plane;
         }
         self.options.allocator.choose(&self.blocks, page)
     }
@@ -59,9 +56,20 @@ impl PageMap {
     /// Whether a host page may go to `plane` as it is.
     #[inline]
     pub(crate) fn has_room<M: Make>(&mut self, plane: PlaneIdx) -> bool {
-        if !M::PLAIN && self.slc.is_some() && self.finds_cache(plane) {
-            return true;
+        if !M::PLAIN && self.slc.is_some() {
+            // A flash page that has begun past the cache is filled first, or it would stay where it is, and its plane
+            // be that of all units that come.
+            let begun = self.has_begun_past_cache(plane);
+            return begun && self.has_room_past_cache::<M>(plane)
+                || self.finds_cache(plane)
+                || !begun && self.has_room_past_cache::<M>(plane);
         }
+        self.has_room_past_cache::<M>(plane)
+    }
+
+    /// The same where it goes past an SLC cache, or there is none.
+    #[inline]
+    fn has_room_past_cache<M: Make>(&self, plane: PlaneIdx) -> bool {
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
         if opens && self.blocks.free_in(plane) <= self.kept_free::<M>(plane) {
             return false;
