@@ -138,3 +138,14 @@ def test_an_interval_that_begins_at_0_is_drawn_to_the_edge(
     assert f"L{edge:g} {drawn[0][1]}" in drawn[1][2]
     assert len(drawn) == 4, "of two others, and none of what has no interval"
     assert min(begins[1:]) > edge
+
+
+def test_what_is_no_verdict_hides_nothing(page: "Page", server: Serving) -> None:
+    open_comparison(page, server, "one", "two")
+    whole = page.locator("table tbody tr").count()
+    for asked in ("nonsense", "toString"):
+        page.goto(f"{page.url.partition('?')[0]}?verdict={asked}")
+        page.reload()  # another query alone would not open the view anew
+        page.get_by_role("heading", name="Comparison", exact=True).wait_for()
+        assert page.locator("table tbody tr").count() == whole, asked
+        assert page.locator("select").first.input_value() == ""

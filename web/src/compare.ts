@@ -29,7 +29,9 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 function compared(first: Plain, second: Plain, each: Plain, route: Route, place: number): HTMLElement {
   const verdicts: Record<string, number> = each.verdicts;
   const unknown = verdicts.unknown ?? 0;
-  let wanted = route.query.verdict ?? "";
+  // An address may name what is no verdict.
+  const asked = route.query.verdict ?? "";
+  let wanted = Object.hasOwn(verdicts, asked) ? asked : "";
   const rows: Plain[] = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
   const host = h("div");
   const shown = () => rows.filter((row) => !wanted || row.verdict === wanted);
