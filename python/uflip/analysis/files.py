@@ -185,26 +185,24 @@ def _first_line(path: Path, start: bytes) -> list[str]:
     """Take the first line of a table apart."""
     line, *more = re.split(rb"\r\n|\n|\r", start.removeprefix(codecs.BOM_UTF8), maxsplit=1)
     if not more and len(start) >= LONGEST_LINE:
-        raise UsageError(
-            "This is neither a table nor a log",
-            where=str(path),
-            got=f"no end of a line in the first {LONGEST_LINE} bytes",
-            allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
-            action="name another file",
-        )
+        raise _no_table(path, f"no end of a line in the first {LONGEST_LINE} bytes")
     if b"\0" in start:
-        raise UsageError(
-            "This is neither a table nor a log",
-            where=str(path),
-            got="bytes that are no text",
-            allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
-            action="name another file",
-        )
+        raise _no_table(path, "bytes that are no text")
     try:
         text = line.decode("utf-8", "replace")
         return next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
         raise _no_csv(path, error) from error
+
+
+def _no_table(path: Path, got: str) -> UsageError:
+    return UsageError(
+        "This is neither a table nor a log",
+        where=str(path),
+        got=got,
+        allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
+        action="name another file",
+    )
 
 
 def _no_csv(path: Path, error: csv.Error) -> UsageError:
