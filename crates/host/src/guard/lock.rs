@@ -37,13 +37,13 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
         if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
             return Ok(());
         }
-        let dies = || have_ended(&holders(Path::new("/proc"), file, None));
+        let dies = || have_ended(&holders(Path::new("/proc"), file));
         if attempt >= TRIES && !(attempt < TRIES_AFTER_A_DEATH && dies()) {
             break;
         }
         std::thread::sleep(BETWEEN);
     }
-    let holders = holders(Path::new("/proc"), file, None);
+    let holders = holders(Path::new("/proc"), file);
     let who = if holders.is_empty() { "another process".to_owned() } else { named(&holders) };
     Err(Error::new(ErrorKind::Refused, "The target is in use by another benchmark")
         .at(place)
@@ -110,14 +110,14 @@ fn named(holders: &[Holder]) -> String {
     all.join(", ")
 }
 
-/// Who holds a lock on `file`, but for the process `except`; from lines such as
-/// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:131075 0 EOF`.
-fn holders(proc: &Path, file: &File, except: Option<u32>) -> Vec<Holder> {
+/// Who holds a lock on `file`.
+fn holders(proc: &Path, file: &File) -> Vec<Holder> {
     let Ok(metadata) = file.metadata() else { return vec![] };
-    holders_of(proc, (metadata.dev(), metadata.ino()), except)
+    holders_of(proc, (metadata.dev(), metadata.ino()), None)
 }
 
-/// The same of the file of an inode.
+/// Who holds one on the file of an inode, but for the process `except`; from lines such as
+/// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:131075 0 EOF`.
 fn holders_of(proc: &Path, (device, inode): (u64, u64), except: Option<u32>) -> Vec<Holder> {
     let (major, minor) = (libc::major(device), libc::minor(device));
     let key = format!("{major:02x}:{minor:02x}:{inode}");
@@ -181,7 +181,7 @@ mod tests {
                 |process: &u32| format!("1: FLOCK  ADVISORY  WRITE {process} {place} 0 EOF\n");
             let lines: String = processes.iter().map(line).collect();
             std::fs::write(folder.path().join("locks"), lines).expect("written");
-            holders(folder.path(), &file, None)
+            holders(folder.path(), &file)
         };
         std::fs::create_dir(folder.path().join("7")).expect("made");
         std::fs::write(folder.path().join("7/comm"), "fio\n").expect("written");

@@ -60,9 +60,9 @@ impl PageMap {
             // A flash page that has begun past the cache is filled first, or it would stay where it is, and its plane
             // be that of all units that come.
             let begun = self.has_begun_past_cache(plane);
-            return begun && self.has_room_past_cache::<M>(plane)
-                || self.finds_cache(plane)
-                || !begun && self.has_room_past_cache::<M>(plane);
+            if begun && self.has_room_past_cache::<M>(plane) || self.finds_cache(plane) {
+                return true;
+            }
         }
         self.has_room_past_cache::<M>(plane)
     }
