@@ -27,6 +27,9 @@ start-up that the baselines show (ยง4.2); `paper`: fixed IOCount and IOIgnore (ย
 STATES = ("random", "sequential", "as-is")
 """`as-is` enforces nothing: the device is measured as it was found."""
 
+MOST_IOS = 1 << 32
+"""I/Os of a pattern, all its processes together."""
+
 MOST_AT_ONCE = 1024
 """I/Os that may be under way when power is cut."""
 

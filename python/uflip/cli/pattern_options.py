@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from uflip.choices import MOST_IOS
 from uflip.cli.common import read_duration, read_size, real, together, whole
 from uflip.data.document import Table, decode
 from uflip.data.reading import Kind, read_document
@@ -22,9 +23,6 @@ SPEC = Kind(
     '`uflip pattern ... --json` prints a complete one under "spec"',
     UsageError,
 )
-
-# Of all processes together.
-MOST_IOS = 2**32
 
 Typed = str | int | float | None
 """What an option has when it was read; None, or False of a flag, where it was not given."""

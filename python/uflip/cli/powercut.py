@@ -2,7 +2,7 @@
 
 import click
 
-from uflip.choices import MOST_AT_ONCE
+from uflip.choices import MOST_AT_ONCE, MOST_IOS
 from uflip.cli.common import (
     device_argument,
     durability_option,
@@ -33,8 +33,6 @@ A device without [power_loss] in its profile gets power_loss_protection=false an
 spare_read_bytes=16. Each cut is one more on the device that recovered from the last.
 """
 
-# As many as a pattern may have: its power goes before.
-MOST_IOS = 1 << 32
 SEEDS = UNSIGNED + 1
 
 HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "read", "ready in")
@@ -103,6 +101,7 @@ def command(
     and how long it took to be ready again.
     """
     url = with_power_loss(device)
+    # As many I/Os as a pattern may have: its power goes before.
     specs = [
         baseline(pattern, io_size=io_size, io_count=MOST_IOS, seed=(seed + number) % SEEDS)
         for number in range(cuts)

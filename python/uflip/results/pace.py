@@ -72,10 +72,10 @@ def pace_of(
         return None
     if not spec.moves_data or spec.time not in (None, "consecutive"):
         return None
-    ended = np.sort(submit_ns.astype(np.int64) + response_time_ns.astype(np.int64))
-    submitted = np.sort(submit_ns.astype(np.int64))
+    submitted = submit_ns.astype(np.int64)
+    ended = submitted + response_time_ns.astype(np.int64)
     half = len(submitted) // 2
-    lasted = int(ended[-1]) - int(submitted[half])
+    lasted = int(ended.max()) - int(np.sort(submitted)[half])
     if lasted <= 0:
         return None
     return Pace(run_id, spec.mode, spec.io_bytes, (len(submitted) - half) * 1e9 / lasted)
@@ -98,9 +98,9 @@ def limit(paces: Sequence[Pace]) -> Limit | None:
         for rate in rates:
             near = np.flatnonzero(np.abs(rates - rate) <= SAME * rate)
             at_it = [paces[int(index)] for index in near]
-            modes = {pace.mode for pace in at_it}
-            faster = [pace for pace in paces if getattr(pace, unit) > (1 + SAME) * max(rates[near])]
-            if _is_no_accident(at_it) and modes.isdisjoint(pace.mode for pace in faster):
+            beyond = np.flatnonzero(rates > (1 + SAME) * rates[near].max())
+            faster = {paces[int(index)].mode for index in beyond}
+            if _is_no_accident(at_it) and faster.isdisjoint(pace.mode for pace in at_it):
                 names = tuple(pace.run_id for pace in at_it)
                 found.append(Limit(unit, float(np.median(rates[near])), names))
     return max(found, key=lambda each: len(each.runs), default=None)
