@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import certifi
 import pytest
+from browsing import quiet
 from command_line import Outcome, uflip
 from fused import looped
 from scheduling import Replacing
@@ -22,9 +23,10 @@ from uflip.errors import DeviceError
 from uflip.methodology import measure_harness
 from uflip.reproduce import Outcome as CarriedOut
 from uflip.reproduce import Reproduction, carry_out
+from uflip.web.server import Serving, serving
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
 # this one and every program that it starts. Ctrl-C is under test here, whoever starts the tests.
@@ -234,3 +236,17 @@ def browser() -> "Iterator[Browser]":
         )
         yield found
         found.close()
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Serving]:
+    """The explorer of the results in the `folder` of a file of tests."""
+    with serving([folder]) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: "Browser", server: Serving) -> "Iterator[Page]":
+    """A page of it that complains of nothing."""
+    with quiet(browser, server.url) as found:
+        yield found.page

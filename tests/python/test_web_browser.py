@@ -11,7 +11,7 @@ import stored
 from browsing import PHONE, WIDE, Watched, check_usable, quiet
 
 from uflip.results import Results
-from uflip.web.server import Serving, serving
+from uflip.web.server import Serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -39,12 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hostile = root / f"third {PROBE.replace('/', '_')}"
     stored.results(hostile, runs[:1], SMALL)
     return root
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Serving]:
-    with serving([folder]) as found:
-        yield found
 
 
 @pytest.fixture

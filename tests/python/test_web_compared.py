@@ -2,18 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import stored
-from browsing import quiet
 
-from uflip.web.server import Serving, serving
+from uflip.web.server import Serving
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Page, Route
 
 SMALL = "sim:demo?blocks_per_die=64"
 Rows = list[dict[str, Any]]
@@ -31,18 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         runs = [stored.baseline_run(at, each) for at, each in enumerate(patterns, 1)]
         stored.results(root / name, runs, SMALL + changes)
     return root
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Serving]:
-    with serving([folder]) as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
-    with quiet(browser, server.url, accept_downloads=True) as found:
-        yield found.page
 
 
 def open_comparison(page: "Page", server: Serving, *names: str) -> None:

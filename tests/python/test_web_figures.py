@@ -15,7 +15,7 @@ from browsing import PHONE, Watched
 from command_line import uflip
 
 from uflip.results import Results
-from uflip.web.server import Serving, serving
+from uflip.web.server import Serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -61,12 +61,6 @@ def runs() -> Iterator[Any]:
             number, name, "SW", parameter="io_size", value=32768, unit="bytes", spec=spec
         )
         yield replace(one, repetition=2 if number == 4 else 1)
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Serving]:
-    with serving([folder]) as found:
-        yield found
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import socket
 import sys
 import time
 import urllib.parse
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,12 +68,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "notes").mkdir()
     (root / "notes" / "notes.txt").write_text("nothing to see\n")
     return root
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Serving]:
-    with serving([folder]) as found:
-        yield found
 
 
 def keys_of(server: Serving) -> dict[str, str]:

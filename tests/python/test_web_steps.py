@@ -1,7 +1,6 @@
 """Do `n` and `p` go through the slowest I/Os, and does an address that is wrong say so?"""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,18 +24,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = stored.baseline_run(1, "RW", io_count=COUNT, io_size=4096)
     stored.results(path, [run], "sim:demo?blocks_per_die=64")
     return path
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Serving]:
-    with serving([folder]) as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
-    with quiet(browser, server.url) as found:
-        yield found.page
 
 
 def open_run(page: "Page", server: Serving, query: str = "") -> None:
