@@ -32,6 +32,7 @@ check-rust:
 	cargo clippy --workspace --all-targets --locked -q -- -D warnings
 
 check-python: .venv/dev.stamp
+	$(PYTHON) tools/check_commits.py
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/mypy
