@@ -4,6 +4,8 @@ import os
 import pickle
 import signal
 import socket
+import ssl
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dask
+import distributed
 import executor_tasks as tasks
 import pytest
 from command_line import uflip
@@ -82,14 +86,70 @@ def _alone() -> list[Any]:
         return sweep(URL, WRITES, VARY, warm_up=0.5)
 
 
-def test_two_clusters_run_side_by_side_and_no_network_hears_of_them(
+def test_two_clusters_run_side_by_side_and_admit_nobody_else(
     executors: dict[str, Executor],
 ) -> None:
     with cluster.local(1) as second:
         assert second.workers == 1
-        heard = _listening(_descendants())
+        pids = _descendants()
+        heard = _listening(pids)
         assert len(heard) > 3
-        assert [address for address in heard if not address.startswith("127.")] == []
+        assert [address for address, _ in heard if not address.startswith("127.")] == []
+        spoken = [_protocol(port) for _, port in heard]
+        assert {*spoken} == {"HTTP", "TLS"}, spoken
+        # Of each cluster: the scheduler, and a nanny and a process for each of two and one workers.
+        assert spoken.count("TLS") == (1 + 2 * 2) + (1 + 2 * 1)
+        for pid in pids:
+            with suppress(OSError):
+                for file in ("cmdline", "environ"):
+                    assert b"PRIVATE KEY" not in Path(f"/proc/{pid}/{file}").read_bytes()
+
+
+def _protocol(port: int) -> str:
+    """Find out what a port speaks, and assert that it serves nothing without a certificate."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", port), 5) as asked, suppress(ConnectionResetError):
+        asked.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        answer = asked.recv(100)
+    if answer.startswith(b"HTTP"):
+        assert b" 404 " in answer, answer
+        return "HTTP"
+    assert answer == b"", answer
+    for stranger in (None, distributed.Security.temporary()):
+        context = ssl._create_unverified_context()
+        if stranger is not None:
+            context = stranger.get_connection_args("client")["ssl_context"]
+            context.verify_mode = ssl.CERT_NONE
+        with (
+            socket.create_connection(("127.0.0.1", port), 5) as plain,
+            pytest.raises(OSError, match=r"certificate|unknown ca"),
+            context.wrap_socket(plain) as asked,
+        ):
+            asked.recv(1)  # with TLS 1.3 the refusal comes after the client's handshake
+    return "TLS"
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+def test_a_local_scheduler_does_not_answer_who_has_no_certificate(
+    executors: dict[str, Executor], scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "CONNECT_S", 0.5)
+    port = _address(executors).rpartition(":")[2]
+    with (
+        pytest.raises(UnavailableError, match="does not answer"),
+        cluster.at(f"{scheme}://127.0.0.1:{port}"),
+    ):
+        raise AssertionError("somebody was admitted")
+
+
+def test_a_cluster_names_the_library_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(UnavailableError, match="no module cryptography"), cluster.local(1):
+        raise AssertionError("it started without TLS")
+
+
+def _address(executors: dict[str, Executor]) -> str:
+    return str(executors["cluster"]._client.scheduler.address)  # type: ignore[attr-defined]
 
 
 def _descendants() -> set[int]:
@@ -103,8 +163,8 @@ def _descendants() -> set[int]:
     return found
 
 
-def _listening(pids: set[int]) -> list[str]:
-    """Addresses at which these processes take connections, as the kernel lists them."""
+def _listening(pids: set[int]) -> list[tuple[str, int]]:
+    """Addresses and ports at which these processes take connections, as the kernel lists them."""
     inodes = set()
     for pid in pids:
         with suppress(OSError):
@@ -112,8 +172,10 @@ def _listening(pids: set[int]) -> list[str]:
                 with suppress(OSError):
                     inodes.add(str(entry.readlink()).removeprefix("socket:[").rstrip("]"))
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    listening = [row for row in rows if row[3] == "0A" and row[9] in inodes]
-    return [socket.inet_ntoa(bytes.fromhex(row[1][:8])[::-1]) for row in listening]
+    listening = [row[1].split(":") for row in rows if row[3] == "0A" and row[9] in inodes]
+    return [
+        (socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in listening
+    ]
 
 
 def test_an_error_is_that_of_the_work(executor: Executor) -> None:
@@ -286,9 +348,21 @@ def test_options_say_where() -> None:
     assert (nobody.code, "does not answer" in nobody.out) == (6, True), nobody.out
 
 
-def test_a_scheduler_of_others_is_used(executors: dict[str, Executor]) -> None:
+def test_a_scheduler_of_others_is_used(
+    executors: dict[str, Executor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the certificate that the environment names, as for any cluster of Dask with TLS."""
     arguments = ("--vary", "gc=greedy,cyclic", "--pattern", "RW", "--io-count", "200", "--json")
-    address = executors["cluster"]._client.scheduler.address  # type: ignore[attr-defined]
-    there = uflip("sweep", URL, *arguments, "--scheduler", address)
+    security = executors["cluster"]._client.security  # type: ignore[attr-defined]
+    for name in ("tls_ca_file", "tls_client_cert", "tls_client_key"):
+        (tmp_path / name).write_text(getattr(security, name))
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    monkeypatch.setenv(f"{tls}CA_FILE", str(tmp_path / "tls_ca_file"))
+    monkeypatch.setenv(f"{tls}CLIENT__CERT", str(tmp_path / "tls_client_cert"))
+    monkeypatch.setenv(f"{tls}CLIENT__KEY", str(tmp_path / "tls_client_key"))
+    named = dask.config.collect_env()["distributed"]["comm"]["tls"]
+    before = dask.config.get("distributed.comm.tls")
+    with dask.config.set({"distributed.comm.tls": dask.config.merge(before, named)}):
+        there = uflip("sweep", URL, *arguments, "--scheduler", _address(executors))
     assert there.code == 0, there.err
     assert there.out == uflip("sweep", URL, *arguments).out

@@ -1,9 +1,11 @@
 """Drives in several hosts: is each measured where it is, under the guard there, and sent back?
 
 Two workers of a Dask scheduler stand for two hosts: each was started in a folder of its own, where
-a file stands for its drive, so that nobody else finds that file by its name.
+a file stands for its drive, so that nobody else finds that file by its name. All of them have the
+certificate that docs/how-to/use-several-machines.md asks for, in Dask's own configuration.
 """
 
+import json
 import os
 import re
 import signal
@@ -14,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import dask
+import distributed
 import pytest
 from command_line import PACKAGE_ROOT, Outcome, start, uflip, unchanged
 
@@ -34,11 +38,33 @@ class Rack:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
         self._stack = stack
-        text = self._start("scheduler", folder, "--host", "127.0.0.1", "--port", "0")
+        self._use_certificate()
+        text = self._start(
+            "scheduler", folder, "--host", "127.0.0.1", "--port", "0", "--protocol", "tls"
+        )
         self.address = text
         for label in ("left", "right"):
             (folder / label).mkdir()
             self._start("worker", folder / label, text, "--resources", f"{label}=1")
+
+    def _use_certificate(self) -> None:
+        """Give one to this process, and to those that it starts."""
+        made = distributed.Security.temporary()
+        paths = {"cert": self.folder / "dask.crt", "key": self.folder / "dask.key"}
+        paths["cert"].write_text(made.tls_client_cert)
+        paths["key"].write_text(made.tls_client_key)
+        pair = {name: str(path) for name, path in paths.items()}
+        tls = {"ca-file": pair["cert"], "scheduler": pair, "worker": pair, "client": pair}
+        comm = {"require-encryption": True, "tls": tls}
+        (self.folder / "config").mkdir()
+        (self.folder / "config" / "tls.yaml").write_text(
+            json.dumps({"distributed": {"comm": comm}})
+        )
+        before = dask.config.get("distributed.comm")
+        merged = dask.config.merge(before, comm)
+        self._stack.enter_context(dask.config.set({"distributed.comm": merged}))
+        patch = self._stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("DASK_CONFIG", str(self.folder / "config"))
 
     def _start(self, kind: str, folder: Path, *arguments: str) -> str:
         """Start a part of Dask, and return the address that it tells."""
@@ -53,7 +79,7 @@ class Rack:
         )
         self._stack.callback(process.wait, 30)
         self._stack.callback(process.terminate)
-        wanted = r"Scheduler at: +(tcp://\S+)" if kind == "scheduler" else r"(Registered to)"
+        wanted = r"Scheduler at: +(tls://\S+)" if kind == "scheduler" else r"(Registered to)"
         deadline = time.monotonic() + 60
         while not (found := re.search(wanted, (folder / f"{kind}.log").read_text())):
             assert process.poll() is None, kind

@@ -32,7 +32,7 @@ executor_options = together(
         click.option(
             "--scheduler",
             metavar="ADDRESS",
-            help="The workers of a Dask scheduler, as in tcp://host:8786.",
+            help="The workers of a Dask scheduler, as in tls://host:8786.",
         ),
     ]
 )

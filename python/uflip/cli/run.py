@@ -33,7 +33,7 @@ Examples:
   uflip run --resume results/disk
   uflip run /dev/nvme1n1 --destroy "TOKEN"      (see `uflip devices`)
   uflip run sim:demo sim:mtron file:scratch.bin --out results/three
-  uflip run rack3@/dev/sdb rack4@/dev/sdb --scheduler tcp://rack:8786   (where the drives are)
+  uflip run rack3@/dev/sdb rack4@/dev/sdb --scheduler tls://rack:8786   (where the drives are)
 
 \b
 Several devices, and one with --jobs, --workers, --scheduler or --together, have a result folder

@@ -60,7 +60,7 @@ Examples:
     --sample lhs:200 --pattern RW --pareto spare_bytes,memory_bytes,p99 -o front.svg
   uflip sweep sim:demo --vary spare_factor=0.05..0.4 --vary queue_depth=1..64:log --pattern RW \\
     --sample sobol:64 --sensitivity p99
-  uflip sweep --resume rows --scheduler tcp://rack:8786
+  uflip sweep --resume rows --scheduler tls://rack:8786
 
 \b
 A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durability, or else a

@@ -9,8 +9,11 @@ A worker that dies is Dask's to notice: what it was at goes to another. A point 
 too often for the scheduler's taste is handed over again, a few times, by itself. A task that nobody
 waits for any more sees so at its next look, as a thread of this process does.
 
-Whoever reaches a scheduler can run anything on its workers. One that is started here listens on the
-loopback alone; what others run is theirs to protect (docs/how-to/use-several-machines.md).
+Whoever may connect to a scheduler can run any program on its workers. The loopback address keeps
+out other machines, but neither other users of this machine nor containers that share its network.
+So a scheduler that is started here also asks for a certificate: TLS in both directions, with a key
+that exists only in the memory of its processes. Other schedulers are protected by those who run
+them (docs/how-to/use-several-machines.md).
 """
 
 import logging
@@ -26,7 +29,14 @@ from uflip import ends
 from uflip.errors import UnavailableError
 from uflip.executors.bundles import Bundles
 from uflip.executors.executor import Result, killed
-from uflip.executors.scheduler import CLOSE_S, address_of, client_of, library, no_worker
+from uflip.executors.scheduler import (
+    CLOSE_S,
+    address_of,
+    client_of,
+    library,
+    no_worker,
+    temporary_security,
+)
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -224,6 +234,11 @@ def local(workers: int) -> Iterator[Cluster]:
     ----------
     workers : int
         Each with one thread.
+
+    Raises
+    ------
+    UnavailableError
+        If Dask is not installed, or what it needs for TLS.
     """
     with ExitStack() as stack:
         distributed = stack.enter_context(library())
@@ -235,6 +250,7 @@ def local(workers: int) -> Iterator[Cluster]:
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
+            security=temporary_security(distributed),
             # Without an address the scheduler serves pages to every network, on one port for all.
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
@@ -253,7 +269,7 @@ def at(scheduler: str) -> Iterator[Cluster]:
     Parameters
     ----------
     scheduler : str
-        Its address, as in tcp://host:8786.
+        Its address, as in tls://host:8786.
 
     Raises
     ------

@@ -23,6 +23,9 @@ SETTINGS = {
     # What is away for so long is given up, and started anew at the next look. The 15 s of Dask are
     # over where a worker is killed again while it starts.
     "distributed.deploy.lost-worker-timeout": "60s",
+    # The pages of scheduler and workers ask for no certificate: serve none.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     # With it memory is given back after each point and cleared for the next, a sixth of its time.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
@@ -40,7 +43,8 @@ def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
     problem = ""
     try:
         client = distributed.Client(where, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:  # a TimeoutError is an OSError
+    # A TimeoutError is an OSError; tls:// without a certificate is a TypeError.
+    except (OSError, ValueError, TypeError) as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
     if problem:
         # What is left of the client takes a lock of Dask when it is collected: not while the next
@@ -50,8 +54,9 @@ def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
             "The scheduler does not answer",
             where="--scheduler",
             got=f"{where}: {problem}",
-            allowed="the address of a scheduler, as in tcp://host:8786",
-            action="start one with `dask scheduler`, and a `dask worker` on every machine",
+            allowed="the address of a scheduler, as in tls://host:8786 or tcp://host:8786",
+            action="start one with `dask scheduler`, and a `dask worker` on every machine; tls:// "
+            "needs the certificate in the configuration of Dask on this machine, too",
         )
     try:
         yield client
@@ -67,15 +72,34 @@ def library() -> Iterator[Any]:
         import dask
         import distributed
     except ImportError as error:
-        raise UnavailableError(
-            "A cluster needs Dask",
-            where="--workers, --scheduler",
-            got=f"no module {error.name}",
-            allowed="distributed, an optional library",
-            action="install it: pip install 'uflip[cluster]'",
-        ) from error
+        raise _missing("A cluster needs Dask", error, "distributed") from error
     with dask.config.set(SETTINGS):
         yield distributed
+
+
+def temporary_security(distributed: Any) -> Any:
+    """Make a key and certificates for one cluster; they exist only in memory.
+
+    Raises
+    ------
+    UnavailableError
+        If the library that makes them is not installed.
+    """
+    try:
+        import cryptography  # noqa: F401 -- whether it is there
+    except ImportError as error:
+        raise _missing("TLS between processes needs a library", error, "cryptography") from error
+    return distributed.Security.temporary()
+
+
+def _missing(what: str, error: ImportError, library: str) -> UnavailableError:
+    return UnavailableError(
+        what,
+        where="--workers, --scheduler",
+        got=f"no module {error.name}",
+        allowed=f"{library}, an optional library",
+        action="install it: pip install 'uflip[cluster]'",
+    )
 
 
 def no_worker(
