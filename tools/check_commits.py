@@ -1,7 +1,7 @@
 """Check the subjects of recent commits: `area: imperative`, at most 72 characters.
 
-Commits up to the one that introduced this file are not checked. A clone without history, or a folder
-without git, has nothing to check and passes.
+Commits up to the one that introduced this file are not checked. A clone without history, or a
+folder without git, has nothing to check and passes.
 """
 
 import re

@@ -33,7 +33,12 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "subject",
-    ["sim/gc: reserve one block per die", "cli: `--json` prints one object", "cargo fmt", "a,b: fix"],
+    [
+        "sim/gc: reserve one block per die",
+        "cli: `--json` prints one object",
+        "cargo fmt",
+        "a,b: fix",
+    ],
 )
 def test_a_subject_of_the_form_passes(repository: Path, subject: str) -> None:
     git(repository, "commit", "-q", "--allow-empty", "-m", subject)
@@ -41,7 +46,8 @@ def test_a_subject_of_the_form_passes(repository: Path, subject: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", ["What is no table is said once", "Fix the parser", "sim: Reserve", "sim: " + "x" * 68]
+    "subject",
+    ["What is no table is said once", "Fix the parser", "sim: Reserve", "sim: " + "x" * 68],
 )
 def test_another_subject_fails_and_is_printed(repository: Path, subject: str) -> None:
     git(repository, "commit", "-q", "--allow-empty", "-m", subject)
