@@ -1,9 +1,11 @@
 """Are runs ordered as the paper asks, placed apart from each other, counted and timed?"""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import stored
 from msgspec import structs
@@ -11,6 +13,9 @@ from msgspec import structs
 import uflip as api
 from uflip.data.device import DeviceInfo
 from uflip.data.run import metadata_of
+from uflip.device.catalogue import inspect_device
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
@@ -18,7 +23,7 @@ from uflip.methodology import Choices, TimeLeft, estimate, interference, make_pl
 from uflip.methodology.places import BLOCK
 from uflip.microbench import suited
 from uflip.results import Results
-from uflip.spec import Mix
+from uflip.spec import Mix, Spec
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -297,3 +302,41 @@ def test_the_time_left_follows_the_pace_of_each_pattern() -> None:
         for i in range(first + 1, len(plan.runs))
     ]
     assert left.after(first + 1) == pytest.approx(sum(rest))
+
+
+@pytest.mark.parametrize("suite", ["uflip", "today"])
+def test_no_two_short_runs_use_the_same_target_space(suite: str) -> None:
+    """A second run at a place finds its part of the map cached; most of all at offset 0."""
+    info = device()
+    plan = make_plan(info, "quick", 1, Choices(suite=suite, repetitions=2))
+    targets = sorted(
+        (part.begin, part.end, run.id)
+        for run in plan.runs
+        if run.micro_benchmark not in ("baseline", "interference", "deallocate")
+        and not run.spec.writes_sequentially
+        for part in run.spec.parts
+        if part.target_bytes <= info.capacity_bytes // 128  # larger ones meet whatever lies there
+    )
+    assert len(targets) >= 20
+    for (_, end, before), (begin, _, run) in pairwise(targets):
+        assert end <= begin, f"{before} and {run}"
+
+
+def test_reads_of_the_first_repetition_do_not_find_the_map_cached() -> None:
+    """Sequential reads behind a baseline at another place: as slow as those of a fresh device."""
+    plan = make_plan(inspect_device("sim:dftl?blocks_per_die=301"), "quick", 1)
+    same = [
+        run.spec
+        for run in plan.runs
+        if (run.micro_benchmark, run.value) in (("baseline", 32 << 10), ("granularity", 32 << 10))
+        and run.pattern == "SR"
+    ]
+    assert len(same) == 2
+    used = open_device("sim:dftl?blocks_per_die=301")
+    means = [mean_ns(used, spec.but(io_count=256)) for spec in same]
+    fresh = mean_ns(open_device("sim:dftl?blocks_per_die=301"), same[1].but(io_count=256))
+    assert means[1] == pytest.approx(fresh, rel=0.1)
+
+
+def mean_ns(device: Device, spec: Spec) -> float:
+    return float(np.asarray(device.run(spec).column("response_time_ns")).mean())

@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from uflip.experiment import PlannedRun, run_seed
-from uflip.methodology.places import elsewhere
+from uflip.methodology.places import OwnPlaces, elsewhere
 from uflip.methodology.refresh import writes_within_a_part
 from uflip.microbench import in_turn
 from uflip.spec import Basic, Mix, Spec
@@ -56,8 +56,8 @@ def in_order(
     """
     last = sorted((run for run in runs if in_turn(run)), key=lambda run: run.value)
     runs = [run for run in runs if not in_turn(run)]
-    telling = [run for run in runs if run.micro_benchmark == BASELINE]
     every = _repeated(runs, repetitions, seed, capacity)
+    telling = [run for run in every if run.micro_benchmark == BASELINE and run.repetition == 1]
     again = [run for run in every if run not in telling]
     if shuffled:
         once = [[run for run in again if run.repetition == n] for n in range(1, repetitions + 1)]
@@ -123,15 +123,26 @@ def is_wide(spec: Spec, capacity: int) -> bool:
 def _repeated(
     runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
 ) -> list[PlannedRun]:
-    """All runs, then all of them again with other seeds and at other places, and so on."""
-    first = list(runs)
-    return first + [
-        repeat(run, number, seed, capacity) for number in range(2, repetitions + 1) for run in first
-    ]
+    """All runs, then all of them again with other seeds, each run at a place of its own."""
+    first, places = list(runs), OwnPlaces(capacity)
+    every = [_at_own_place(run, places, seed, capacity) for run in first]
+    for number in range(2, repetitions + 1):
+        every += [repeat(run, number, seed, capacity, places) for run in first]
+    return every
 
 
-def repeat(run: PlannedRun, number: int, seed: int, capacity: int) -> PlannedRun:
+def _at_own_place(run: PlannedRun, places: OwnPlaces, seed: int, capacity: int) -> PlannedRun:
+    """Move the first repetition away from offset 0; a baseline is the first run and stays there."""
+    if run.micro_benchmark == BASELINE:
+        return run
+    own = run_seed(seed, run.micro_benchmark, run.pattern, run.value)
+    return replace(run, spec=elsewhere(run.spec, capacity, own, places))
+
+
+def repeat(
+    run: PlannedRun, number: int, seed: int, capacity: int, places: OwnPlaces | None = None
+) -> PlannedRun:
     """Return another repetition of a run: another seed, another place."""
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
-    spec = elsewhere(run.spec, capacity, own).but(seed=own)
+    spec = elsewhere(run.spec, capacity, own, places).but(seed=own)
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)
