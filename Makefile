@@ -12,9 +12,9 @@ LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/s
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: .venv/run.stamp  ## uFLIP on a simulated SSD, report.html, key figures on the terminal
+demo: .venv/run.stamp  ## uFLIP on a simulated SSD of 2008 (Mtron): key figures on the terminal, report.html
 	@rm -rf build/demo && mkdir -p build
-	@$(BIN)/uflip run sim:demo --scale quick --out build/demo
+	@$(BIN)/uflip run sim:mtron --scale quick --out build/demo
 	@rm -f report.html
 	@$(BIN)/uflip report build/demo -o report.html
 
