@@ -20,6 +20,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "choices": set(),
     "errors": {"_native"},
     "stats": set(),
+    "accuracy": {
+        "_native", "api", "data", "device", "executors", "microbench", "options", "results",
+        "units",
+    },
     "analysis": {"_native", "data", "errors", "units"},
     "proof": {"_native", "analysis", "data", "executors", "methodology", "results"},
     "units": {"_native", "errors"},

@@ -1,0 +1,72 @@
+"""`python -m uflip.accuracy`: what benchmarks report beside long runs, as a table.
+
+    python -m uflip.accuracy                               every device of the table, both scales
+    python -m uflip.accuracy sim:tlc-nvme --scale quick    one device at one scale
+    python -m uflip.accuracy 'sim:my.toml?spare_factor=0.1'
+    python -m uflip.accuracy RESULT...                     results that are there already
+
+Long runs are kept beside the cache of devices (`uflip cache`), so that only the first table of a
+device takes long.
+"""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from uflip.accuracy.table import DEVICES, SCALES, SUITES, Wanted, printed, results, rows
+from uflip.executors import Processes, using
+
+ALL = 1_000_000
+
+
+def main() -> None:
+    """Make results, compare them, and print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m uflip.accuracy",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("targets", nargs="*", metavar="DEVICE|RESULT", help="what to check")
+    parser.add_argument("--scale", nargs="+", choices=SCALES, default=SCALES)
+    parser.add_argument("--suite", nargs="+", choices=SUITES, default=SUITES)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="micro-benchmarks")
+    parser.add_argument("--seed", type=int, default=1, help="of the benchmarks")
+    parser.add_argument("--worst", type=int, default=ALL, help="list so many of each row at most")
+    parser.add_argument("--keep", type=Path, help="a folder for the results; what is there is used")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
+    given = parser.parse_args()
+    with (
+        TemporaryDirectory(prefix="uflip-accuracy-") as temporary,
+        Processes(given.workers) as processes,
+        using(processes),
+    ):
+        keep = given.keep or Path(temporary)
+        folders: list[Path] = []
+        wanted: list[Wanted] = []
+        for target in given.targets or DEVICES:
+            if (Path(target) / "manifest.json").is_file():
+                folders.append(Path(target))
+                continue
+            wanted += [
+                Wanted(target, suite, scale, given.seed, keep / _name(target, suite, scale),
+                       given.only and tuple(given.only))
+                for scale in given.scale
+                for suite in given.suite
+            ]  # fmt: skip
+        folders += results(wanted, _report)
+        print(printed(rows(folders, _report), given.worst))
+
+
+def _name(target: str, suite: str, scale: str) -> str:
+    return "-".join(re.sub(r"[^\w.=-]+", "_", each) for each in (target, suite, scale))
+
+
+def _report(done: int, name: str) -> None:
+    print(f"{done:5} {name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,371 @@
+"""The claims and headlines of a result, and how far they are from long runs.
+
+A *claim* is an experiment whose mean is reported as converged. A *headline* is a number that a
+report begins with: the four baselines, the key characteristics (uFLIP Table 3), the IOPS of
+`steady_state` and the knees of `queue_depth`. A headline is *marked* where one of the experiments
+that it rests on has not converged, or the report says that it is undecided.
+
+Headlines that are computed from several experiments are computed again, by the same rule, from the
+long runs of these. A long run that never settles has no mean to compare with: then a claim is right
+within the range of the means of its parts, and 1.3 times the highest is off by 30 %.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from uflip.accuracy.long_run import LongRun, Question
+from uflip.data.spec import Pattern, typed_spec
+from uflip.data.summary import CHARACTERISTICS, Experiment, KeyCharacteristics, Summary, Verdict
+from uflip.microbench import MICRO_BENCHMARKS
+from uflip.microbench.today import queue_depth, steady_state
+from uflip.results.characteristics import VERDICTS, characteristics
+from uflip.results.summarise import experiments_of
+from uflip.units import format_size
+
+MOST_CLAIM, MOST_HEADLINE = 0.10, 0.15
+"""A claim, or a headline, is off where it differs from the long run by more than this share."""
+STATED = ("found", "none", "everywhere")
+"""Verdicts that say something about the device."""
+Key = tuple[str, str, int | float | None]
+"""Micro-benchmark, pattern, value of what varies."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A claim or headline beside what long runs show.
+
+    Attributes
+    ----------
+    name : str
+        Which.
+    claimed, true : str
+        Both, as people read them.
+    ratio : float or None
+        Claimed over true; None where they are words, and differ.
+    marks : tuple of str
+        Why the result itself doubts it.
+    settled : bool
+        Whether the long runs settled that it is compared with.
+    """
+
+    name: str
+    claimed: str
+    true: str
+    ratio: float | None
+    marks: tuple[str, ...] = ()
+    settled: bool = True
+
+    def is_off(self, most: float) -> bool:
+        """Whether both differ by more than so much, relative to the true one."""
+        return self.ratio is None or not 1 - most <= self.ratio <= 1 + most
+
+    @property
+    def distance(self) -> float:
+        """How far off it is, as a factor: for sorting."""
+        if self.ratio is None or self.ratio <= 0:
+            return float("inf")
+        return max(self.ratio, 1 / self.ratio)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What was compared of one result."""
+
+    claims: list[Compared] = field(default_factory=list)
+    headlines: list[Compared] = field(default_factory=list)
+
+    @property
+    def claims_off(self) -> list[Compared]:
+        """Claims that are off, the worst first."""
+        return _worst_first(each for each in self.claims if each.is_off(MOST_CLAIM))
+
+    @property
+    def headlines_off(self) -> list[Compared]:
+        """Headlines that are off and not marked, the worst first."""
+        return _worst_first(
+            each for each in self.headlines if not each.marks and each.is_off(MOST_HEADLINE)
+        )
+
+    def __add__(self, other: "Accuracy") -> "Accuracy":
+        return Accuracy(self.claims + other.claims, self.headlines + other.headlines)
+
+
+def _worst_first(some: Iterable[Compared]) -> list[Compared]:
+    return sorted(some, key=lambda each: each.distance, reverse=True)
+
+
+def key_of(name: str, run: Experiment) -> Key:
+    """Name an experiment of a summary."""
+    return name, run["pattern"], run["value"]
+
+
+def questions(document: Summary) -> dict[Key, Question]:
+    """Return the long runs that the claims and headlines of a summary are compared with."""
+    state = document["state"]
+    request = state["request"] if state["known_from"] == "enforced" else None
+    pause = document["pause_ns"]
+    if document["interference"] is not None:
+        pause = max(pause, int(document["interference"]["pause_ns"]))
+    return {
+        key_of(name, run): Question(
+            url=document["device"].url,
+            state=request,
+            pause_ns=pause,
+            spec=_pattern(run),
+            before=_before(document, name, run),
+            fixed_length=_is_of_fixed_length(name, run),
+        )
+        for name, run in experiments_of(document)
+        if run["statistics"] is not None and (_is_claim(run) or _is_of_headline(name, run))
+    }
+
+
+def _pattern(run: Experiment) -> Pattern:
+    spec: Any = typed_spec(run["spec"])
+    return spec  # type: ignore[no-any-return]
+
+
+def _is_claim(run: Experiment) -> bool:
+    return run["together"]["converged"] is True
+
+
+HEADLINES = {
+    "baseline": ("SR", "RR", "SW", "RW"),
+    "pause": ("RW",),
+    "locality": ("RW",),
+    "partitioning": ("SW",),
+    "order": ("SW",),
+    queue_depth.VARYING.micro_benchmark: ("SR", "RR", "SW", "RW"),
+    steady_state.VARYING.micro_benchmark: (steady_state.PATTERN,),
+}
+"""Micro-benchmark -> patterns that headlines are made of."""
+
+
+def _is_of_headline(name: str, run: Experiment) -> bool:
+    return run["pattern"] in HEADLINES.get(name, ())
+
+
+def _is_of_fixed_length(name: str, run: Experiment) -> bool:
+    """Whether the length of a run is what it asks about: bursts into a cache, and trims."""
+    return name == "cache_cliff" or any(part.is_trim for part in typed_spec(run["spec"]).parts)
+
+
+def _before(document: Summary, name: str, run: Experiment) -> tuple[Pattern, ...]:
+    """Return the trims that come before a run which is made in turn."""
+    known, value = MICRO_BENCHMARKS.get(name), run["value"]
+    if known is None or not known.in_turn or value is None:
+        return ()
+    trims = [
+        each
+        for each in document["micro_benchmarks"][name]
+        if any(part.is_trim for part in typed_spec(each["spec"]).parts)
+        and each["value"] is not None
+        and (each["value"] < value or (each["value"] == value and each is not run))
+    ]
+    if _is_of_fixed_length(name, run):
+        trims = [each for each in trims if each["value"] != value]
+    return tuple(map(_pattern, trims))
+
+
+def compare(document: Summary, answers: Mapping[Key, LongRun]) -> Accuracy:
+    """Compare the claims and headlines of a summary with long runs."""
+    claims = [
+        _compared(_named(name, run), run, answers[key_of(name, run)])
+        for name, run in experiments_of(document)
+        if run["statistics"] is not None and _is_claim(run)
+    ]
+    corrected = _corrected(document, answers)
+    headlines = [
+        *_baselines(document, answers),
+        *_key_characteristics(document, corrected, answers),
+        *_steady_states(document, answers),
+        *_knees(document, corrected, answers),
+    ]
+    return Accuracy(claims, headlines)
+
+
+def _named(name: str, run: Experiment) -> str:
+    value = run["value"]
+    told = format_size(int(value)) if run["unit"] == "bytes" and value is not None else value
+    return f"{name} {run['pattern']} {told}{' ns' if run['unit'] == 'ns' else ''}"
+
+
+def _mean_ns(run: Experiment) -> float:
+    assert run["statistics"] is not None, "as chosen"
+    return float(run["statistics"]["mean_ns"])
+
+
+def _compared(name: str, run: Experiment, true: LongRun) -> Compared:
+    mean = _mean_ns(run)
+    nearest = _nearest(mean, true)
+    text = _ms(true.mean_ns)
+    if not true.settled:
+        text = f"{_ms(true.low_ns)} to {_ms(true.high_ns)}"
+    return Compared(name, _ms(mean), text, mean / nearest, _marks([run]), true.settled)
+
+
+def _nearest(mean: float, true: LongRun) -> float:
+    """Return the true mean; of one that never settles the nearest of those it had [ns]."""
+    return true.mean_ns if true.settled else min(max(mean, true.low_ns), true.high_ns)
+
+
+def _ms(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.4g} ms"
+
+
+def _marks(runs: Iterable[Experiment]) -> tuple[str, ...]:
+    """Return why a result doubts what rests on some experiments."""
+    found: set[str] = set()
+    for run in runs:
+        if run["together"]["converged"] is not True:
+            found.add("not_converged")
+            for each in run["repetitions"]:
+                found.update(each["reasons"] or ())
+    return tuple(sorted(found))
+
+
+def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, Experiment]:
+    """Return experiments with the means and rates of their long runs, where there are any."""
+    found: dict[Key, Experiment] = {}
+    for name, run in experiments_of(document):
+        key = key_of(name, run)
+        if key in answers and run["statistics"] is not None:
+            true = answers[key]
+            other = found[key] = deepcopy(run)
+            assert other["statistics"] is not None, "a copy of what has some"
+            nearest = _nearest(_mean_ns(run), true)
+            other["statistics"]["mean_ns"] = nearest
+            other["ios_per_s"] = true.ios_per_s * true.mean_ns / nearest
+    return found
+
+
+def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compared]:
+    return [
+        _compared(f"baseline {run['pattern']}", run, answers[key_of("baseline", run)])
+        for run in document["baselines"]
+        if run["statistics"] is not None
+    ]
+
+
+def _key_characteristics(
+    document: Summary, corrected: Mapping[Key, Experiment], answers: Mapping[Key, LongRun]
+) -> list[Compared]:
+    said = document["key_characteristics"]
+    if said is None:
+        return []
+    means = {
+        run["pattern"]: _mean_ns(corrected[key_of("baseline", run)]) / 1e6
+        for run in document["baselines"]
+        if run["statistics"] is not None
+    }
+    benchmarks = {
+        name: [corrected.get(key_of(name, run), run) for run in runs]
+        for name, runs in document["micro_benchmarks"].items()
+    }
+    true = characteristics(means, benchmarks).as_dict()
+    found = []
+    for name in CHARACTERISTICS:
+        if said[name]["verdict"] in STATED:
+            rests_on = _rests_on(document, name)
+            settled = all(answers[key_of(where, run)].settled for where, run in rests_on)
+            marks = _marks(run for _, run in rests_on)
+            found.append(_characteristic(name, said, true, marks, settled=settled))
+    return found
+
+
+MADE_OF = {
+    "pause": ("pause", "RW"), "locality": ("locality", "RW"),
+    "partitions": ("partitioning", "SW"), "reverse": ("order", "SW"),
+    "in_place": ("order", "SW"), "large_increments": ("order", "SW"),
+}  # fmt: skip
+"""Key characteristic -> micro-benchmark and pattern that it is made of, beside SW and RW."""
+
+
+def _rests_on(document: Summary, name: str) -> list[tuple[str, Experiment]]:
+    where, pattern = MADE_OF[name]
+    wanted = {"reverse": (-1,), "in_place": (0,)}.get(name)
+    runs = [
+        (where, run)
+        for run in document["micro_benchmarks"].get(where, ())
+        if run["pattern"] == pattern
+        and run["statistics"] is not None
+        and (wanted is None or run["value"] in wanted)
+    ]
+    if name == "large_increments":
+        runs = [each for each in runs if (each[1]["value"] or 0) > 1]
+    baselines = [run for run in document["baselines"] if run["statistics"] is not None]
+    return runs + [("baseline", run) for run in baselines if run["pattern"] in ("SW", "RW")]
+
+
+def _characteristic(
+    name: str,
+    said: KeyCharacteristics,
+    true: KeyCharacteristics,
+    marks: tuple[str, ...],
+    *,
+    settled: bool,
+) -> Compared:
+    ours, theirs = said[name], true[name]  # type: ignore[literal-required]
+    texts = _verdict_text(ours), _verdict_text(theirs)
+    ratio: float | None = None
+    if ours["verdict"] == theirs["verdict"]:
+        pairs = [
+            (float(one), float(other))
+            for field_name in ("pause_ns", "locality_bytes", "partitions", "factor")
+            if (one := ours.get(field_name)) and (other := theirs.get(field_name))
+        ]
+        ratios = [one / other for one, other in pairs]
+        ratio = max(ratios, key=lambda each: max(each, 1 / each), default=1.0)
+    return Compared(name, *texts, ratio, marks, settled)
+
+
+def _verdict_text(verdict: Verdict) -> str:
+    assert verdict["verdict"] in VERDICTS or verdict["verdict"], "a word"
+    told = [str(verdict["verdict"])]
+    if value := verdict.get("pause_ns"):
+        told.append(_ms(value))
+    if value := verdict.get("locality_bytes"):
+        told.append(format_size(int(value)))
+    if value := verdict.get("partitions"):
+        told.append(f"{value:.0f}")
+    if value := verdict.get("factor"):
+        told.append(f"x{value:.3g}")
+    return " ".join(told)
+
+
+def _steady_states(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compared]:
+    name = steady_state.VARYING.micro_benchmark
+    return [
+        _compared(f"steady_state {format_size(int(run['value'] or 0))}", run, answers[key])
+        for run in document["micro_benchmarks"].get(name, ())
+        if (key := key_of(name, run)) in answers
+    ]
+
+
+def _knees(
+    document: Summary, corrected: Mapping[Key, Experiment], answers: Mapping[Key, LongRun]
+) -> list[Compared]:
+    name = queue_depth.VARYING.micro_benchmark
+    found = []
+    patterns: dict[str, list[Experiment]] = {}
+    for run in document["micro_benchmarks"].get(name, ()):
+        if key_of(name, run) in answers:
+            patterns.setdefault(run["pattern"], []).append(run)
+    for pattern, runs in patterns.items():
+        ours = _knee(runs)
+        theirs = _knee([corrected[key_of(name, run)] for run in runs])
+        if ours is None or theirs is None:
+            continue
+        settled = all(answers[key_of(name, run)].settled for run in runs)
+        texts = f"{ours:.3g}", f"{theirs:.3g}"
+        found.append(Compared(
+            f"queue_depth knee {pattern}", *texts, ours / theirs, _marks(runs), settled
+        ))  # fmt: skip
+    return found
+
+
+def _knee(runs: Sequence[Experiment]) -> float | None:
+    measured: Any = runs
+    return queue_depth.knee(measured)

@@ -1,0 +1,321 @@
+"""The reference: a pattern of a result, on a fresh device, until its mean does not change any more.
+
+::
+
+    response time  |▂▂▂▂▇▅▇▆▇▅▆▇▅▇▆▇▅▇▆▇▆▅▇▆▇
+                   |   |   |       |               I/Os ->
+                      n/8 n/4     n/2             n
+                        a    b        c            reference = c, if a, b and c agree
+
+Nothing here uses the analysis that is being checked (no start-up detection, no stop rule, no
+confidence interval): a run is made with n I/Os, and where the means of its last half, of the
+quarter before and of the eighth before that differ by more than `AGREE`, again with more. A run
+with writes also goes on until it has written, or the device has programmed, `PASSES` times what
+the device can take in advance: write cache, SLC cache and spare space, as its profile has them.
+
+What changes with the length of the run is what the length changes: a pattern that visits each
+address once goes on over the rest of the device. A pattern that goes round in a small target space
+stays there. A device whose mean never settles (sequential writes over what random writes left
+behind get cheaper with every block that becomes wholly invalid) has no reference, only a range.
+"""
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from uflip import _native
+from uflip.data.device import DeviceInfo
+from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, table_of
+from uflip.data.state_record import Request
+from uflip.device import cache
+from uflip.device.catalogue import inspect_device
+from uflip.device.opened import Device
+from uflip.device.opening import open_device
+
+PASSES = 2
+"""Times that write cache, SLC cache and spare space are written."""
+AGREE = 0.05
+"""Relative difference of the means of successive parts of a run that does not change any more."""
+FEWEST = 16_384
+"""I/Os of the shortest run: its last half has a standard error of 1 % where the standard deviation
+is as large as the mean."""
+MOST_IOS, MOST_OVERWRITES = 1 << 22, 1
+"""A run that has not settled by then has no reference; overwrites are of the device."""
+GROWTH = 2, 32
+SEED = 20_090_104
+"""Of random addresses: neither that of a plan nor that of a state."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a long run is made of; two claims with the same question share one.
+
+    Attributes
+    ----------
+    url : str
+        The device.
+    state : dict or None
+        The state that is enforced first; None: as the profile leaves it.
+    pause_ns : int
+        How long the device is idle before the run [ns].
+    spec : Pattern
+        The pattern of the claim, with every default filled in.
+    before : tuple of Pattern
+        What is done to the device first, in functional mode: trims of runs that come in turn.
+    fixed_length : bool
+        Whether the length is what the experiment asks about: then the run is made as it is.
+    """
+
+    url: str
+    state: Request | None
+    pause_ns: int
+    spec: Pattern
+    before: tuple[Pattern, ...] = ()
+    fixed_length: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name the answer in the cache: all that decides it."""
+        info = _inspected(self.url)
+        spec = table_of(self.spec if self.fixed_length else _lengthened(self.spec, 1, info))
+        rest = [table_of(each) for each in self.before]
+        rules = [PASSES, AGREE, FEWEST, MOST_IOS, MOST_OVERWRITES]
+        return cache.name_of(
+            "long run", info.model, info.profile_table, self.state, self.pause_ns, spec, rest, rules
+        )
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """What a run that is long enough shows.
+
+    Attributes
+    ----------
+    mean_ns : float
+        Of its last half [ns].
+    ios_per_s : float
+        Throughput of its last half.
+    low_ns, high_ns : float
+        Lowest and highest mean of the parts that were compared [ns].
+    ios, bytes_written : int
+        Its length.
+    settled : bool
+        Whether these parts agree.
+    """
+
+    mean_ns: float
+    ios_per_s: float
+    low_ns: float
+    high_ns: float
+    ios: int
+    bytes_written: int
+    settled: bool
+
+
+def long_run(question: Question) -> LongRun:
+    """Return the answer to a question, from the cache where it was asked before."""
+    path = cache.folder().parent / "long-runs" / f"{question.name}.json"
+    if cache.limit_bytes():
+        with suppress(OSError, ValueError, TypeError):
+            return LongRun(**json.loads(path.read_text(encoding="utf-8")))
+    found = _measured(question)
+    if cache.limit_bytes():
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")
+            temporary.replace(path)
+    return found
+
+
+def _measured(question: Question) -> LongRun:
+    device = _prepared(question)
+    info = device.info
+    if question.fixed_length:
+        return _looked_at(_run(device, question.spec, question.pause_ns), settled=True)
+    writes = any(part.is_write for part in question.spec.parts)
+    needed = PASSES * absorbed_bytes(info) if writes else 0
+    rows = FEWEST
+    while True:
+        spec = _lengthened(question.spec, rows, info)
+        fresh = device.clone()
+        before = _programmed_bytes(fresh)
+        trace = _run(fresh, spec, question.pause_ns)
+        passed = max(_programmed_bytes(fresh) - before, trace.bytes_written)
+        found = _looked_at(trace)
+        enough = passed >= needed
+        if (enough and found.settled) or _is_longest(question.spec, found, info):
+            return found
+        least, most = GROWTH
+        missing = needed / passed if passed else most
+        rows = min(int(rows * min(max(1.1 * missing, least), most)), MOST_IOS)
+
+
+def absorbed_bytes(info: DeviceInfo) -> int:
+    """Return what a simulated device can take before its writes cost what they cost for ever."""
+    profile = info.details.profile or {}
+    buffered = int(profile.get("cache", {}).get("write_cache_bytes", 0))
+    spare = max((info.details.flash_bytes or 0) - info.capacity_bytes, 0)
+    shape, slc = profile.get("geometry", {}), profile.get("slc_cache", {})
+    blocks = max(int(slc.get("slc_blocks_max", 0)), int(slc.get("slc_blocks", 0)))
+    bits = int(profile.get("timing", {}).get("bits_per_cell", 1))
+    dies = int(shape.get("channels", 1)) * int(shape.get("dies_per_channel", 1))
+    planes = int(shape.get("planes_per_die", 1))
+    block = int(shape.get("pages_per_block", 0)) * int(shape.get("page_bytes", 0))
+    return buffered + spare + blocks * dies * planes * block // max(bits, 1)
+
+
+@lru_cache(maxsize=64)
+def _inspected(url: str) -> DeviceInfo:
+    return inspect_device(url)
+
+
+@lru_cache(maxsize=1)
+def _fresh(url: str) -> Device:
+    return open_device(url, writable=True)
+
+
+@lru_cache(maxsize=1)
+def _in_state(url: str, state: str | None) -> Device:
+    device = _fresh(url).clone()
+    if state is not None:
+        device.enforce(json.loads(state))
+    return device
+
+
+def _prepared(question: Question) -> Device:
+    """Return a device of its own in the state of a question."""
+    state = None if question.state is None else json.dumps(question.state)
+    device = _in_state(question.url, state).clone()
+    for spec in question.before:
+        device.apply(spec)
+    return device
+
+
+def _run(device: Device, spec: Pattern, pause_ns: int) -> _native.Trace:
+    device.idle(pause_ns)
+    return device.run(spec)
+
+
+def _programmed_bytes(device: Device) -> int:
+    counted = device.counters() or {}
+    return counted.get("pages_programmed", 0) * (device.info.page_bytes or 0)
+
+
+def _is_longest(spec: Pattern, found: LongRun, info: DeviceInfo) -> bool:
+    """Whether a longer run would say something else, or nothing new."""
+    if found.ios >= MOST_IOS // 2:
+        return True
+    once = [part for part in spec.parts if part.is_write and _visits_once(spec, part)]
+    space = max((part.target_bytes for part in spec.parts if part.is_write), default=0)
+    if once:
+        # The next pass would find the blocks that this one wrote in order.
+        return found.bytes_written >= info.capacity_bytes // 2
+    return bool(space) and found.bytes_written >= MOST_OVERWRITES * info.capacity_bytes
+
+
+def _looked_at(trace: _native.Trace, *, settled: bool = False) -> LongRun:
+    """Compare the last half of a run with the quarter and the eighth before; all where settled."""
+    submitted = np.asarray(trace.column("submit_ns"))
+    order = np.argsort(submitted, kind="stable")
+    times = np.asarray(trace.column("response_time_ns"))[order].astype(np.float64)
+    submitted = submitted[order]
+    n = len(times)
+    if settled:
+        kept = np.asarray(trace.column("ignored"))[order] == 0
+        mean = float(times[kept].mean())
+        return LongRun(mean, 0.0, mean, mean, n, trace.bytes_written, settled=True)
+    parts = [_mean(times[n // 8 : n // 4]), _mean(times[n // 4 : n // 2]), _mean(times[n // 2 :])]
+    quarters = [_mean(times[n // 2 : 3 * n // 4]), _mean(times[3 * n // 4 :])]
+    lasted = float(submitted[-1] - submitted[n // 2])
+    low, high = min(parts + quarters), max(parts + quarters)
+    return LongRun(
+        mean_ns=parts[-1],
+        ios_per_s=(n - 1 - n // 2) / lasted * 1e9 if lasted else 0.0,
+        low_ns=low,
+        high_ns=high,
+        ios=n,
+        bytes_written=trace.bytes_written,
+        settled=max(parts) - min(parts) <= AGREE * parts[-1],
+    )
+
+
+def _mean(times: NDArray[np.float64]) -> float:
+    return float(times.mean())
+
+
+def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
+    """Return a pattern with about so many I/Os, each measured.
+
+    What varies between repetitions (seeds, where a target space lies) is the same for all.
+    """
+    if isinstance(spec, Parallel):
+        each = max(rows // len(spec.patterns), 1)
+        some = tuple(_lengthened(one, each, info) for one in spec.patterns)
+        return spec.but(patterns=some, seed=SEED, stop=None)
+    if isinstance(spec, Mix):
+        return _lengthened_mix(spec, rows, info)
+    assert isinstance(spec, Basic), "a pattern of functions"
+    count = max(rows // spec.processes, 1)
+    if spec.burst:
+        count = -(-count // (4 * spec.burst)) * 4 * spec.burst
+    space = _space(spec, spec, count * spec.processes, info.capacity_bytes)
+    # A target space that is whole for each process.
+    unit = spec.io_bytes * spec.processes
+    size = max(space // unit * unit, spec.target_bytes) if space > spec.target_bytes else space
+    begin = _begin(spec, size, info.capacity_bytes)
+    return spec.but(
+        io_count=count, io_ignore=0, stop=None, seed=SEED, target_size=size, target_offset=begin
+    )
+
+
+def _lengthened_mix(spec: Mix, rows: int, info: DeviceInfo) -> Mix:
+    drawn = spec.first_percent is not None
+    count = max(rows if drawn else rows // (spec.turns + 1), 1)
+    parts = []
+    for part, other, each in (
+        (spec.first, spec.second, count if drawn else count * spec.turns),
+        (spec.second, spec.first, count),
+    ):
+        end = other.begin if other.begin > part.begin else info.capacity_bytes
+        size = _space(spec, part, each, end - part.begin)
+        parts.append(structs.replace(part, target_size=size))
+    first, second = parts
+    return spec.but(first=first, second=second, io_count=count, io_ignore=0, stop=None, seed=SEED)
+
+
+def _begin(part: Part, size: int, capacity: int) -> int:
+    """Return where a longer target space begins: as it was, or where there is room for it."""
+    if _visits_in_order(part):
+        return 0
+    return part.begin if part.begin + size <= capacity else 0
+
+
+def _space(spec: Pattern, part: Part, ios: int, room: int) -> int:
+    """Return the size of the target space of so many I/Os of a part [bytes]."""
+    if not _visits_once(spec, part):
+        return part.target_bytes
+    step = max(abs(part.incr), 1) if part.incr is not None else 1
+    wanted = ios * step * part.io_bytes + (part.shift and part.io_bytes)
+    unit = part.io_bytes * (part.partitions or 1)
+    return max(min(wanted, room) // unit * unit, min(part.target_bytes, room))
+
+
+def _visits_in_order(part: Part) -> bool:
+    return part.location in ("sequential", "ordered", "partitioned")
+
+
+def _visits_once(spec: Pattern, part: Part) -> bool:
+    """Whether a pattern as it was made visits no address twice."""
+    if not _visits_in_order(part) or part.incr == 0:
+        return False
+    ios = spec.most_ios * part.processes
+    if isinstance(spec, Mix) and part is spec.first and spec.first_percent is None:
+        ios *= spec.turns
+    return ios * part.io_bytes <= part.target_bytes

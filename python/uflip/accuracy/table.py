@@ -1,0 +1,132 @@
+"""The table of accuracy: results of simulated devices at each scale, compared with long runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uflip import api
+from uflip.accuracy.claims import MOST_CLAIM, MOST_HEADLINE, Accuracy, compare, questions
+from uflip.accuracy.long_run import Question, long_run
+from uflip.executors import OnStep, ignore, on_all
+from uflip.options import Options
+from uflip.results import Results, summary
+
+SUITES = ("uflip", "today")
+SCALES = ("quick", "standard")
+DEVICES = (
+    "sim:demo", "sim:mtron", "sim:samsung", "sim:dftl",
+    "sim:tlc-nvme", "sim:qlc-nvme", "sim:enterprise-nvme", "sim:dramless-nvme",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A result that is made for the table.
+
+    Attributes
+    ----------
+    device, suite, scale, seed, only
+        As `uflip.run` takes them.
+    folder : Path
+        Where it is kept.
+    """
+
+    device: str
+    suite: str
+    scale: str
+    seed: int
+    folder: Path
+    only: tuple[str, ...] | None = None
+
+    def made(self) -> Path:
+        """Make the result, unless it is there; return its folder."""
+        if not self.folder.exists():
+            options: Options = {"suite": self.suite, "scale": self.scale, "seed": self.seed}
+            if self.only is not None:
+                options["only"] = self.only
+            api.run(self.device, self.folder, **options)
+        return self.folder
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was compared of a device at a scale."""
+
+    device: str
+    scale: str
+    accuracy: Accuracy
+
+
+def results(wanted: Sequence[Wanted], on_step: OnStep = ignore) -> list[Path]:
+    """Make results, several at a time where an executor has several workers."""
+    return on_all(Wanted.made, wanted, on_step, lambda each: each.folder.name)
+
+
+def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[Row]:
+    """Compare results with long runs: a row for each device and scale, in order.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Results of simulated devices, finished.
+    on_step : callable, optional
+        Called after each long run, in the order in which they are over.
+    """
+    documents = [summary(Results.load(folder)) for folder in folders]
+    asked = [questions(document) for document in documents]
+    # Long runs that several results ask for are made once, those of a device one after the other.
+    different = {question.name: question for each in asked for question in each.values()}
+    found = on_all(long_run, [*different.values()], on_step, _told)
+    answers = dict(zip(different, found, strict=True))
+    table: dict[tuple[str, str], Accuracy] = {}
+    for document, each in zip(documents, asked, strict=True):
+        key = (document["device"].url, document["scale"])
+        accuracy = compare(document, {name: answers[one.name] for name, one in each.items()})
+        table[key] = table.get(key, Accuracy()) + accuracy
+    return [Row(device, scale, accuracy) for (device, scale), accuracy in table.items()]
+
+
+def _told(question: Question) -> str:
+    return question.url
+
+
+def printed(table: Sequence[Row], worst: int) -> str:
+    """Return the table as text of a page, then so many of what is off of each row."""
+    lines = [
+        f"| device | scale | claims | off by > {MOST_CLAIM:.0%} | share | headlines |"
+        f" off by > {MOST_HEADLINE:.0%} and unmarked | marked | without a steady mean |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [_line(row.device, row.scale, row.accuracy) for row in table]
+    if len(table) > 1:
+        whole = sum((row.accuracy for row in table), Accuracy())
+        lines.append(_line("all", "", whole))
+    off = [line for row in table for line in _offenders(row, worst)]
+    if off:
+        lines += [
+            "", "| device | scale | what is off | reported | long run | ratio |",
+            "|---|---|---|---|---|---|", *off,
+        ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _line(device: str, scale: str, found: Accuracy) -> str:
+    claims, off = len(found.claims), len(found.claims_off)
+    marked = sum(bool(each.marks) for each in found.headlines)
+    cells = [
+        device, scale, claims, off, f"{off / claims:.1%}" if claims else "", len(found.headlines),
+        len(found.headlines_off), marked, sum(not each.settled for each in found.claims),
+    ]  # fmt: skip
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _offenders(row: Row, worst: int) -> list[str]:
+    found = row.accuracy
+    headlines = {id(each) for each in found.headlines_off}
+    lines = []
+    for each in [*found.headlines_off[:worst], *found.claims_off[:worst]]:
+        ratio = "" if each.ratio is None else f"{each.ratio:.2f}"
+        name = f"**{each.name}**" if id(each) in headlines else each.name
+        cells = row.device, row.scale, name, each.claimed, each.true, ratio
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
