@@ -63,7 +63,12 @@ const ROWS: Row[] = [
 function numbers(views: Plain[], some: Plain[]): HTMLElement {
   const counters = [...new Set(views.flatMap((run) => Object.keys(run.counters)))].filter((name) => views.some((run) => run.counters[name]));
   const spent = [...new Set(views.flatMap((run) => run.spent_ns.map((each: Plain) => each.words)))];
+  const modes = [...new Set(views.flatMap((run) => Object.keys(run.by_mode)))];
   const rows: Row[] = [...ROWS,
+    ...modes.flatMap((mode): Row[] => [
+      [`${mode}: IOPS`, (run) => run.by_mode[mode]?.ios_per_s, three],
+      [`${mode}: mean`, (run) => run.by_mode[mode]?.statistics.mean_ns, duration],
+      [`${mode}: p99`, (run) => run.by_mode[mode]?.statistics.p99_ns, duration]]),
     ...spent.map((name): Row => [`an I/O spends on: ${name}`, (run) => run.spent_ns.find((each: Plain) => each.words === name)?.ns ?? 0, duration]),
     ...counters.map((name): Row => [name, (run) => run.counters[name] ?? 0, count])];
   const shown = rows.map(([name, of, words]): Child[] => {

@@ -4,7 +4,7 @@
 import { ask, picture as drawn, type Picture, type Plain } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
-import { color, facts, fill, h, later } from "./dom";
+import { color, facts, fill, h, later, table, type Child } from "./dom";
 import { Gantt } from "./gantt";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
 import { Inside } from "./inside";
@@ -161,6 +161,17 @@ class RunView {
   }
 
   private about(): HTMLElement {
+    const numbers = this.numbers();
+    const modes = Object.entries(this.run.by_mode as Record<string, Plain>);
+    if (!modes.length) return numbers;
+    return h("div", {}, numbers, table(["", "I/Os", "size", "IOPS", "throughput", "mean", "p50", "p99", "max"],
+      modes.map(([mode, of]): Child[] => [mode, count(of.statistics.count), bytes(of.bytes),
+        of.ios_per_s === null ? "–" : count(of.ios_per_s), of.bytes_per_s === null ? "–" : `${bytes(of.bytes_per_s)}/s`,
+        ...["mean_ns", "p50_ns", "p99_ns", "max_ns"].map((name) => duration(of.statistics[name]))]),
+      "Reads, writes and others apart, start-up left out", 1));
+  }
+
+  private numbers(): HTMLElement {
     const { run } = this;
     const [said] = run.repetitions;
     const known = run.statistics;

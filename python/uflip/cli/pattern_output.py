@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from uflip._native import Trace
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
-from uflip.data.one_run import Ended, Numbers, OneRun, Series
+from uflip.data.asked import PLURALS
+from uflip.data.one_run import Ended, Numbers, OfMode, OneRun, Series
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
 from uflip.spec import Mix, Parallel, Part, Pattern, Replay
@@ -23,7 +24,12 @@ def print_run(document: OneRun) -> None:
     echo(f"{_title(document['spec'])} on {device.url}", bold=True)
     pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
     pairs += _times("", document["statistics"])
-    if isinstance(spec := document["spec"], Mix):
+    by_mode = document.get("by_mode", {})
+    for mode, numbers in by_mode.items():
+        pairs += _of_mode(mode, numbers)
+    spec = document["spec"]
+    # Two patterns of one mode each are told apart by it already.
+    if isinstance(spec, Mix) and (spec.first.mode == spec.second.mode or not by_mode):
         first, second = _names(spec)
         named = {"first": first, "second": second}
         for name, statistics in document.get("components", {}).items():
@@ -74,11 +80,22 @@ def _amount(document: OneRun) -> str:
     )
 
 
-def _rate(document: OneRun) -> str:
+def _rate(document: OneRun | OfMode) -> str:
     ios, size = document["ios_per_s"], document["bytes_per_s"]
     if ios is None or size is None:
         return ""
     return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
+
+
+def _of_mode(mode: str, numbers: OfMode) -> list[tuple[str, str]]:
+    """Print how many I/Os of a mode there are, what they move, their rate and their times."""
+    statistics = numbers["statistics"]
+    count = format_count(int(statistics["count"] or 0))
+    amount = f"{count} ({format_size(numbers['bytes'])})"
+    return [
+        (f"{PLURALS[mode]}", ", ".join(filter(None, (amount, _rate(numbers))))),
+        *_times(f"{mode}: ", statistics),
+    ]
 
 
 def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:

@@ -29,6 +29,15 @@ class Ended(TypedDict):
     series: list[Series]
 
 
+class OfMode(TypedDict):
+    """What was measured of the reads, writes or trims of a run."""
+
+    bytes: int
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: Numbers
+
+
 class OneRun(TypedDict):
     """A run, its rates, and what was measured without what was left out."""
 
@@ -47,4 +56,5 @@ class OneRun(TypedDict):
     write_amplification: float | None
     ended: Ended | None
     components: NotRequired[dict[str, Numbers]]
+    by_mode: NotRequired[Mapping[str, OfMode]]
     disturbed: NotRequired[Mapping[str, int]]

@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "uflip-run-summary", "format_version": 4, "uflip_version": …,
+    {"format": "uflip-run-summary", "format_version": 5, "uflip_version": …,
      "digest": …, "experiments": [{"of": [{"run": …, "bytes": …, "digest": …}, …],
                                    "summary": {…}, "pyramid": {…}}]}
 
@@ -18,6 +18,7 @@ Version history
 3   intervals of runs of fixed length are those of what was measured
 4   `ios_per_s` of runs with several I/Os under way is that of their steady part,
     and jobs over physical addresses have intervals
+5   added `by_mode`
 
 A version means numbers: whatever changes how one follows from a run raises it, and
 summaries of other versions are made again when they are needed.
@@ -36,7 +37,7 @@ from uflip.data.reading import Kind, read_if_there
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
 
-FORMAT_VERSION: Literal[4] = 4
+FORMAT_VERSION: Literal[5] = 5
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
 NO_DIGEST = b"0" * 64  # stands where that of the document will
@@ -81,6 +82,15 @@ class Component(Struct, frozen=True, forbid_unknown_fields=True):
     statistics: Statistics | None
 
 
+class OfMode(Struct, frozen=True, forbid_unknown_fields=True):
+    """Reads, writes, or another mode of a run that has several."""
+
+    bytes: Count
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: Statistics | None
+
+
 class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run, or all repetitions of one: `uflip.results.merged` says what each number is."""
 
@@ -97,6 +107,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     repetitions: list[Repetition]
     disagreement: float | None
     components: dict[Name, Component] | UnsetType = UNSET
+    by_mode: dict[Name, OfMode] | UnsetType = UNSET
     time_spent_ns: dict[Name, float] | UnsetType = UNSET
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET
@@ -137,7 +148,7 @@ class Summaries(Struct, frozen=True, forbid_unknown_fields=True):
     experiments: tuple[Kept, ...]
     digest: DigestText = NO_DIGEST.decode()
     format: Literal["uflip-run-summary"] = "uflip-run-summary"
-    format_version: Literal[4] = FORMAT_VERSION
+    format_version: Literal[5] = FORMAT_VERSION
 
 
 def encode(kept: tuple[Kept, ...]) -> bytes:

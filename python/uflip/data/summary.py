@@ -91,6 +91,15 @@ class Component(TypedDict):
     statistics: Statistics | None
 
 
+class OfMode(TypedDict):
+    """Reads, writes, or another mode of a run that has several."""
+
+    bytes: Count
+    ios_per_s: float | None
+    bytes_per_s: float | None
+    statistics: Statistics | None
+
+
 class Repetitions(TypedDict):
     """All repetitions of one run."""
 
@@ -105,6 +114,7 @@ class Repetitions(TypedDict):
     repetitions: list[Repetition]
     disagreement: float | None
     components: NotRequired[dict[str, Component]]
+    by_mode: NotRequired[dict[str, OfMode]]
     time_spent_ns: NotRequired[dict[str, float]]
     counters: NotRequired[dict[str, Count]]
     write_amplification: NotRequired[float | None]

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from uflip.data.asked import PLURALS
 from uflip.data.phases import Batches
 from uflip.data.summary import (
     Component,
     LeftOut,
     Measured,
+    OfMode,
     ResponseTime,
     Summary,
     TargetSpace,
@@ -69,7 +71,30 @@ def components_tables(runs: Sequence[Run]) -> list[Table]:
     return [Table(head, rows, "lllr", caption)] if rows else []
 
 
-def statistics_cells(run: Run | Measured | Component) -> list[str]:
+def modes_tables(runs: Sequence[Run]) -> list[Table]:
+    """Reads, writes and trims apart, of runs that have several of them: rates, and times [ms]."""
+    rows = [
+        [
+            run["pattern"],
+            format_value(run["value"], run["unit"]),
+            PLURALS[mode],
+            *statistics_cells(of),
+            format_size(of["bytes"]),
+            _rate(of),
+            "–" if of["bytes_per_s"] is None else f"{of['bytes_per_s'] / (1 << 20):.2f}",
+        ]
+        for experiment in by_pattern(runs).values()
+        for run in experiment
+        for mode, of in run.get("by_mode", {}).items()
+        if of["statistics"] is not None
+    ]
+    parameter = parameter_name(runs[0]["parameter"]) if rows else ""
+    head = ["pattern", parameter, "", "I/Os", *TIMES.values(), "size", "IOPS", "MiB/s"]
+    caption = f"Reads, writes and others apart, {WITHOUT}"
+    return [Table(head, rows, "lllr", caption)] if rows else []
+
+
+def statistics_cells(run: Run | Measured | Component | OfMode) -> list[str]:
     """Count and response times [ms] of a run or component that was measured."""
     said = run["statistics"]
     if said is None:
@@ -267,7 +292,7 @@ def _plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _rate(run: Run | Measured) -> str:
+def _rate(run: Run | Measured | OfMode) -> str:
     """I/Os per second, as everything else in the row without the start-up; pauses count."""
     ios_per_s = run["ios_per_s"]
     return "–" if ios_per_s is None else format_count(round(ios_per_s))

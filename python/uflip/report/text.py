@@ -8,6 +8,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
+from uflip.data.asked import PLURALS
 from uflip.data.summary import Experiment as Run
 from uflip.data.summary import LeftOut, Measured, ResponseTime, Statistics, Summary, Warned
 from uflip.durability import CACHED
@@ -148,6 +149,8 @@ def _compact(document: Summary) -> str:
         experiments = by_pattern(runs)
         if experiments:
             lines += ["", _benchmark_line(name, experiments), *_experiment_lines(experiments)]
+            if all(len(each) == 1 for each in experiments.values()):
+                lines += _modes(runs)
             if said := finding(name, document):
                 lines.append(_wrap(said, indent=2))
     return "\n".join(lines)
@@ -190,7 +193,7 @@ def _experiment_lines(experiments: Mapping[str, Sequence[Measured]]) -> list[str
     return lines
 
 
-def _full(name: str, runs: Iterable[Run]) -> str:
+def _full(name: str, runs: Sequence[Run]) -> str:
     experiments = by_pattern(runs)
     if not experiments:
         return ""
@@ -201,7 +204,26 @@ def _full(name: str, runs: Iterable[Run]) -> str:
     ]
     parameter = parameter_name(next(iter(experiments.values()))[0]["parameter"])
     table = Table(["", parameter, *_COLUMNS], rows, "llr").text("  ")
-    return f"{title(name)}, response time [ms]\n{table}"
+    return "\n".join([f"{title(name)}, response time [ms]", table, *_modes(runs)])
+
+
+def _modes(runs: Iterable[Run]) -> list[str]:
+    """Print reads, writes and trims apart, of runs that have several of them."""
+    rows = [
+        [
+            run["pattern"],
+            format_value(run["value"], run["unit"]),
+            PLURALS[mode],
+            *_cells(said),
+            "–" if of["ios_per_s"] is None else format_count(round(of["ios_per_s"])),
+            "–" if of["bytes_per_s"] is None else f"{of['bytes_per_s'] / (1 << 20):.2f}",
+        ]
+        for run in runs
+        for mode, of in run.get("by_mode", {}).items()
+        if (said := of["statistics"])
+    ]
+    head = ["", "", "", *_COLUMNS, "IOPS", "MiB/s"]
+    return [Table(head, rows, "lllr").text("  ")] if rows else []
 
 
 def _skipped(skipped: Sequence[LeftOut]) -> str:

@@ -1,5 +1,9 @@
-"""Columns of a native trace as numpy arrays: views of the native memory, no copies."""
+"""Columns of a native trace as numpy arrays: views of the native memory, no copies.
 
+A trace may be longer than memory allows: `pieces` reads it one part at a time.
+"""
+
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,17 @@ def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
     """View one column (n,) of a trace; see `Trace.columns` for names and types."""
     array: NDArray[Any] = np.asarray(trace.column(name))
     return array
+
+
+PIECE = 1 << 21
+"""I/Os that are in memory at once."""
+
+
+def pieces(trace: _native.Trace, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
+    """Read some columns of a trace, part after part: for each part its arrays (n,), in order."""
+    for start in range(0, len(trace), PIECE):
+        stop = min(start + PIECE, len(trace))
+        yield [np.asarray(trace.column(name, start, stop)) for name in names]
 
 
 def window(

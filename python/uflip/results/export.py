@@ -20,7 +20,9 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
+from uflip.data.asked import MODES, PLURALS
 from uflip.data.summary import Experiment
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
@@ -31,6 +33,10 @@ from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import experiment
 
 FORMATS = ("csv", "parquet", "fio-job")
+RATES: tuple[Literal["bytes", "ios_per_s", "bytes_per_s"], ...] = (
+    "bytes", "ios_per_s", "bytes_per_s",
+)  # fmt: skip
+"""What stands beside the statistics of the reads and of the writes of a run."""
 
 # What every row says about its run.
 RUN_COLUMNS = ("run", "micro_benchmark", "pattern", "parameter", "value", "unit")
@@ -59,6 +65,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "I/Os a second",
         "of the I/Os in the statistics, while all streams go on",
     ),
+    "bytes": ("bytes", "size of the I/Os in the statistics together"),
+    "bytes_per_s": ("bytes a second", "of the same I/Os as ios_per_s"),
     "count": ("I/Os", "I/Os in the statistics"),
     "min_ns": ("ns", "shortest response time"),
     "max_ns": ("ns", "longest response time"),
@@ -66,6 +74,14 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "std_ns": ("ns", "sample standard deviation"),
     "write_amplification": ("", "bytes programmed over bytes the host wrote, in the run"),
 }
+
+WHOSE = {
+    "first": "first pattern of a mix",
+    "second": "second pattern of a mix",
+    **{mode: f"of the {PLURALS[mode]} alone" for mode in MODES},
+    **{op: f"of the {op} of a job" for op in OPS},
+}
+"""What stands before the name of a column -> of which I/Os that is."""
 
 
 def export(results: Results, out: Path, file_format: str) -> list[Path]:
@@ -191,6 +207,9 @@ def _summary_row(run: StoredRun, document: Experiment) -> Mapping[str, object]:
     row |= document["statistics"] or {}
     for name, component in document.get("components", {}).items():
         row |= {f"{name}_{key}": value for key, value in (component["statistics"] or {}).items()}
+    for mode, of in document.get("by_mode", {}).items():
+        row |= {f"{mode}_{name}": of[name] for name in RATES}
+        row |= {f"{mode}_{key}": value for key, value in (of["statistics"] or {}).items()}
     for cause, mean_ns in document.get("time_spent_ns", {}).items():
         row[f"mean_{cause}"] = mean_ns
     for name, counted in document.get("counters", {}).items():
@@ -224,10 +243,8 @@ def _derived_meaning(name: str) -> tuple[str, str]:
     if name.startswith("counter_"):
         return unit, f"device counter {name.removeprefix('counter_')} over the whole run"
     which, _, rest = name.partition("_")
-    if which in ("first", "second"):
-        return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; {which} pattern of a mix"
-    if which in OPS:
-        return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; of the {which} of a job"
+    if (whose := WHOSE.get(which)) is not None:
+        return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; {whose}"
     if name.startswith("mean_"):
         return unit, f"mean time per I/O, cause: {_cause(name.removeprefix('mean_'))}"
     if name.startswith("p") and name[1:2].isdigit():

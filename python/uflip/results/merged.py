@@ -5,13 +5,12 @@ benchmark is over (`summaries`); what is not kept is made from the run files, an
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from uflip import _native
 from uflip.amplification import write_amplification
@@ -21,10 +20,9 @@ from uflip.data.run import metadata_of
 from uflip.data.run_summary import Repetition, RunSummary, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
-from uflip.results.columns import measured
+from uflip.results.columns import measured, pieces
 from uflip.results.ended import repetition
-from uflip.results.throughput import measured_amount, rates
-from uflip.stats import summarise
+from uflip.results.run_statistics import statistics_of
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
@@ -43,12 +41,12 @@ class Part:
     said: Repetition | None = None
     """What it says of its mean, where that is known already."""
 
-    def says(self, times: np.ndarray) -> summary.Repetition:
-        """What it says of its mean, given its response times without the start-up (n,) [ns]."""
+    def says(self) -> summary.Repetition:
+        """Return what it says of its mean."""
         if self.said is not None:
             known: summary.Repetition = msgspec.to_builtins(self.said)
             return known
-        return {"run": self.run.id, **repetition(self.trace, times, self.path)}
+        return {"run": self.run.id, **repetition(self.trace, measured(self.trace), self.path)}
 
     @property
     def counters(self) -> dict[str, int] | None:
@@ -76,14 +74,14 @@ def merged(parts: Sequence[Part]) -> RunSummary:
     Returns
     -------
     RunSummary
-        As of one run, the first; `statistics` is null if start-up is all there is; `repetitions`
+        As of one run, the first; `statistics` and `by_mode` are of all together, and null if
+        start-up is all there is; `repetitions`
         has each, `disagreement` the range of their means relative to its middle, null for a single
         run.
     """
-    first, every = parts[0], [measured(part.trace) for part in parts]
-    repetitions = [part.says(times) for part, times in zip(parts, every, strict=True)]
-    traces = [part.trace for part in parts]
-    spec = read_spec(first.trace.spec_json)
+    first, traces = parts[0], [part.trace for part in parts]
+    repetitions = [part.says() for part in parts]
+    spec, found = read_spec(first.trace.spec_json), statistics_of(traces)
     document: Document = {
         "run": first.run.id,
         "pattern": first.run.pattern,
@@ -91,21 +89,26 @@ def merged(parts: Sequence[Part]) -> RunSummary:
         "value": first.run.value,
         "unit": first.run.unit,
         "io_count": len(first.trace),
-        "io_ignore": len(first.trace) - len(every[0]),
+        "io_ignore": sum(int(left.sum()) for (left,) in pieces(first.trace, ["ignored"])),
         "elapsed_ns": first.trace.elapsed_ns(),
-        "ios_per_s": rates(map(measured_amount, traces))[0],
-        "statistics": _statistics(np.concatenate(every)),
+        "ios_per_s": found.ios_per_s,
+        "statistics": found.statistics,
         "repetitions": repetitions,
         "disagreement": disagreement([each["mean_ns"] for each in repetitions]),
         "spec": spec,
     }
     if isinstance(spec, Mix):
-        document["components"] = _components(traces, every, first.run.pattern)
-    if first.trace.causes:
-        document["time_spent_ns"] = {
-            cause: _mean([measured(trace, cause) for trace in traces])
-            for cause in first.trace.causes
+        labels = first.run.pattern.split("/")
+        document["components"] = {
+            name: {"pattern": label, "statistics": statistics}
+            for (name, statistics), label in zip(
+                found.components.items(), labels if len(labels) == 2 else [None, None], strict=True
+            )
         }
+    if found.separate_modes:
+        document["by_mode"] = found.separate_modes
+    if first.trace.causes:
+        document["time_spent_ns"] = found.causes_ns
     known = [counters for counters in (part.counters for part in parts) if counters is not None]
     if known:
         counted = {name: sum(each[name] for each in known) for name in known[0]}
@@ -113,28 +116,3 @@ def merged(parts: Sequence[Part]) -> RunSummary:
         document["counters"] = counted
         document["write_amplification"] = write_amplification(counted, first.page_bytes, written)
     return typed(document)
-
-
-def _mean(values: Sequence[np.ndarray]) -> float:
-    together = np.concatenate(values)
-    return float(together.mean()) if len(together) else 0.0
-
-
-def _statistics(response_time_ns: np.ndarray) -> Mapping[str, int | float | None] | None:
-    return summarise(response_time_ns).as_dict() if len(response_time_ns) else None
-
-
-def _components(
-    traces: Sequence[_native.Trace], every: Sequence[np.ndarray], pattern: str
-) -> Document:
-    """The two patterns of a mix apart: {"first": {pattern, statistics}, "second": …}."""
-    response_time_ns = np.concatenate(every)
-    component = np.concatenate([measured(trace, "component") for trace in traces])
-    labels = pattern.split("/") if pattern.count("/") == 1 else [None, None]
-    return {
-        name: {
-            "pattern": label,
-            "statistics": _statistics(response_time_ns[component == index]),
-        }
-        for index, (name, label) in enumerate(zip(("first", "second"), labels, strict=True))
-    }

@@ -23,16 +23,20 @@ counting begins: that overstates by a share of a round.
 **Ambiguous**: with one I/O under way nothing is filled or runs out, and a run of fewer than two
 rounds has no steady part: then all that is measured counts, from the submission of the first I/O
 to the completion of the last. Of several under way that understates, by a round at most.
+
+A run of more than `PIECE` I/Os is read a part at a time. A round of it is as many completions as
+all queues together are deep, which is as many as are under way wherever they are full.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.results.columns import as_array
+from uflip.data.spec import Mix, Parallel, Pattern, read_spec
+from uflip.results.columns import PIECE, as_array, pieces
 
 Times = NDArray[np.uint64]
 EDGE = 2
@@ -45,23 +49,37 @@ class Amount:
 
     Attributes
     ----------
-    ios : int
+    ios : float
         So many I/Os.
     size_bytes, elapsed_ns : float
         Of so many bytes together, in so long, pauses included.
+    modes : mapping
+        Number of a mode -> its shares of the I/Os and of the bytes.
     """
 
-    ios: int
+    ios: float
     size_bytes: float
     elapsed_ns: float
+    modes: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+
+    def of_mode(self, number: int) -> "Amount":
+        """Return what was done of one mode in the same time."""
+        ios, size = self.modes.get(number, (0.0, 0.0))
+        return Amount(ios * self.ios, size * self.size_bytes, self.elapsed_ns)
 
 
-def measured_amount(trace: _native.Trace) -> Amount:
-    """Say how much was done in the steady part of a run, and how long that took."""
+def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
+    """Return how much was done in the steady part of a run, and how long that took.
+
+    `mode` is the number of the mode of all I/Os, where they have one: then it is not read.
+    """
+    if len(trace) > PIECE:
+        return _of_a_long_run(trace)
     kept = as_array(trace, "ignored") == 0
     if not kept.any():
         return Amount(0, 0, 0)
     began, sizes = as_array(trace, "submit_ns"), as_array(trace, "io_size_bytes")
+    modes = as_array(trace, "mode") if mode is None else np.full(len(trace), mode, dtype=np.uint8)
     ended = began + as_array(trace, "response_time_ns")
     most = most_under_way(began, ended)
     if most > 1:
@@ -69,9 +87,147 @@ def measured_amount(trace: _native.Trace) -> Amount:
         inside = (begin <= ended) & (ended <= end)
         steady = _rounds(ended[inside], sizes[inside], most)
         if steady is not None:
-            return steady
+            return _Shares().add(modes[inside], sizes[inside]).divide(steady)
     elapsed = ended[kept].max() - began[kept].min()
-    return Amount(int(kept.sum()), float(sizes[kept].sum(dtype=np.uint64)), float(elapsed))
+    whole = Amount(int(kept.sum()), float(sizes[kept].sum(dtype=np.uint64)), float(elapsed))
+    return _Shares().add(modes[kept], sizes[kept]).divide(whole)
+
+
+class _Shares:
+    """I/Os and bytes of each mode."""
+
+    def __init__(self) -> None:
+        self.ios: dict[int, int] = {}
+        self.bytes: dict[int, int] = {}
+
+    def add(self, modes: NDArray[np.uint8], sizes: NDArray[np.uint32]) -> "_Shares":
+        for mode in np.unique(modes).tolist():
+            of_it = modes == mode
+            self.ios[mode] = self.ios.get(mode, 0) + int(of_it.sum())
+            size = int(sizes[of_it].sum(dtype=np.uint64))
+            self.bytes[mode] = self.bytes.get(mode, 0) + size
+        return self
+
+    def divide(self, amount: Amount) -> Amount:
+        """Return the same amount with the shares of the modes in it."""
+        ios, size = sum(self.ios.values()), sum(self.bytes.values())
+        modes = {
+            mode: (count / ios, self.bytes[mode] / size if size else 0.0)
+            for mode, count in self.ios.items()
+        }
+        return Amount(amount.ios, amount.size_bytes, amount.elapsed_ns, modes)
+
+
+def _of_a_long_run(trace: _native.Trace) -> Amount:
+    """Do as `measured_amount` does, with one part of the run in memory at a time."""
+    depths = _queue_depths(read_spec(trace.spec_json))
+    most = sum(depths)
+    begin, end, first, last = _at_work(trace, depths)
+    steady, whole = _Shares(), _Shares()
+    heads = _Extremes(EDGE * most, largest=False)
+    tails = _Extremes((EDGE + 1) * most, largest=True)
+    names = ["ignored", "submit_ns", "response_time_ns", "io_size_bytes", "mode"]
+    for ignored, began, took, sizes, modes in pieces(trace, names):
+        ended, kept = began + took, ignored == 0
+        whole.add(modes[kept], sizes[kept])
+        if most > 1:
+            inside = (begin <= ended) & (ended <= end)
+            steady.add(modes[inside], sizes[inside])
+            heads.add(ended[inside], sizes[inside])
+            tails.add(ended[inside], sizes[inside])
+    count, size = sum(steady.ios.values()), sum(steady.bytes.values())
+    if most > 1 and count >= 2 * EDGE * most:
+        rounds = count // most
+        apart = (rounds - EDGE) * most
+        # Ranks are counted from the end: what is left of the last round comes after all rounds.
+        begins, ends = count - rounds * most, count - apart
+        at, sizes = (column[len(column) - ends : len(column) - begins] for column in tails.found())
+        behind = tails.found()[1].astype(np.float64)
+        done_at_end = size - (behind.sum() - np.cumsum(behind)[len(behind) - ends :])[: len(at)]
+        first_at, first_sizes = heads.found()
+        done_at_first = np.cumsum(first_sizes.astype(np.float64))
+        took_ns = float((at - first_at[0]).mean() - (first_at - first_at[0]).mean())
+        done = float((done_at_end - done_at_first).mean())
+        return steady.divide(Amount(apart, done, took_ns))
+    if not whole.ios:
+        return Amount(0, 0, 0)
+    done = sum(whole.bytes.values())
+    return whole.divide(Amount(sum(whole.ios.values()), float(done), float(last - first)))
+
+
+def _queue_depths(spec: Pattern) -> list[int]:
+    """Return how many I/Os each process of a complete pattern has under way at most."""
+    if isinstance(spec, Parallel):
+        return [depth for each in spec.patterns for depth in _queue_depths(each)]
+    processes = 1 if isinstance(spec, Mix) else getattr(spec, "processes", 1)
+    return [spec.queue_depth or 1] * processes
+
+
+class _Extremes:
+    """The smallest, or largest, instants of all that are added, with the sizes beside them."""
+
+    def __init__(self, count: int, *, largest: bool) -> None:
+        self.count, self.largest = count, largest
+        self._at: Times = np.zeros(0, dtype=np.uint64)
+        self._sizes: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+
+    def add(self, at: Times, sizes: NDArray[np.uint32]) -> None:
+        if not self.largest and len(self._at) == self.count and len(at):
+            near = at < self._at[-1]
+            at, sizes = at[near], sizes[near]
+        elif self.largest and len(self._at) == self.count and len(at):
+            near = at >= self._at[0]
+            at, sizes = at[near], sizes[near]
+        at, sizes = np.concatenate([self._at, at]), np.concatenate([self._sizes, sizes])
+        # Of equal instants the I/O that was submitted first comes first, as in the trace.
+        order = np.argsort(at, kind="stable")
+        order = order[-self.count :] if self.largest else order[: self.count]
+        self._at, self._sizes = at[order], sizes[order]
+
+    def found(self) -> tuple[Times, NDArray[np.uint32]]:
+        """Return instants and sizes (count,) in the order of time."""
+        return self._at, self._sizes
+
+
+def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, int]:
+    """Return what `_all_at_work` does, and the first submission and last completion measured [ns].
+
+    The first k completions of a queue of depth d are among its first k + d - 1 I/Os, since nothing
+    behind them was submitted before. So the one that ends a start-up is the d-th last of these.
+    """
+    begin, end, first, last = 0, None, None, 0
+    start = 0
+    for depth, (total, ignored) in zip(depths, _lengths(trace, len(depths)), strict=True):
+        among = min(ignored + depth, total)
+        behind = among - min(ignored, total - 1)
+        ends = _Extremes(behind, largest=True)
+        submitted = 0
+        for at in range(start, start + total, PIECE):
+            stop = min(at + PIECE, start + total)
+            began = np.asarray(trace.column("submit_ns", at, stop))
+            over = began + np.asarray(trace.column("response_time_ns", at, stop))
+            early = over[: max(start + among - at, 0)]
+            ends.add(early, np.zeros(len(early), dtype=np.uint32))
+            submitted = max(submitted, int(began.max()))
+            kept = slice(max(start + ignored - at, 0), None)
+            if len(began[kept]):
+                lowest = int(began[kept].min())
+                first = lowest if first is None else min(first, lowest)
+                last = max(last, int(over[kept].max()))
+        begin = max(begin, int(ends.found()[0][0]))
+        end = submitted if end is None else min(end, submitted)
+        start += total
+    assert end is not None, "there is a process"
+    return begin, end, first or 0, last
+
+
+def _lengths(trace: _native.Trace, processes: int) -> list[tuple[int, int]]:
+    """Return how many I/Os each process made, and how many of them were ignored."""
+    totals, ignored = np.zeros(processes, dtype=int), np.zeros(processes, dtype=int)
+    for stream, left_out in pieces(trace, ["stream", "ignored"]):
+        totals += np.bincount(stream, minlength=processes)
+        ignored += np.bincount(stream[left_out > 0], minlength=processes)
+    return list(zip(totals.tolist(), ignored.tolist(), strict=True))
 
 
 def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:

@@ -12,12 +12,17 @@ percentiles; response times of flash devices have two or more modes, so a mean a
 response time that never happens. A percentile here is the nearest rank (the smallest observed
 response time that at least a share q of the I/Os does not exceed), never an interpolation between
 two modes.
+
+Series that do not fit into memory are summarised a piece at a time (`Distribution`): the same
+numbers, of how often each response time occurs.
 """
 
 from dataclasses import asdict, dataclass, fields
+from math import sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 # A percentile is stated only if at least this many I/Os lie on its thinner side. With fewer, its
 # sampling error is of the order of the number itself: p99 of 100 I/Os is decided by a single one.
@@ -109,6 +114,135 @@ def summarise(response_time_ns: ArrayLike) -> Summary:
     )
 
 
+class Distribution:
+    """How often each response time occurs, gathered a piece at a time in bounded memory.
+
+    Up to `MOST_VALUES` different response times every number of the summary is exact. Beyond that
+    neighbouring ones are taken together: percentiles are then too large by at most one part in
+    `PRECISION`, and all other numbers stay exact.
+
+    Examples
+    --------
+    >>> found = Distribution()
+    >>> for piece in ([100, 100], [100, 500]):
+    ...     found.add(np.array(piece, dtype=np.uint64))
+    >>> found.summary() == summarise([100, 100, 100, 500])
+    True
+    """
+
+    MOST_VALUES = 1 << 21
+    PRECISION = 1 << 12
+    FEW = 1 << 21
+    """So many are summarised as they are."""
+
+    def __init__(self) -> None:
+        self._raw: list[NDArray[Any]] = []
+        self._waiting = 0
+        self._values: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+        self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._count, self._sum, self._squares = 0, 0, 0
+        self._span: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        """Return how many response times were added."""
+        return self._count + self._waiting
+
+    def add(self, response_time_ns: NDArray[Any]) -> None:
+        """Add response times (n,) [ns]."""
+        if not len(response_time_ns):
+            return
+        self._raw.append(response_time_ns)
+        self._waiting += len(response_time_ns)
+        if self._waiting > self.FEW:
+            self._pack()
+
+    def summary(self) -> Summary | None:
+        """Summarise what was added; None of nothing."""
+        if not len(self):
+            return None
+        if self._span is None:
+            return summarise(np.concatenate(self._raw))
+        self._pack()
+        low, high = self._span
+        n, mean = self._count, self._sum / self._count
+        # In whole numbers: a difference of two large sums has no digit to lose.
+        scatter = self._squares * n - self._sum**2
+        until = np.cumsum(self._counts)
+        return Summary(
+            count=n,
+            min_ns=low,
+            max_ns=high,
+            mean_ns=mean,
+            std_ns=sqrt(scatter / n / (n - 1)) if n > 1 else None,
+            **{name: self._percentile(until, q) for name, q in PERCENTILES.items()},
+        )
+
+    def _percentile(self, until: NDArray[np.int64], q: float) -> int | None:
+        if not supports(self._count, q):
+            return None
+        place = int(np.searchsorted(until, _rank(self._count, q)))
+        assert self._span is not None, "something was added"
+        return min(int(self._values[place]), self._span[1])
+
+    def _pack(self) -> None:
+        """Count what is waiting."""
+        if not self._raw:
+            return
+        values, counts = np.unique(np.concatenate(self._raw).astype(np.uint64), return_counts=True)
+        self._raw, self._waiting = [], 0
+        self._count += int(counts.sum())
+        self._sum += _exact_sum(values, counts)
+        self._squares += _exact_sum_of_squares(values, counts)
+        low, high = self._span or (int(values[0]), int(values[-1]))
+        self._span = min(low, int(values[0])), max(high, int(values[-1]))
+        self._values, self._counts = _counted(
+            np.concatenate([self._values, values]), np.concatenate([self._counts, counts])
+        )
+        if len(self._values) > self.MOST_VALUES:
+            rounded = _rounded_up(self._values, self.PRECISION)
+            self._values, self._counts = _counted(rounded, self._counts)
+
+
+def _counted(
+    values: NDArray[np.uint64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Add up the counts (n,) of equal values (n,), which are then in order."""
+    order = np.argsort(values, kind="stable")
+    values, counts = values[order], counts[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return values[starts], np.add.reduceat(counts, starts)
+
+
+def _rounded_up(values: NDArray[np.uint64], precision: int) -> NDArray[np.uint64]:
+    """Round values (n,) up to whole numbers of their leading power of two over `precision`."""
+    _, exponents = np.frexp(values.astype(np.float64))
+    bits = np.maximum(exponents - precision.bit_length(), 0).astype(np.uint64)
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    rounded: NDArray[np.uint64] = (values + mask) & ~mask
+    return rounded
+
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFF_FFFF)
+
+
+def _exact_sum(values: NDArray[np.uint64], counts: NDArray[np.int64]) -> int:
+    """Sum values (n,) times counts (n,) without rounding; counts below 2³² together."""
+    weights = counts.astype(np.uint64)
+    high, low = (values >> _HALF) * weights, (values & _LOW) * weights
+    return (int(high.sum()) << 32) + int(low.sum())
+
+
+def _exact_sum_of_squares(values: NDArray[np.uint64], counts: NDArray[np.int64]) -> int:
+    """Sum squares of values (n,), in order, times counts (n,) without rounding."""
+    few = int(np.searchsorted(values, np.uint64(1 << 31)))  # below it a square is below 2⁶²
+    squares = values[:few] ** 2
+    high, low = squares >> _HALF, squares & _LOW
+    pairs = zip(values[few:].tolist(), counts[few:].tolist(), strict=True)
+    large: int = sum(value * value * count for value, count in pairs)
+    return (_exact_sum(high, counts[:few]) << 32) + _exact_sum(low, counts[:few]) + large
+
+
 def supports(count: int, q: float) -> bool:
     """Say whether so many values tell a percentile: `SUPPORT` lie on its thinner side.
 
@@ -137,5 +271,9 @@ def _percentile(ordered: np.ndarray, q: float) -> int | None:
     n = len(ordered)
     if not supports(n, q):
         return None
-    rank = int(np.ceil(round(n * q, 6)))
-    return int(ordered[rank - 1])
+    return int(ordered[_rank(n, q) - 1])
+
+
+def _rank(count: int, q: float) -> int:
+    """Which of so many values in order is the percentile, from 1 on."""
+    return int(np.ceil(round(count * q, 6)))

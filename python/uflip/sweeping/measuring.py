@@ -7,16 +7,12 @@ of the same devices start at once.
 import json
 from typing import Any
 
-import numpy as np
-
 from uflip.amplification import write_amplification
-from uflip.data.asked import MODES
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
-from uflip.results.throughput import measured_amount, rates
+from uflip.results.run_statistics import statistics_of
 from uflip.spec import Functions, Parallel
-from uflip.stats import summarise
 from uflip.sweeping.costs import costs
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row
@@ -48,12 +44,8 @@ def _longer(spec: Functions, rounds: float) -> Functions:
 
 def _timed(device: Device, point: Point) -> Row:
     trace = device.run(point.spec)
-    kept = np.asarray(trace.column("ignored")) == 0
-    response_ns = np.asarray(trace.column("response_time_ns"))
-    ios_per_s, bytes_per_s = rates([measured_amount(trace)])
-    modes = np.asarray(trace.column("mode"))
-    every = {mode: response_ns[kept & (modes == code)] for code, mode in enumerate(MODES)}
-    times = {mode: summarise(taken).as_dict() for mode, taken in every.items() if len(taken)}
+    found = statistics_of([trace])
+    times = {mode: of["statistics"] for mode, of in found.by_mode.items()}
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
         device,
@@ -64,9 +56,9 @@ def _timed(device: Device, point: Point) -> Row:
         ),
         ios=len(trace),
         elapsed_ns=trace.elapsed_ns(),
-        ios_per_s=ios_per_s,
-        bytes_per_s=bytes_per_s,
-        statistics=summarise(response_ns[kept]).as_dict() if kept.any() else None,
+        ios_per_s=found.ios_per_s,
+        bytes_per_s=found.bytes_per_s,
+        statistics=found.statistics,
         reads=times.pop("read", None),
         writes=times.pop("write", None),
         others=times,

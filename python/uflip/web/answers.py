@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 
 from uflip.data import compared
 from uflip.data.document import Table
-from uflip.data.summary import Repetition, Statistics, Warned
+from uflip.data.summary import OfMode, Repetition, Statistics, Warned
 from uflip.hints.hint import HintSaid
 
 Problem = dict[str, str]
@@ -245,6 +245,7 @@ class Run(NamedRun):
     elapsed_ns: int
     ios_per_s: float | None
     statistics: Statistics | None
+    by_mode: dict[str, OfMode]
     repetitions: list[Repetition]
     causes: list[str]
     spent_ns: list[Spent]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from uflip.data import summary as said_of
+from uflip.data.asked import PLURALS
 from uflip.data.document import plain
 from uflip.data.summary import Experiment, Summary, Warned
 from uflip.durability import meaning
@@ -193,6 +194,7 @@ def run(opened: Opened, key: str, name: str) -> answers.Run:
         "elapsed_ns": said["elapsed_ns"],
         "ios_per_s": said["ios_per_s"],
         "statistics": said["statistics"],
+        "by_mode": {PLURALS[mode]: of for mode, of in said.get("by_mode", {}).items()},
         "repetitions": said["repetitions"],
         "causes": [cause_name(each) for each in spent],
         "spent_ns": [{"words": cause_name(each), "ns": ns} for each, ns in spent.items()],

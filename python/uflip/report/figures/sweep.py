@@ -26,7 +26,7 @@ from uflip.report.figures.chart import FINE_DOTS, Chart, Level, Line, Mark, Pane
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.findings import finding
-from uflip.report.tables import runs_table
+from uflip.report.tables import modes_tables, runs_table
 from uflip.report.words import anchor, axis_name, title
 
 HEIGHT = 252.0
@@ -131,7 +131,11 @@ def with_numbers(
         title(micro_benchmark),
         drawing,
         about.how_to_read if about else "",
-        data=[runs_table(micro_benchmark, runs[micro_benchmark]), *more],
+        data=[
+            runs_table(micro_benchmark, runs[micro_benchmark]),
+            *modes_tables(runs[micro_benchmark]),
+            *more,
+        ],
         found=finding(micro_benchmark, document),
     )
 

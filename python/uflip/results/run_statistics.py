@@ -1,0 +1,158 @@
+"""What was measured in a run, in numbers: as a whole, by mode, and of a mix by pattern.
+
+Reads, writes, trims and appends are different populations: a mean over two of them is the response
+time of neither. So a run that does more than one of them has each apart, whatever makes it do so: a
+mix, patterns side by side, a replay, or an imported log. All of it is gathered in one pass over the
+run, a part at a time, so that memory does not grow with the length of the run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from uflip import _native
+from uflip.data.one_run import OfMode
+from uflip.data.spec import MODES, Mix, Pattern, Replay, read_spec
+from uflip.results.columns import pieces
+from uflip.results.throughput import Amount, measured_amount, rates
+from uflip.stats import Distribution
+
+Numbers = dict[str, int | float | None]
+COMPONENTS = ("first", "second")
+"""The two patterns of a mix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatistics:
+    """Numbers of some runs together, without what was left out as start-up.
+
+    Attributes
+    ----------
+    count : int
+        I/Os that were measured.
+    statistics : dict or None
+        As `uflip.stats.Summary`; None where start-up is all there is.
+    components : dict
+        The same of each pattern of a mix, by `COMPONENTS`; empty of anything else.
+    by_mode : dict
+        Of each mode that occurs `bytes`, `ios_per_s`, `bytes_per_s` and `statistics`.
+    causes_ns : dict
+        Mean time of an I/O by cause [ns].
+    ios_per_s, bytes_per_s : float or None
+        See `uflip.results.throughput`.
+    """
+
+    count: int
+    statistics: Numbers | None
+    components: Mapping[str, Numbers | None]
+    by_mode: Mapping[str, OfMode]
+    causes_ns: Mapping[str, float]
+    ios_per_s: float | None
+    bytes_per_s: float | None
+
+    @property
+    def separate_modes(self) -> Mapping[str, OfMode]:
+        """Return `by_mode` where there are several; of a single one it repeats the whole."""
+        return self.by_mode if len(self.by_mode) > 1 else {}
+
+
+def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
+    """Gather the numbers of the repetitions of a run, at least one.
+
+    Examples
+    --------
+    >>> from uflip.device.opening import open_device
+    >>> from uflip.spec import basic, mix
+    >>> both = mix(basic("read", "random"), basic("write", "random"), 3, io_count=100)
+    >>> with open_device("sim:demo") as device:
+    ...     found = statistics_of([device.run(both)])
+    >>> {mode: of["statistics"]["count"] for mode, of in found.by_mode.items()}
+    {'read': 300, 'write': 100}
+    """
+    spec = read_spec(traces[0].spec_json)
+    mode = _one_mode(spec)
+    gathered = _Gathered(isinstance(spec, Mix), mode, traces[0].causes)
+    for trace in traces:
+        gathered.add(trace)
+    amounts = [measured_amount(trace, mode) for trace in traces]
+    ios_per_s, bytes_per_s = rates(amounts)
+    count = len(gathered.every)
+    return RunStatistics(
+        count=count,
+        statistics=_numbers(gathered.every),
+        components={
+            name: _numbers(times)
+            for name, times in zip(COMPONENTS, gathered.components, strict=False)
+        },
+        by_mode=gathered.of_modes(amounts),
+        causes_ns={name: ns / count if count else 0.0 for name, ns in gathered.causes.items()},
+        ios_per_s=ios_per_s,
+        bytes_per_s=bytes_per_s,
+    )
+
+
+class _Gathered:
+    """Response times, sizes and causes of I/Os that were measured.
+
+    `mode` is the number of the mode of all of them, where they have one.
+    """
+
+    def __init__(self, is_mix: bool, mode: int | None, causes: Sequence[str]) -> None:
+        self._mode = mode
+        self.every = Distribution()
+        self.components = [Distribution() for _ in COMPONENTS] if is_mix else []
+        self.modes = {number: Distribution() for number in range(len(MODES)) if mode is None}
+        self.bytes = dict.fromkeys(range(len(MODES)), 0)
+        self.causes = dict.fromkeys(causes, 0)
+
+    def add(self, trace: _native.Trace) -> None:
+        names = ["ignored", "response_time_ns", "io_size_bytes"]
+        names += ["component"] if self.components else []
+        names += ["mode"] if self._mode is None else []
+        for ignored, *columns in pieces(trace, names):
+            kept = ignored == 0
+            times, sizes, *further = (column[kept] for column in columns)
+            self.every.add(times)
+            if self.components:
+                for number, component in enumerate(self.components):
+                    component.add(times[further[0] == number])
+            if self._mode is not None:
+                self.bytes[self._mode] += int(sizes.sum(dtype=np.uint64))
+                continue
+            for number in np.unique(further[-1]).tolist():
+                of_it = further[-1] == number
+                self.modes[number].add(times[of_it])
+                self.bytes[number] += int(sizes[of_it].sum(dtype=np.uint64))
+        for name in self.causes:
+            for ignored, values in pieces(trace, ["ignored", name]):
+                self.causes[name] += int(values[ignored == 0].sum(dtype=np.uint64))
+
+    def of_modes(self, amounts: Sequence[Amount]) -> dict[str, OfMode]:
+        """Return the numbers of each mode that occurs."""
+        modes = self.modes if self._mode is None else {self._mode: self.every}
+        found: dict[str, OfMode] = {}
+        for number, times in modes.items():
+            if (statistics := _numbers(times)) is None:
+                continue
+            ios_per_s, bytes_per_s = rates([amount.of_mode(number) for amount in amounts])
+            found[MODES[number]] = {
+                "bytes": self.bytes[number],
+                "ios_per_s": ios_per_s,
+                "bytes_per_s": bytes_per_s,
+                "statistics": statistics,
+            }
+        return found
+
+
+def _numbers(times: Distribution) -> Numbers | None:
+    found = times.summary()
+    return None if found is None else found.as_dict()
+
+
+def _one_mode(spec: Pattern) -> int | None:
+    """Return the number of the mode of all I/Os of a pattern; None where there may be several."""
+    if isinstance(spec, Replay):
+        return None
+    modes = {part.mode for part in spec.parts}
+    return MODES.index(modes.pop()) if len(modes) == 1 else None

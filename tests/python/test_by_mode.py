@@ -1,0 +1,235 @@
+"""Reads, writes and trims are reported apart, whatever makes a run do several of them."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import uflip
+
+import uflip as package
+from uflip import _native
+from uflip.data.spec import MODES
+from uflip.device.opening import open_device
+from uflip.results import Results, columns, run_statistics, throughput
+from uflip.results.run_statistics import statistics_of
+from uflip.results.throughput import measured_amount, rates
+from uflip.spec import Spec, baseline, basic, mix, parallel
+from uflip.stats import Distribution, summary
+from uflip.web import views
+from uflip.web.folders import Folders, key_of
+from uflip.web.opened import Opened
+
+DEVICE = "sim:demo?blocks_per_die=128"
+SECTOR = 512
+
+
+def by_hand(trace: _native.Trace) -> dict[str, dict[str, float]]:
+    """Count, bytes, mean, standard deviation, extremes and median of each mode, from its rows."""
+    kept = np.asarray(trace.column("ignored")) == 0
+    modes, sizes, times = (
+        np.asarray(trace.column(name))[kept]
+        for name in ("mode", "io_size_bytes", "response_time_ns")
+    )
+    found = {}
+    for code in sorted(set(modes.tolist())):
+        own = sorted(times[modes == code].tolist())
+        found[MODES[code]] = {
+            "count": len(own),
+            "bytes": sum(sizes[modes == code].tolist()),
+            "mean_ns": sum(own) / len(own),
+            "std_ns": np.std(np.array(own, dtype=float), ddof=1),
+            "min_ns": own[0],
+            "max_ns": own[-1],
+            "p50_ns": own[(len(own) + 1) // 2 - 1],
+        }
+    return found
+
+
+def agrees(said: Any, trace: _native.Trace) -> None:
+    expected = by_hand(trace)
+    assert list(said) == list(expected)
+    for mode, numbers in expected.items():
+        for name, value in numbers.items():
+            of = said[mode] if name == "bytes" else said[mode]["statistics"]
+            assert of[name] == pytest.approx(value, rel=1e-12), (mode, name)
+
+
+def trace_text(ios: int) -> str:
+    """A trace of 3 reads to 1 write of another size, as uflip reads it from fio."""
+    lines = ["fio version 2 iolog", "/dev/sdx add", "/dev/sdx open"]
+    for number in range(ios):
+        what, size = ("write", 65_536) if number % 4 == 3 else ("read", 4096)
+        lines.append(f"/dev/sdx {what} {number % 50 * 65_536} {size}")
+    return "\n".join([*lines, "/dev/sdx close", ""])
+
+
+PATTERNS: dict[str, Spec] = {
+    "mix": mix(basic("read", "random", io_size=4096), basic("write", "random", io_size=32_768),
+               first_percent=70, io_count=400, io_ignore=50, queue_depth=4),
+    "parallel": parallel(
+        basic("read", "random", io_size=4096, io_count=600, io_ignore=100),
+        basic("write", "random", io_size=8192, time="fixed", interval=2_000_000, io_count=90),
+        basic("trim", "random", io_size=4096, io_count=40, io_ignore=0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PATTERNS)
+def test_a_run_has_the_numbers_of_each_mode(kind: str) -> None:
+    with open_device(DEVICE) as device:
+        trace = device.run(PATTERNS[kind])
+    found = statistics_of([trace])
+    agrees(found.by_mode, trace)
+    for name in ("ios_per_s", "bytes_per_s"):
+        rate = sum(of[name] for of in found.by_mode.values())  # type: ignore[literal-required]
+        assert rate == pytest.approx(getattr(found, name))
+    if kind == "mix":  # its patterns are its modes
+        assert found.components["first"] == found.by_mode["read"]["statistics"]
+
+
+def test_a_run_of_one_mode_has_nothing_to_tell_apart(here: Path) -> None:
+    done = uflip("pattern", DEVICE, "--pattern", "RW", "--io-count", "300", "--json")
+    assert "by_mode" not in json.loads(done.out)
+    with open_device(DEVICE) as device:
+        found = statistics_of([device.run(baseline("RW", io_count=300))])
+    assert not found.separate_modes
+    assert found.by_mode["write"]["statistics"] == found.statistics
+    assert found.by_mode["write"]["ios_per_s"] == found.ios_per_s
+
+
+def test_each_mode_is_in_the_text_of_a_pattern(here: Path) -> None:
+    arguments = ["pattern", DEVICE, "--pattern", "RR", "--mix", "RW", "--ratio", "3",
+                 "--io-count", "100", "--trace", "t.csv"]  # fmt: skip
+    done = uflip(*arguments)
+    with Path("t.csv").open(newline="") as file:
+        modes = [row["mode"] for row in csv.DictReader(file)]
+    assert f"reads                 {modes.count('read')} (" in done.out
+    assert f"writes                {modes.count('write')} (" in done.out
+    for text in ("read: response time", "write: percentiles"):
+        assert text in done.out
+
+
+def test_a_replay_has_each_mode_in_text_json_csv_report_and_explorer(here: Path) -> None:
+    Path("trace.iolog").write_text(trace_text(200))
+    done = uflip("replay", "trace.iolog", DEVICE, "--out", "r")
+    assert done.code == 0, done.err
+    results = Results.load(Path("r"))
+    (run,) = results.runs
+    expected = by_hand(run.trace())
+    assert [expected[mode]["count"] for mode in ("read", "write")] == [150, 50]
+    lines = done.out.splitlines()
+    for mode, words in (("read", "reads"), ("write", "writes")):
+        (line,) = [each for each in lines if f" {words} " in each]
+        assert f" {expected[mode]['count']} " in line
+    shown = json.loads(uflip("show", "r", "--json").out)
+    ((of,),) = shown["micro_benchmarks"].values()
+    agrees(of["by_mode"], run.trace())
+    uflip("export", "r", "--format", "csv", "-o", "csv")
+    with Path("csv/summary.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["write_mean_ns"]) == pytest.approx(expected["write"]["mean_ns"])
+    assert int(row["read_bytes"]) == 150 * 4096
+    with Path("csv/columns.csv").open(newline="") as file:
+        meanings = {row["column"]: row for row in csv.DictReader(file)}
+    assert meanings["write_bytes_per_s"]["unit"] == "bytes a second"
+    assert meanings["read_p50_ns"]["meaning"].endswith("of the reads alone")
+    uflip("report", "r", "-o", "report.html")
+    report = Path("report.html").read_text()
+    assert "Reads, writes and others apart" in report
+    folder = results.path.resolve()
+    seen = views.run(Opened(Folders([folder])), key_of(folder), run.id)["by_mode"]
+    agrees({mode.removesuffix("s"): of for mode, of in seen.items()}, run.trace())
+
+
+def test_an_imported_log_has_each_mode(here: Path) -> None:
+    lines = [f"{n}, {100_000 + 50_000 * (n % 2)}, {n % 2}, 4096, {n * 4096}" for n in range(1, 101)]
+    Path("a_clat.1.log").write_text("\n".join([*lines, ""]))
+    done = uflip("import", "fio-log", "a_clat.1.log", "--out", "r", "--json")
+    assert done.code == 0, done.err
+    ((of,),) = json.loads(done.out)["micro_benchmarks"].values()
+    means = {mode: each["statistics"]["mean_ns"] for mode, each in of["by_mode"].items()}
+    assert means == {"read": 100_000, "write": 150_000}
+
+
+def test_repetitions_are_taken_together(tmp_path: Path) -> None:
+    result = package.run(DEVICE, tmp_path / "r", only=["mix"], scale="quick", repetitions=2)
+    runs = result.summary["micro_benchmarks"]["mix"]
+    with_both = [run for run in runs if "by_mode" in run]
+    assert with_both
+    for run in with_both:
+        total = sum(of["statistics"]["count"] for of in run["by_mode"].values())
+        assert total == run["statistics"]["count"]
+    both = {tuple(sorted(run["by_mode"])) for run in with_both}
+    assert both == {("read", "write")}
+
+
+@pytest.mark.parametrize("kind", [*PATTERNS, "queue"])
+def test_in_pieces_a_run_has_the_same_numbers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = PATTERNS.get(kind) or baseline(
+        "RR", io_size=4096, queue_depth=8, io_count=900, io_ignore=70, parallel_degree=3
+    )
+    with open_device(DEVICE) as device:
+        trace = device.run(spec)
+    whole, amount = statistics_of([trace]), measured_amount(trace)
+    for module in (columns, throughput):
+        monkeypatch.setattr(module, "PIECE", 64)
+    monkeypatch.setattr(Distribution, "FEW", 32)
+    pieces = statistics_of([trace])
+    for found, expected in [(pieces.statistics, whole.statistics), *(
+        (pieces.by_mode[mode]["statistics"], whole.by_mode[mode]["statistics"])
+        for mode in whole.by_mode
+    )]:  # fmt: skip
+        assert expected is not None
+        assert found is not None
+        for name, value in expected.items():
+            assert found[name] == (None if value is None else pytest.approx(value, rel=1e-12)), name
+    assert pieces.causes_ns == whole.causes_ns
+    if kind == "parallel":  # an open loop: how many are under way does not follow from its depth
+        assert rates([measured_amount(trace)]) == pytest.approx(rates([amount]), rel=0.05)
+    else:
+        assert rates([measured_amount(trace)]) == pytest.approx(rates([amount]), rel=1e-12)
+        for mode in range(len(MODES)):
+            one, other = measured_amount(trace).of_mode(mode), amount.of_mode(mode)
+            assert one.ios == pytest.approx(other.ios)
+
+
+def test_a_distribution_is_exact_while_values_are_few_and_near_beyond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = np.random.default_rng(5)
+    times = np.concatenate([
+        random.lognormal(11, 1, 20_000).astype(np.uint64),
+        np.array([1, 1, 3 << 40, (1 << 62) + 1], dtype=np.uint64),
+    ])  # fmt: skip
+    expected = summary.summarise(times).as_dict()
+    for most, precision in ((1 << 21, 0.0), (64, 1 / Distribution.PRECISION)):
+        monkeypatch.setattr(Distribution, "MOST_VALUES", most)
+        monkeypatch.setattr(Distribution, "FEW", 1000)
+        found = Distribution()
+        for part in np.array_split(times, 70):
+            found.add(part)
+        assert len(found) == len(times)
+        said = found.summary()
+        assert said is not None
+        for name, value in said.as_dict().items():
+            exact = expected[name]
+            assert exact is not None
+            assert value is not None
+            if name.startswith("p"):
+                assert exact <= value <= exact * (1 + precision)
+            else:
+                assert value == pytest.approx(exact, rel=1e-9)
+
+
+def test_what_is_written_of_a_mode_can_be_read_again(here: Path) -> None:
+    Path("trace.iolog").write_text(trace_text(40))
+    assert uflip("replay", "trace.iolog", DEVICE, "--out", "r", "-q").code == 0
+    (kept,) = Path("r/summaries").glob("0001-*.json")
+    of = json.loads(kept.read_text())["experiments"][0]["summary"]["by_mode"]
+    assert {mode: each["statistics"]["count"] for mode, each in of.items()} == {
+        "read": 30, "write": 10,
+    }  # fmt: skip
+    assert run_statistics.COMPONENTS == ("first", "second")
