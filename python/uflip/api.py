@@ -225,7 +225,7 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     spec = _named(pattern, chosen) if not isinstance(pattern, Pattern) else pattern
     if chosen and spec is pattern:
         raise UsageError(
-            "A specification says everything about its pattern",
+            "A specification cannot be combined with options of a pattern",
             where="uflip.pattern",
             got=", ".join(chosen),
             allowed=", ".join(_OF_DEVICES),

@@ -69,7 +69,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
         if rule:
             name = next(iter(rule)).replace("_", "-")
             raise UsageError(
-                "This belongs to runs that find their own length",
+                "The option needs `--until-converged`",
                 where=f"--{name}",
                 got=f"--{name} without --until-converged",
                 action="give --until-converged as well",
@@ -77,7 +77,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
         return _of_pattern(given)
     if (switch := typed["until_converged"]) not in (True,):
         raise UsageError(
-            "A run finds its own length or does not",
+            "`until_converged` must be true or false",
             where="until_converged",
             got=repr(switch),
             allowed="True, False",
@@ -87,7 +87,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
         if name in given:
             option = "--" + name.replace("_", "-")
             raise UsageError(
-                "The length of the run is given, and to be found",
+                "A fixed length cannot be combined with `--until-converged`",
                 where=option,
                 got=f"{option} with --until-converged",
                 action=f"leave one of them away; --max-ios is a budget for {option}",

@@ -58,7 +58,7 @@ def _column(name: str, values: Sequence[Any], kind: type) -> "Array":
 
     if kind is int and (parts := [v for v in values if v is not None and v != int(v)]):
         raise ResultsError(
-            "A column of whole numbers has one that is none",
+            "A column of integers contains another value",
             where=name,
             got=str(parts[0]),
             action="look at it in `summary`; no version of uflip wrote it",

@@ -140,7 +140,7 @@ def _read(name: str, value: Any) -> object:
     if isinstance(value, kind):
         return value
     raise UsageError(
-        "This option has another type",
+        "Wrong type of an option",
         where=name,
         got=repr(value),
         allowed="True or False" if kind is bool else "a text",

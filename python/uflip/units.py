@@ -147,7 +147,7 @@ def parse_count(
     if least <= count <= most:
         return count
     raise UsageError(
-        "This is not one of the numbers that are allowed",
+        "The number is out of range",
         where=where,
         got=value if isinstance(value, str) else _written(count),
         allowed=f"{least} to {most}",
@@ -171,7 +171,7 @@ def parse_path(value: object, where: str) -> Path:
     if isinstance(value, str | PathLike) and isinstance(name := fspath(value), str):
         return Path(name)
     raise UsageError(
-        "This names no file or folder",
+        "Not the name of a file or folder",
         where=where,
         got=repr(value),
         allowed="a text, or a pathlib.Path",
@@ -198,7 +198,7 @@ def parse_number(
     fits = len(text) <= _LONGEST and _REAL.fullmatch(text) is not None
     if not fits or not least <= float(text) <= most:
         raise UsageError(
-            "This number is not allowed" if fits else "This is no number",
+            "The number is out of range" if fits else "Not a number",
             where=where,
             got=str(value),
             allowed=f"{least:g} to {most:g}",

@@ -234,7 +234,7 @@ def test_processes_are_no_one_series(here: Path) -> None:
         ("response_time_ns\n" + "5\n6\n" * 20 + "-3\n", (), ["positive", "number 40", "-3"]),
         ("response_time_ns\n" + "5\n6\n" * 20 + "nan\n", (), ["positive", "number 40", "NaN"]),
         ("response_time_ns\n5\nsix\n", (), ["not a number", "six"]),
-        ("1,2\n3,4\n", (), ["names of columns"]),
+        ("1,2\n3,4\n", (), ["no column names"]),
         ("", (), ["no columns"]),
         ("run,response_time_ns\n" + "a,5\nb,6\n" * 20, (), ["several runs", "2 runs"]),
         ("x\n" + "5\n6\n" * 20, ("--confidence", "2"), ["confidence", "0.5 to 0.999"]),

@@ -372,7 +372,7 @@ def test_what_is_wrong_is_an_error_of_ours() -> None:
         ("Unknown parameter", lambda: uflip.baseline("RW", mode="read")),
         ("did you mean io_count", lambda: uflip.baseline("RW").but(io_cuont=3)),
         ("did you mean 'sim:demo'", lambda: uflip.run(Path("sim:demo"))),  # type: ignore[arg-type]
-        ("called by a text", lambda: uflip.open_device(Path("null"))),  # type: ignore[arg-type]
+        ("must be a string", lambda: uflip.open_device(Path("null"))),  # type: ignore[arg-type]
         ("response_time_ns", lambda: uflip.analyse(uflip.pattern("null", "RR", io_count=50))),
         ("response_time_ns", lambda: uflip.analyse(["1", "fast"])),
         ("name one device", lambda: uflip.run(["sim:demo", "null"])),  # type: ignore[arg-type]
@@ -381,11 +381,11 @@ def test_what_is_wrong_is_an_error_of_ours() -> None:
         ("what uflip.basic or ", lambda: uflip.parallel("RW", "RR")),  # type: ignore[arg-type]
         ("what uflip.basic or ", lambda: uflip.parallel(uflip.parallel(RW, RW), RW)),  # type: ignore[arg-type]
         ("SR, RR, SW, RW", lambda: uflip.baseline(["RW"])),  # type: ignore[arg-type]
-        ("no file or folder", lambda: uflip.run(DEVICE, ["out"])),  # type: ignore[arg-type]
-        ("no file or folder", lambda: uflip.run(DEVICE, record=3)),  # type: ignore[arg-type]
-        ("no file or folder", lambda: uflip.load(None)),  # type: ignore[arg-type]
-        ("no file or folder", lambda: uflip.resume(["out"])),  # type: ignore[arg-type]
-        ("no file or folder", lambda: uflip.compare(3, b"out")),  # type: ignore[arg-type]
+        ("name of a file or folder", lambda: uflip.run(DEVICE, ["out"])),  # type: ignore[arg-type]
+        ("name of a file or folder", lambda: uflip.run(DEVICE, record=3)),  # type: ignore[arg-type]
+        ("name of a file or folder", lambda: uflip.load(None)),  # type: ignore[arg-type]
+        ("name of a file or folder", lambda: uflip.resume(["out"])),  # type: ignore[arg-type]
+        ("name of a file or folder", lambda: uflip.compare(3, b"out")),  # type: ignore[arg-type]
         ("dict of names", lambda: uflip.sweep(DEVICE, "RW", ["gc"])),  # type: ignore[arg-type]
         (r"\['greedy'\]", lambda: uflip.sweep(DEVICE, "RW", {"gc": "greedy"})),
         (r"\[4\]", lambda: uflip.sweep(DEVICE, "RW", {"channels": 4})),  # type: ignore[dict-item]

@@ -119,7 +119,7 @@ def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
         assert done.out.count(words) == 1, words
     for line in done.out.splitlines():
         assert line.startswith(f"{path}:")
-    assert "The profile makes no device" in done.err
+    assert "The profile is not valid" in done.err
     assert f"{len(done.out.splitlines())} faults" in done.err
 
 

@@ -149,7 +149,7 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
     ("--spec list.json", "usage", ["cannot be read", "list"]),
     ("--spec text.json", "usage", ["cannot be read"]),
     ("--spec circle.json", "usage", ["kind of pattern", "basic, mix, parallel"]),
-    ("--spec circle.json --seed 3", "usage", ["whole pattern", "--seed"]),
+    ("--spec circle.json --seed 3", "usage", ["combined with options of the pattern", "--seed"]),
     ("--pattern RW --trace ios.txt", "usage", ["ios.txt", "FILE.csv, FILE.parquet"]),
     ("--pattern RW --trace list.csv", "refused", ["list.csv", "--force"]),
     ("--pattern RW --trace no/ios.csv", "usage", ["does not exist"]),
@@ -243,6 +243,6 @@ def test_what_keeps_no_streams_apart_is_told_before_it_is_made(here: Path) -> No
 def test_appends_to_a_zoned_block_device_are_refused() -> None:
     limits = ZoneLimits(zone_bytes=1 << 20, zone_count=4, zone_capacity_bytes=1 << 20)
     disk = stored.described("block", capacity_bytes=4 << 20, details={"zones": limits})
-    with pytest.raises(UsageError, match="Linux has no appends"):
+    with pytest.raises(UsageError, match="does not support zone append"):
         resolve(basic("append", "sequential"), disk)
     assert resolve(basic("reset", "sequential", io_size=1 << 20), disk).spec.mode == "reset"

@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_refused(wrong: str) -> None:
 
 
 def test_a_device_that_is_too_small_says_so() -> None:
-    with pytest.raises(UsageError, match="no room") as found:
+    with pytest.raises(UsageError, match="too small for this") as found:
         parameters(256 << 10)
     assert "256 KiB" in found.value.got
 

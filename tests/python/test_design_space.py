@@ -97,7 +97,7 @@ def test_shares_of_variance_are_those_of_a_sum_and_of_a_product() -> None:
 def test_what_does_not_vary_has_no_shares_and_what_is_not_known_is_said() -> None:
     rows = [row({"a": 1, "b": 2}, ios_per_s=5.0) for _ in range(32)]
     assert [(each.first, each.total) for each in sensitivity(rows, "iops")] == [(0, 0), (0, 0)]
-    with pytest.raises(UsageError, match="Not every point"):
+    with pytest.raises(UsageError, match="Some points lack"):
         sensitivity([*rows, row({"a": 1, "b": 2})], "iops")
 
 

@@ -243,7 +243,7 @@ def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(
     process = start("run", f"file:{target}", *RUN)
     code, err = meanwhile(process, lambda: target.unlink(missing_ok=True))
     assert code == 4, err
-    assert "The target is not what it was" in err
+    assert "The target has changed" in err
     results = Results.load("out")
     assert results.manifest.status == "failed"
     assert results.runs
@@ -276,7 +276,7 @@ def test_a_folder_that_was_moved_away_is_not_filled_half_here_half_there(here: P
 
     code, err = meanwhile(process, move)
     assert code == 5, err
-    assert "not where it was" in err
+    assert "moved or deleted" in err
     done = uflip("run", "--resume", "moved", "-q")
     assert done.code == 0, done.err
     assert Results.load("moved").missing == []

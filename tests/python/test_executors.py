@@ -208,7 +208,7 @@ def test_nothing_begins_after_nobody_listens(executor: Executor, tmp_path: Path)
 
 
 def test_another_simulator_is_refused() -> None:
-    with pytest.raises(UnavailableError, match="another simulator"):
+    with pytest.raises(UnavailableError, match="another version of the simulator"):
         Work(abs, simulator="0.0.1")(-1)
 
 
@@ -343,7 +343,7 @@ def test_options_say_where() -> None:
     done = uflip("sweep", URL, *arguments, "--jobs", "1")
     assert done.code == 0, done.err
     both = uflip("sweep", URL, *arguments, "--jobs", "2", "--workers", "1")
-    assert (both.code, "one place" in both.out) == (UsageError.exit_code, True)
+    assert (both.code, "Only one of these options" in both.out) == (UsageError.exit_code, True)
     nobody = uflip("sweep", URL, *arguments, "--scheduler", "nowhere")
     assert (nobody.code, "does not answer" in nobody.out) == (6, True), nobody.out
 

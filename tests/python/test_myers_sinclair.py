@@ -103,9 +103,15 @@ def test_a_class_that_was_there_for_a_while_is_told_with_how_long() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--preset", "myers-sinclair", "--io-size", "8k"), "has a pattern of its own"),
-        (("--batches", 2, "--pattern", "RW"), "Only a preset runs in batches"),
-        (("--preset", "myers-sinclair", "--incr", 0), "has a pattern of its own"),
+        (
+            ("--preset", "myers-sinclair", "--io-size", "8k"),
+            "cannot be combined with options of the pattern",
+        ),
+        (("--batches", 2, "--pattern", "RW"), "--batches needs --preset"),
+        (
+            ("--preset", "myers-sinclair", "--incr", 0),
+            "cannot be combined with options of the pattern",
+        ),
         (("--preset", "fio"), "myers-sinclair"),
     ],
 )

@@ -90,5 +90,5 @@ def test_either_kind_says_that_it_is_not_the_other(
     assert made.code == 0, made.err
     with pytest.raises(UsageError, match="hides its flash"):
         open_flash_device("sim:block.snapshot")
-    with pytest.raises(UsageError, match="nothing of it can be overridden"):
+    with pytest.raises(UsageError, match="cannot be combined with overrides"):
         open_flash_device("sim:flash.snapshot?channels=3")

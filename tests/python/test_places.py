@@ -342,6 +342,6 @@ def test_an_overlap_in_a_plan_file_is_told_by_what_is_written(tmp_path: Any) -> 
     written(32 * KIB)
     assert len(read_plan(path, plan.device).runs) == 2
     written(8 * MIB)
-    with pytest.raises(UsageError, match="write sequentially to one place") as caught:
+    with pytest.raises(UsageError, match="write sequentially to the same target space") as caught:
         read_plan(path, plan.device)
     assert caught.value.got == f"both write bytes {8 * MIB} to {8 * MIB + 32 * KIB}"

@@ -123,7 +123,7 @@ def test_sequential_writes_on_each_other_are_a_mistake_without_a_reset(tmp_path:
     moved = tail.replace(place, f"target_offset = {first.spec.target_offset}", 1)
     path = tmp_path / "plan.toml"
     path.write_text(f'{head}id = "{second.id}"{moved}')
-    with pytest.raises(UsageError, match="write sequentially to one place") as caught:
+    with pytest.raises(UsageError, match="write sequentially to the same target space") as caught:
         read_plan(path, plan.device)
     assert first.id in caught.value.where
     assert second.id in caught.value.where

@@ -75,12 +75,12 @@ def test_the_explorer_tells_what_the_server_does(working: Client) -> None:
             None,
         )
         assert export["recent"]["span_ns"] == 10**9
-    with pytest.raises(DeviceError, match="does not tell"):
+    with pytest.raises(DeviceError, match="does not report"):
         ask(Path("s").with_name("nobody"))
 
 
 def test_who_is_no_server_of_devices_is_an_error(working: Client) -> None:
-    with pytest.raises(DeviceError, match="does not tell"):
+    with pytest.raises(DeviceError, match="does not report"):
         ask(Path("s"))  # it greets, and speaks of nothing else
 
 

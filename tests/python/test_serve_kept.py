@@ -98,7 +98,7 @@ def test_one_output_that_cannot_be_kept_costs_no_other_one(here: Path) -> None:
     code, out, err = serve(program, *KEEP, "--json")
     assert code == 4, "that of what failed first"
     assert json.loads(out)["error"]["got"] == "exit code 3"
-    assert "There is a file of this name" in err
+    assert "The file exists" in err
     assert Path("after.snapshot").read_text() == "thesis\n"
     assert recorded() == [["Write", "0", str(64 * KIB)]]
     Path("did.csv").unlink()

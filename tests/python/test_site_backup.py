@@ -94,7 +94,7 @@ def test_a_lost_file_is_told_of_and_no_backup_is_made(
     submitted(site, prepared)
     lost = site.blobs.path(prepared.files[0][1])
     lost.unlink()
-    with pytest.raises(ResultsError, match="A file of the site is lost") as raised:
+    with pytest.raises(ResultsError, match="A file of the site is missing") as raised:
         back_up(site, tmp_path / "backup")
     assert raised.value.where == str(lost)
     assert [each.name for each in tmp_path.iterdir()] == ["site"]
@@ -110,7 +110,7 @@ def test_rows_that_belong_to_none_are_not_restored(
     kept = [line for line in rows.read_text().splitlines() if f'"table": "{table}"' not in line]
     rows.write_text("\n".join(kept))
     done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
-    assert (done.code, "Rows of the site do not belong together" in done.err) == (5, True), done.err
+    assert (done.code, "Rows of the site are inconsistent" in done.err) == (5, True), done.err
     assert not (tmp_path / "restored").exists()
 
 

@@ -137,7 +137,7 @@ def test_what_was_changed_in_the_bucket_is_not_believed(
         obstore.put(obstore.store.from_url("s3://results"), changed, b"something else")
         answer = server.client().get(f"/api/v1/results/{listed['id']}/summary")
         assert answer.status_code == 422
-        assert "not what it was" in answer.text
+        assert "is damaged" in answer.text
         assert not list((folder / "folders").iterdir())
 
 
@@ -159,4 +159,4 @@ def test_nothing_is_taken_that_the_bucket_does_not_have(
 def test_a_bucket_is_named_by_its_url(tmp_path: Path, url: str) -> None:
     done = uflip("site", "backup", tmp_path / "site", tmp_path / "out", "--store", url)
     assert done.code == 2, done.err
-    assert "This is no bucket" in done.err
+    assert "Not a bucket" in done.err

@@ -79,7 +79,7 @@ NO_SITE = {
 def test_what_is_no_site_is_told_so(tmp_path: Path, answer: Answer) -> None:
     with answering(answer) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, "This is no site of uflip results" in done.err) == (6, True), done.err
+    assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
     assert url in done.err
     assert not [*tmp_path.iterdir()]
 

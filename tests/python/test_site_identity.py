@@ -86,7 +86,7 @@ def test_a_forgotten_database_sweeps_nothing_away(
     with _nothing_lost(folder):
         for more in ((), ("--database", f"sqlite:///{another}")):
             said = _refused("serve", folder, "--port", "0", *more)
-            assert "This database is not that of the site in this folder" in said
+            assert "The database belongs to another site" in said
             assert "--database" in said
             assert "nothing was changed" in said
             assert _refused("token", folder, "bob", *more)
@@ -164,7 +164,7 @@ def test_a_lost_folder_is_made_again_of_the_files_that_are_there(
         shutil.rmtree(folder / "blobs")
         answer = server.client().get(address)
         assert answer.status_code == 422
-        assert answer.json()["error"]["what"] == "A file of this result is lost"
+        assert answer.json()["error"]["what"] == "A file of this result is missing"
 
 
 def test_a_site_is_healthy_where_its_folders_can_be_read(site: tuple[Path, str, str]) -> None:
@@ -196,7 +196,7 @@ def test_a_mistyped_folder_makes_no_site(site: tuple[Path, str, str], tmp_path: 
             ("token", folder, "alice", "--revoke"),
         ):
             done = uflip("site", *arguments)
-            assert (done.code, "There is no site here" in done.err) == (2, True), done.err
+            assert (done.code, "The folder contains no site" in done.err) == (2, True), done.err
             assert str(folder) in done.err
     assert not typo.exists()
     assert not [*plain.iterdir()]
@@ -207,7 +207,7 @@ def test_a_backup_does_not_make_a_database(site: tuple[Path, str, str], tmp_path
     folder, _, _ = site
     for more in ((), ("--database", f"sqlite:///{tmp_path / 'tpyo.db'}")):
         done = uflip("site", "backup", folder, tmp_path / "backup", *more)
-        assert (done.code, "no database" in done.err) == (2, True), done.err
+        assert (done.code, "address of a database" in done.err) == (2, True), done.err
     assert not (folder / "site.db").exists()
     assert not (tmp_path / "tpyo.db").exists()
 
@@ -224,13 +224,16 @@ def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("token", "{site}", ""), "no name of an account"),
+        (("token", "{site}", ""), "Not the name of an account"),
         (("token", "{site}", "alice", "--role", "king"), "Unknown role"),
         (("seed", "{site}", "--device", "foo"), "Unknown device"),
         (("seed", "{site}", "--device", "sim:demo", "--only", "foo"), "Unknown micro-benchmark"),
         (("seed", "{site}", "--device", "sim:demo", "--scale", "foo"), "Unknown scale"),
-        (("token", "{site}", "alice", "--database", "mysql://x"), "This is no database"),
-        (("serve", "{site}", "--database", "mysql://x", "--port", "0"), "This is no database"),
+        (("token", "{site}", "alice", "--database", "mysql://x"), "Not the address of a database"),
+        (
+            ("serve", "{site}", "--database", "mysql://x", "--port", "0"),
+            "Not the address of a database",
+        ),
         (("serve", "{site}", "--host", "0.0.0.0", "--port", "0"), "--base-url"),
     ],
 )

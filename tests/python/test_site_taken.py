@@ -116,7 +116,7 @@ def test_the_length_of_a_file_is_that_of_the_file(
     late = _offer(bob, files, manifest=claimed)
     assert late.status_code == 400
     error = late.json()["error"]
-    assert error["what"] == "A file has another length than was said"
+    assert error["what"] == "The file has another length than announced"
     assert (error["where"], error["got"]) == ("manifest.json", f"{claimed} bytes")
     begun = early.json()["id"]
     received = bob.get(f"/api/v1/submissions/{begun}").json()["received"]
@@ -125,7 +125,7 @@ def test_the_length_of_a_file_is_that_of_the_file(
     server.client("alice").delete(f"/api/v1/results/{made['id']}")
     committed = bob.post(f"/api/v1/submissions/{begun}/commit")
     assert committed.status_code == 400
-    assert committed.json()["error"]["what"] == "A file has another length than was said"
+    assert committed.json()["error"]["what"] == "The file has another length than announced"
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
 
 
@@ -135,7 +135,7 @@ def test_what_is_not_finished_is_neither_sent_nor_taken(
     said = {"status": "interrupted"}
     folder = forged(measured, tmp_path / "unfinished", lambda content: content.update(said))
     done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
-    assert (done.code, "These results are not finished" in done.err) == (5, True), done.err
+    assert (done.code, "The results are incomplete" in done.err) == (5, True), done.err
     files = [
         (name, hashlib.sha256(content).hexdigest(), len(content))
         for name, content in _files(folder).items()
@@ -143,7 +143,7 @@ def test_what_is_not_finished_is_neither_sent_nor_taken(
     with Client(server.url, server.token("alice")) as client, pytest.raises(ResultsError) as raised:
         client.submit(Prepared(folder, files, []))
     assert (raised.value.what, raised.value.got) == (
-        "These results are not finished",
+        "The results are incomplete",
         "interrupted",
     )
     assert not [*(server.folder / "folders").iterdir()]

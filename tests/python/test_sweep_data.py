@@ -113,7 +113,7 @@ def test_a_range_that_is_none_is_refused(given: str) -> None:
 
 
 def test_a_range_needs_a_sample_and_a_sobol_sequence_a_power_of_two() -> None:
-    with pytest.raises(UsageError, match="no end of values"):
+    with pytest.raises(UsageError, match="needs a step or a sample"):
         combinations(Design(URL, READS, VARY))
     with pytest.raises(UsageError, match="powers of two"):
         drawn(VARY, Sample("sobol", 12))
@@ -255,7 +255,10 @@ def test_ctrl_c_keeps_what_is_there(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (lambda text: text.replace('"uflip-sweep"', '"uflip-seep"'), "format"),
-        (lambda text: text.replace('"simulator": "', '"simulator": "0'), "Another simulator"),
+        (
+            lambda text: text.replace('"simulator": "', '"simulator": "0'),
+            "another version of the simulator",
+        ),
         (lambda text: text[:100], "JSON"),
         (lambda text: text.replace('"kind": "basic"', '"kind": "replay"'), "cannot be read"),
     ],

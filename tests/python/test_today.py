@@ -98,7 +98,7 @@ def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
         (["mix"], "sectors", "today", "another suite"),
         (["queue_depth"], "sectors", "uflip", "--suite today"),
         (["queue_deep"], "sectors", "today", "queue_depth"),
-        (None, "physical", "today", "nothing for this kind of device"),
+        (None, "physical", "today", "does not support this kind of device"),
         (None, "sectors", "tomorrow", "uflip, today, zones"),
     ],
 )

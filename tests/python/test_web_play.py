@@ -149,7 +149,7 @@ def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
     assert stage.played() == [second]
     monkeypatch.setattr(stages, "KEPT", 2)
     long = stage.begin(read_wanted(LONG))
-    with pytest.raises(UsageError, match="Something is running"):
+    with pytest.raises(UsageError, match="Another run is in progress"):
         stage.begin(read_wanted(LONG))
     stage.stop()
     assert waited(long).state == "stopped"

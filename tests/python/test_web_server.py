@@ -326,7 +326,7 @@ def test_a_name_that_is_no_utf_8_costs_one_row(folder: Path, tmp_path: Path) -> 
             assert "not UTF-8" in bad["error"]["got"]
             assert "error" not in good
         found = api(server, "result", key=bad["key"])
-        assert (found.status, "no text" in found.error) == (404, True)
+        assert (found.status, "not valid text" in found.error) == (404, True)
         assert api(server, "result", key=good["key"]).status == 200
 
 
@@ -423,4 +423,4 @@ def test_jobs_of_open_channel_devices_are_drawn_where_they_have_rows_of_ios(tmp_
             for name, run in jobs.items()
         }
         assert {name: answer.status for name, answer in drawn.items()} == {"oc0": 200, "oc1": 400}
-        assert "not drawn" in drawn["oc1"].error
+        assert "no picture of this job" in drawn["oc1"].error

@@ -166,7 +166,7 @@ def _of_text(path: Path, start: bytes, column: str | None, unit: str | None) -> 
         if len(first) == 1 and column is None:
             return _in_ns(path, "value", unit or "ns", _load(path, 0, 0))
         raise UsageError(
-            "The file has no names of columns, and is no fio latency log",
+            "The file has no column names and is not a fio latency log",
             where=str(path),
             got=", ".join(first[:6]),
             allowed="a line with names first; or time, value, direction, block size, offset",
@@ -197,7 +197,7 @@ def _first_line(path: Path, start: bytes) -> list[str]:
 
 def _no_table(path: Path, got: str) -> UsageError:
     return UsageError(
-        "This is neither a table nor a log",
+        "The file is neither a table nor a log",
         where=str(path),
         got=got,
         allowed="a run file (runs/*.parquet), CSV, Parquet, a fio latency log",
@@ -207,7 +207,7 @@ def _no_table(path: Path, got: str) -> UsageError:
 
 def _no_csv(path: Path, error: csv.Error) -> UsageError:
     return UsageError(
-        "This is no CSV",
+        "The file is not valid CSV",
         where=str(path),
         got=str(error),
         allowed="fields separated by commas, one row a line",
@@ -287,7 +287,7 @@ def _check_one_run(path: Path, index: int) -> None:
         raise _no_csv(path, error) from error
     if len(runs) > 1:
         raise UsageError(
-            "The table holds several runs, which are no one series",
+            "The table contains several runs, not one series",
             where=str(path),
             got=f"{len(runs)} runs or more: {', '.join(sorted(runs))}",
             allowed="one run",

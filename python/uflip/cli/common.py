@@ -290,7 +290,7 @@ def check_alone(given: Mapping[str, object], allowed: str, what: str = "benchmar
             stem = name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
             option = name if name.isupper() else f"--{stem}"
             raise UsageError(
-                f"A {what} goes on as it began",
+                f"{option} cannot be changed on --resume",
                 where=option,
                 got=f"{option} with --resume",
                 allowed=allowed,

@@ -43,7 +43,7 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
     found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%", value.strip())
     if found is None:
         raise UsageError(
-            "This is no percentage",
+            "Not a percentage",
             where=option_name(param),
             got=f"'{value}'",
             allowed="a number with %, as in 5%",
@@ -153,7 +153,7 @@ def _failure(
     for name, each in zip(names[1:], comparisons, strict=True):
         if not any(row.low is not None for row in each.rows):
             return UsageError(
-                "Nothing was compared: whether anything is slower is not known",
+                "Nothing could be compared",
                 where=f"{names[0]} and {name}",
                 got=counted(each),
                 allowed="results with one experiment or more in both, whose means have intervals",

@@ -93,7 +93,7 @@ def command(
     loaded = Results.load(results)
     if loaded.is_open_channel:
         raise UsageError(
-            "The workloads are of devices that place data themselves",
+            "Cost models need a device with an FTL",
             where=str(results),
             got="a benchmark of an open-channel device",
             allowed="results of the nine micro-benchmarks",

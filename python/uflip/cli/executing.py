@@ -57,7 +57,7 @@ def carried_out(
     said = [f"{option} {value}" for option, value in given.items() if value is not None]
     if len(said) > 1:
         raise UsageError(
-            "Work is carried out in one place",
+            "Only one of these options can be given",
             where=said[1].split()[0],
             got=" ".join(said),
             allowed="one of " + ", ".join(given),

@@ -45,7 +45,7 @@ def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_bro
     """
     if not (paths or sockets) or "" in paths:  # a name of no letters would be the folder one is in
         raise UsageError(
-            "There is nothing to explore",
+            "No results found",
             where="PATH",
             got="''" if paths else "no folder",
             allowed="result folders, or folders with such in them",

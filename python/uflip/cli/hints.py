@@ -72,7 +72,7 @@ def command(
     loaded = Results.load(results)
     if loaded.is_open_channel:
         raise UsageError(
-            "The hints are of devices that place data themselves",
+            "Design hints need a device with an FTL",
             where=str(results),
             got="a benchmark of an open-channel device",
             allowed="results of the nine micro-benchmarks",
@@ -91,7 +91,7 @@ def _prices(device: float | None, memory: float | None) -> tuple[float, float] |
         return None
     if not device or not memory:
         raise UsageError(
-            "A price says nothing by itself",
+            "--device-price and --memory-price must be given together",
             where="--memory-price" if device else "--device-price",
             got=str(memory if device else device),
             allowed="a price above 0",

@@ -71,7 +71,7 @@ def _sources(device: str, as_json: bool) -> None:
     target = parse_url(device)
     if profile is None or target.name.endswith(SNAPSHOT):
         raise UsageError(
-            "Only a profile says where its constants come from",
+            "--sources needs a profile",
             where=f"info {device} --sources",
             got=f"a {info.kind} device" if profile is None else "a snapshot",
             allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",

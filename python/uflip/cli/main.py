@@ -210,7 +210,7 @@ def _check_text(arguments: Sequence[str]) -> None:
         if not _is_text(argument):
             secret = before == SECRET or argument.startswith(f"{SECRET}=")
             raise UsageError(
-                "An argument is no text",
+                "An argument is not valid text",
                 where=SECRET if secret else "uflip",
                 got="what is not shown here" if secret else argument,
                 allowed="names and values in UTF-8, without NUL",
@@ -256,7 +256,7 @@ def _of_the_system(error: BaseException) -> UflipError | None:
         )
     if isinstance(error, OSError) and error.errno is not None:
         return ResultsError(
-            "The system refused what was asked of it",
+            "The operating system refused an operation",
             where=str(error.filename or ""),
             got=error.strerror or str(error),
             action="check the place, its permissions, and that there is room",
@@ -270,7 +270,7 @@ def _of_ours(error: BaseException) -> UflipError:
 
     echo("".join(traceback.format_exception(error)), err=True, newline=False)
     return UflipError(
-        "Something unexpected happened in uflip",
+        "Internal error of uflip",
         got=f"{type(error).__name__}: {error}",
         action="please report this with the lines above and the command",
     )

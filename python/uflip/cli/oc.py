@@ -236,7 +236,7 @@ def _mix_of(read: int, mix: str | None) -> str:
 
     if mix is not None:
         raise UsageError(
-            "The mix is given twice",
+            "The mix of reads and writes is given twice",
             where="--mix and --read",
             got=f"--mix {mix} --read {read}",
             action="leave one of the two away",

@@ -201,7 +201,7 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
     check_simulated(device)
     if preset is not None:
         raise UsageError(
-            "A preset is not kept as a result",
+            "A preset cannot be stored as a result",
             where="--inside",
             got=f"--preset {preset}",
             allowed="one pattern",

@@ -125,7 +125,7 @@ def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
     if chosen:
         first = next(iter(chosen)).replace("_", "-")
         raise UsageError(
-            "--spec is the whole pattern",
+            "--spec cannot be combined with options of the pattern",
             where="--spec",
             got=f"--spec with --{first}",
             action=f"leave --{first} away, or write it into the specification",

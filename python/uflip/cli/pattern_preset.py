@@ -83,7 +83,7 @@ def refuse_batches(batches: int | None) -> None:
     """Refuse --batches where there is no preset."""
     if batches is not None:
         raise UsageError(
-            "Only a preset runs in batches",
+            "--batches needs --preset",
             where="--batches",
             got=str(batches),
             action=f"give --preset {PRESETS[0]} as well, or leave --batches away",
@@ -98,7 +98,7 @@ def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Bas
     count, seed = typed.pop("io_count", None), typed.pop("seed", None)
     if typed or spec_file is not None:
         raise UsageError(
-            "A preset has a pattern of its own",
+            "A preset cannot be combined with options of the pattern",
             where="--preset",
             got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
             allowed="--io-count (of a batch), --seed, --batches",

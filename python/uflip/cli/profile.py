@@ -77,7 +77,7 @@ def check(path: str, as_json: bool) -> None:
     """Say everything that is wrong with a profile: keys, units, values, sources."""
     if not path.endswith(TOML):
         raise UsageError(
-            "This is no name of a profile",
+            "Not the name of a profile",
             where="FILE",
             got=path,
             allowed="a path that ends in .toml",
@@ -92,7 +92,7 @@ def check(path: str, as_json: bool) -> None:
     _tell(path, faults)
     if faults:
         raise UsageError(
-            "The profile makes no device",
+            "The profile is not valid",
             where=path,
             got=f"{len(faults)} fault" + "s" * (len(faults) > 1),
             action="correct them, and check again; docs/reference/profiles.md explains every key",

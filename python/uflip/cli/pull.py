@@ -26,7 +26,7 @@ def command(url: str, result: str, out: Path | None, token: str | None) -> None:
 
     if not (result.isascii() and result.isalnum()):
         raise UsageError(
-            "This is no id of a result",
+            "Not the id of a result",
             where="ID",
             got=result,
             allowed="letters and digits, as in 0123456789ab",

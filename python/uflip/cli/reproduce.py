@@ -139,7 +139,7 @@ def _check_table3(
     if reproduction_id == "uflip-table3" and out is None and alone:
         return
     raise UsageError(
-        "Constants of a device are studied by Table 3",
+        "--refit and --ablate need uflip-table3",
         where=option,
         got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
         f"{'' if alone else ', with options that do not go together'}",
@@ -191,7 +191,7 @@ def _list(out: Path | None, as_json: bool) -> None:
 
     if out is not None:
         raise UsageError(
-            "There is no figure of a list",
+            "--out needs the ID of one reproduction",
             where="--out",
             got=f"--out {out} without an ID",
             allowed=", ".join(REPRODUCTIONS),

@@ -133,7 +133,7 @@ def command(
         return
     if len(destroy) > 1:
         raise UsageError(
-            "One device has one token",
+            "A device takes one --destroy",
             where="--destroy",
             got=" ".join(destroy),
             allowed="one",

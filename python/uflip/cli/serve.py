@@ -282,7 +282,7 @@ def _check(
         raise unknown_name("state", state, STATES, where="--state")
     if socket is None and tcp is None:
         raise UsageError(
-            "Clients have no way in",
+            "No listen address given",
             where="uflip serve",
             allowed="--socket PATH, --tcp 127.0.0.1:PORT",
             action="name a socket: `uflip serve sim:demo --socket demo.sock`",
@@ -304,7 +304,7 @@ def _check(
 def _check_one(devices: tuple[str, ...], option: str) -> None:
     if len(devices) > 1:
         raise UsageError(
-            "One file holds what is of one device",
+            "One file can serve one device only",
             where=option,
             got=f"{len(devices)} devices",
             action="serve each device with a file of its own, by a command of its own",

@@ -57,7 +57,7 @@ def run(
 def _check_not_of_one(option: str, value: Path | None) -> None:
     if value is not None:
         raise UsageError(
-            "This option is for one device",
+            "The option cannot be used with several devices",
             where=option,
             got=f"{option} {value} with several",
             allowed="what holds for each of them",

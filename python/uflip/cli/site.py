@@ -278,7 +278,7 @@ def _check_seen(host: str, base_url: str) -> None:
     """Refuse an address that nobody can ask for, where no other is named."""
     if host in ALL_ADDRESSES and not base_url:
         raise UsageError(
-            "Nobody can ask for a site by this address",
+            "--base-url is required when listening on all interfaces",
             where="--host",
             got=f"--host {host} without --base-url",
             allowed="--base-url URL, or an address of this machine",

@@ -32,7 +32,9 @@ def read_varied(given: Sequence[str]) -> Varied:
         found = [value.strip() for value in values.split(",") if value.strip()]
         if not equals or not name or not found or name in varied:
             raise UsageError(
-                "What varies cannot be read" if name not in varied else "A name varies once",
+                "The values to vary cannot be parsed"
+                if name not in varied
+                else "A name is varied twice",
                 where="--vary",
                 got=text,
                 allowed=f"{FORMS}, as in spare_factor=0.1,0.2 or spare_factor=0.1..0.3",
@@ -55,7 +57,7 @@ def _range(text: str, found: re.Match[str]) -> list[Any] | Range:
     step = _number(text, found["step"])
     if step <= 0 or (high - low) / step > MOST_STEPS:
         raise UsageError(
-            "A step leads from one end of a range to the other",
+            "The step does not lead from one end of the range to the other",
             where=text,
             got=found["step"],
             allowed=f"a number above 0, with at most {MOST_STEPS} steps",
@@ -77,7 +79,7 @@ def _number(text: str, given: str) -> int | float:
         except UflipError:
             continue
     raise UsageError(
-        "An end of a range is no number",
+        "An end of the range is not a number",
         where=text,
         got=given,
         allowed="numbers, sizes or durations, as in 1..64, 4KiB..64KiB, 10us..1ms",

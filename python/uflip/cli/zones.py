@@ -165,7 +165,7 @@ def _numbers(text: str, option: str, count: int) -> list[int]:
 
 def _no_zones(text: str, option: str, count: int) -> UsageError:
     return UsageError(
-        "These are no zones of the device",
+        "The device has no such zones",
         where=option,
         got=text,
         allowed=f"numbers from 0 to {count - 1}, ranges of them as in 4-7, or all",

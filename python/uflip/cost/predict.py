@@ -94,7 +94,7 @@ def _check(given: Parameters, capacity: int) -> None:
         value = getattr(given, name)
         if least > most:
             raise UsageError(
-                "There is no room for this",
+                "The device is too small for this",
                 where=f"--{name}",
                 got=f"at most {format_size(most)}, on a device of {format_size(capacity)}",
                 allowed=f"room for {format_size(least)}",
@@ -102,7 +102,7 @@ def _check(given: Parameters, capacity: int) -> None:
             )
         if not least <= value <= most or value % step:
             raise UsageError(
-                "This does not fit the device, or what else was given",
+                "The value does not fit the device or the other options",
                 where=f"--{name}",
                 got=f"{value} bytes ({format_size(value)})",
                 allowed=f"multiples of {format_size(step)} from {format_size(least)} "

@@ -22,7 +22,7 @@ def refuse_results(path: Path, what: str, where: str) -> None:
     for folder in (parent, *parent.parents):
         if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):
             raise RefusedError(
-                "Nothing is written into a result folder",
+                "Files cannot be written into a result folder",
                 where=where,
                 got=f"a name in the results {folder}",
                 allowed="any other folder",

@@ -61,7 +61,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
         """
         if not self.low < self.high or (self.logarithmic and self.low <= 0):
             raise UsageError(
-                "A range goes from a number to a larger one",
+                "The end of the range must exceed its beginning",
                 where=name,
                 got=str(self),
                 allowed="LOW..HIGH with LOW below HIGH; above 0 with :log",

@@ -62,7 +62,7 @@ def check_target(before: Standing | None, after: Standing | None, url: str) -> N
         got = "it was moved, or replaced: another one has its name, or none"
     if got:
         raise DeviceError(
-            "The target is not what it was",
+            "The target has changed",
             where=url,
             got=got,
             allowed="the same target from the first run to the last",

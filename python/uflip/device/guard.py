@@ -62,7 +62,7 @@ def check_room(path: str, size: int | None) -> None:
         free = there.f_frsize * (there.f_bavail if os.geteuid() else there.f_bfree)
         if size > taken + free:
             raise UsageError(
-                "The file system has no room for the file",
+                "The file system has not enough free space",
                 where="--size",
                 got=f"{format_size(size)} for {path}",
                 allowed=f"up to {format_size(taken + free)}",
@@ -80,7 +80,7 @@ def check_simulated(device: str) -> None:
     """
     if parse_url(device).kind != "sim":
         raise UsageError(
-            "Only a simulated device can be looked into",
+            "--inside needs a simulated device",
             where="--inside",
             got=device,
             allowed="sim:NAME",

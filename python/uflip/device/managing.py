@@ -108,7 +108,7 @@ class Managed(LosesPower):
         Raises
         ------
         UflipError
-            If the zone does not take it; Linux has no appends to block devices.
+            If the zone does not take it; Linux does not support zone append on block devices.
         """
         zone, size = self.zone(number), parse_count(size_bytes, "size_bytes")
         response_ns = self._command("append", zone.start_bytes, size)
@@ -136,7 +136,7 @@ class Managed(LosesPower):
         """
         if command not in COMMANDS:
             raise UsageError(
-                "There is no such command to a zone",
+                "Unknown zone command",
                 got=command,
                 allowed=", ".join(COMMANDS),
                 action="name one of these",

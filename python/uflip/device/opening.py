@@ -165,7 +165,7 @@ def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
     """Refuse to write to an export that was not named once more: it may be somebody's disk."""
     if destroy != target.text:
         raise RefusedError(
-            "Everything on the export would be lost",
+            "All data on the export would be lost",
             where=target.text,
             got="no --destroy" if destroy is None else f"--destroy {destroy}",
             allowed=f"--destroy {target.text}",

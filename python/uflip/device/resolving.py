@@ -75,7 +75,7 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
             )
         if info.real and "append" in modes:
             raise UsageError(
-                "Linux has no appends to block devices",
+                "Linux does not support zone append on block devices",
                 where=info.url,
                 got="append",
                 allowed="write: it goes to the write pointer",

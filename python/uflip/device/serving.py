@@ -74,7 +74,7 @@ def listen_tcp(address: str) -> _native.Listener:
         loopback = False
     if not (colon and loopback and port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise UsageError(
-            "That is no port of this machine alone",
+            "The address is not a loopback address",
             where="--tcp",
             got=f"'{address}'",
             allowed="127.0.0.1:PORT, [::1]:PORT; port 0 is any that is free",
@@ -124,7 +124,7 @@ def serve(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(
-            "Two exports have one name",
+            "Two exports have the same name",
             where="serve",
             got=", ".join(twice),
             action="name each device once, or serve copies with different overrides",

@@ -111,7 +111,7 @@ def _check_snapshot(target: DeviceUrl) -> None:
 def _refuse_overrides(target: DeviceUrl) -> None:
     if target.overrides:
         raise UsageError(
-            "A snapshot is a device in a state of its own: nothing of it can be overridden",
+            "A snapshot cannot be combined with overrides",
             where=target.text,
             got="?" + "&".join(f"{key}={value}" for key, value in target.overrides),
             action=f"leave the overrides away: sim:{Path(target.name)}",

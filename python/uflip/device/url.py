@@ -55,7 +55,7 @@ def parse_url(url: str) -> DeviceUrl:
     """
     if not isinstance(url, str):
         raise UsageError(
-            "A device is called by a text",
+            "The device must be a string",
             where="DEVICE",
             got=repr(url),
             allowed=URL_FORMS,
@@ -167,7 +167,7 @@ def check_snapshot_name(path: str | Path) -> None:
     """
     if not str(path).endswith(SNAPSHOT):
         raise UsageError(
-            "The name of the snapshot does not say what it is",
+            "The name of a snapshot must end in .snapshot",
             where=str(path),
             allowed=f"FILE{SNAPSHOT}",
             action=f"call it {path}{SNAPSHOT}",

@@ -175,7 +175,7 @@ class Cluster:
     def _check_scheduler(self) -> None:
         if self._client.status not in {"running", "connecting"}:
             raise UnavailableError(
-                "The scheduler is gone",
+                "The scheduler has stopped",
                 where=address_of(self._client),
                 got=f"a connection that is {self._client.status}",
                 allowed="a scheduler that stays until everything is over",

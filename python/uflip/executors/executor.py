@@ -68,7 +68,7 @@ def ignore(done: int, text: str) -> None:
 def killed(point: Any) -> DeviceError:
     """Return the error for a point that every worker dies of."""
     return DeviceError(
-        "Every worker that takes up this point dies",
+        "This task crashed every worker that ran it",
         where=str(point)[:200],
         got=f"{MOST_DEATHS} deaths",
         allowed="a point that a worker lives through",

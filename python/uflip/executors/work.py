@@ -36,7 +36,7 @@ class Work:
         """Carry it out here."""
         if self.simulator != _native.SIMULATOR_VERSION:
             raise UnavailableError(
-                "A worker has another simulator",
+                "A worker has another version of the simulator",
                 where="the worker's installation of uflip",
                 got=_native.SIMULATOR_VERSION,
                 allowed=self.simulator,

@@ -148,7 +148,7 @@ def repetitions_for(context: Context, chosen: int | None) -> int:
     if 1 <= chosen <= MOST_REPETITIONS:
         return chosen
     raise UsageError(
-        "A plan cannot be repeated so often",
+        "Too many repetitions",
         where="--repetitions",
         got=str(chosen),
         allowed=f"1 to {MOST_REPETITIONS}",

@@ -224,7 +224,7 @@ def _store(
 def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> None:
     if plan.state is None:
         raise UsageError(
-            "The plan resets a state that it does not have",
+            "The plan resets a state but does not define one",
             where="[state]",
             got="as-is",
             allowed="random, sequential",

@@ -97,7 +97,7 @@ def _nothing_left(plan: Plan) -> UsageError:
     limited = any(reason.startswith(MAY) for reason in reasons)
     others = "choose other micro-benchmarks (--only, --suite), or another device"
     return UsageError(
-        "No run is left of the plan",
+        "The plan has no runs",
         where=plan.device.url,
         got=f"{len(plan.skipped)} runs skipped: {'; '.join(reasons)}" if reasons else "no run",
         allowed="a plan of one run or more",

@@ -294,7 +294,7 @@ def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: 
         if here.meets(taken):
             other = next(n for n in range(first, number) if here.meets(written[n]))
             raise UsageError(
-                "Two runs write sequentially to one place",
+                "Two runs write sequentially to the same target space",
                 where=f"{path}, runs {runs[other].id} and {run.id}",
                 got=f"both write bytes {' to '.join(map(str, here.common(written[other])))}",
                 allowed="runs that write sequentially to different bytes (uFLIP §4.2)",

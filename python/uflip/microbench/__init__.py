@@ -164,7 +164,7 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
     known = suited(addresses, suite)
     if not known:
         raise UsageError(
-            "This suite has nothing for this kind of device",
+            "The suite does not support this kind of device",
             where="--suite",
             got=suite,
             allowed=", ".join(name for name in SUITES if suited(addresses, name)),

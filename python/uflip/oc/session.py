@@ -102,7 +102,7 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
         if all(number < count for number, count in zip(numbers, counts, strict=True)):
             return channel, lun, block
     raise UsageError(
-        "This is no block of the device",
+        "The device has no such block",
         where="--sacrifice",
         got=f"'{named}'",
         allowed=f"CHANNEL:LUN:BLOCK from 0:0:0 to {last}",

@@ -50,7 +50,7 @@ def main() -> None:
         _tell(
             {
                 "error": UflipError(
-                    "The memory does not do",
+                    "Not enough memory",
                     where=wanted.url,
                     action="make the device or the pattern smaller",
                 ).parts()

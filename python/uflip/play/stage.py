@@ -127,7 +127,7 @@ class Stage:
         with self._lock:
             if self._process is not None:
                 raise UsageError(
-                    "Something is running",
+                    "Another run is in progress",
                     where="play",
                     got=f"another run beside {self._played[-1].wanted.url}",
                     allowed="one at a time",
@@ -164,7 +164,7 @@ class Stage:
                 self._root.mkdir()
             except OSError as error:
                 raise UnavailableError(
-                    "There is no place for what is played",
+                    "No temporary folder can be written",
                     where="TMPDIR",
                     got=error.strerror or str(error),
                     allowed="a folder that can be written",
@@ -208,7 +208,7 @@ class Stage:
 
     def _too_long(self, process: "subprocess.Popen[str]", one: Played) -> None:
         one.error = UsageError(
-            "This takes too long to play with",
+            "The run takes too long for the explorer",
             where=one.wanted.url,
             got=f"{one.share:.0%} of it after {MOST_SECONDS} s",
             allowed=f"at most {MOST_SECONDS} s",
@@ -247,7 +247,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 def _broken(one: Played, code: int, said: "deque[str]") -> UflipError:
     words = next((line.strip() for line in reversed(said) if line.strip()), "")
     return UflipError(
-        "The run ended before its end",
+        "The run ended early",
         where=one.wanted.url,
         got=words or f"exit code {code}",
         action="a smaller device needs less memory",

@@ -114,7 +114,7 @@ def _check_flash(info: DeviceInfo) -> None:
     flash = info.details.flash_bytes or info.capacity_bytes
     if flash > MOST_FLASH_BYTES:
         raise UsageError(
-            "This device is too large to play with",
+            "The device is too large for the explorer",
             where=info.url,
             got=f"{format_size(flash)} of flash",
             allowed=f"at most {format_size(MOST_FLASH_BYTES)}",
@@ -126,7 +126,7 @@ def _check_length(totals: Totals) -> None:
     moved = totals.bytes_read + totals.bytes_written
     if totals.total_ios > MOST_IOS or moved > MOST_BYTES:
         raise UsageError(
-            "This run is too long to play with",
+            "The run is too long for the explorer",
             where="io_count",
             got=f"{format_count(totals.total_ios)} I/Os, {format_size(moved)}",
             allowed=f"at most {format_count(MOST_IOS)} I/Os and {format_size(MOST_BYTES)}",
@@ -143,7 +143,7 @@ def _text(document: object, name: str) -> str:
     if isinstance(found, str) and 0 < len(found) <= MOST_TEXT:
         return found
     raise UsageError(
-        "What is to be run is not said",
+        "The request lacks a field",
         where=name,
         got="nothing" if found is None else "something else",
         allowed=f"a text of at most {MOST_TEXT} characters",
@@ -156,7 +156,7 @@ def _texts(document: object, name: str) -> dict[str, str]:
     if isinstance(found, dict) and len(found) <= MOST_PAIRS:
         return {key: _text(found, key) for key in found}
     raise UsageError(
-        "These are no names with values",
+        "The overrides are not an object of strings",
         where=name,
         allowed="name and text of each",
         action="send an object of texts",

@@ -140,7 +140,7 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
 def _check_addresses(results: Results) -> None:
     if results.is_open_channel:
         raise UsageError(
-            "fio knows no physical addresses",
+            "fio does not support physical addresses",
             where="--format",
             got="fio-job of an open-channel device",
             allowed="csv, parquet",

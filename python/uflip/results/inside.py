@@ -126,7 +126,7 @@ def read_inside(run: "StoredRun") -> Inside | None:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(
-            "What was recorded inside the device is not whole",
+            "The recorded flash operations are incomplete",
             where=str(_of(run)),
             got=f"not all of its columns: {error}",
             action="move the file away: the run itself is not affected",

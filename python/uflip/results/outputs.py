@@ -219,7 +219,7 @@ def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -
         raise _nowhere(kind, where, "the name of a folder", "add a file name")
     is_link = stat.S_ISLNK(there.st_mode)
     raise RefusedError(
-        "Only a regular file is ever replaced",
+        "Only a regular file can be replaced",
         where=where,
         got=f"a symbolic link to {_target(path)}" if is_link else file_type(there.st_mode),
         allowed="a new name, or the name of a regular file",
@@ -246,7 +246,7 @@ def _target(path: Path) -> str:
 
 def _not_ours(kind: Kind, where: str) -> RefusedError:
     return RefusedError(
-        "There is a file of this name",
+        "The file exists",
         where=where,
         got=f"a file that is no {kind.name} of uflip, or was changed since"
         if kind.seal

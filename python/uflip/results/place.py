@@ -138,7 +138,7 @@ def check_still_there(folder: Path, descriptor: int) -> None:
         got = "another folder of its name"
     if named is None or not os.path.samestat(ours, named):
         raise ResultsError(
-            "The result folder is not where it was",
+            "The result folder was moved or deleted",
             where=str(folder),
             got=got,
             allowed="the folder that this benchmark began",

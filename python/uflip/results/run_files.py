@@ -108,7 +108,7 @@ def _check_readable(path: Path) -> None:
     """Refuse to judge a file that may not be read: that says nothing of what is in it."""
     if path.is_file() and not os.access(path, os.R_OK):
         raise ResultsError(
-            "The file of a run may not be read",
+            "No permission to read the file of a run",
             where=str(path),
             got=os.strerror(errno.EACCES),
             allowed="files that may be read",

@@ -129,7 +129,7 @@ def check_place(path: Path) -> None:
     if not (reason := why_not(path)):
         return
     raise ResultsError(
-        "The record of the device's state cannot be kept",
+        "The state record cannot be written",
         where=str(path),
         got=reason,
         allowed="a place that can be written",

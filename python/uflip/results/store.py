@@ -72,7 +72,7 @@ class StoredRun:
         """
         if self.is_job:
             raise UsageError(
-                "A job over physical addresses has a log of its commands, and no trace of I/Os",
+                "An open-channel job has a command log instead of a trace",
                 where=self.id,
                 got=f"a job of {self.micro_benchmark}",
                 allowed="a run over sectors",

@@ -151,7 +151,7 @@ def check_out(out: Path) -> None:
     if not (reason := why_not(out)):
         return
     raise ResultsError(
-        "The result folder cannot be made",
+        "The result folder cannot be created",
         where=f"--out {out}",
         got=reason,
         allowed="a new name in a folder that can be written",

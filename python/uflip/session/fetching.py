@@ -96,7 +96,7 @@ def _ask(executor: Remote, worker: str, function: object, *arguments: object) ->
         answer: bytes = executor.ask(worker, function, *arguments)  # type: ignore[arg-type]
     except Exception as error:
         raise WorkerGoneError(
-            "A worker does not answer any more",
+            "A worker has stopped answering",
             where=worker,
             got=f"{type(error).__name__}: {error}",
             action="start it again; `uflip run --resume` fetches what it has",
@@ -131,7 +131,7 @@ def _digest(path: Path) -> str:
 
 def _not_as_sent(left: Left, name: str, got: str) -> ResultsError:
     return ResultsError(
-        "Results did not arrive as they were sent",
+        "Results were damaged in transit",
         where=f"{left.folder}/{name} at {left.worker}",
         got=got,
         allowed="what is on the disk there",

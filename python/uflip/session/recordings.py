@@ -129,7 +129,7 @@ def _lines(path: Path, rows: Iterable[Row]) -> Iterator[str]:
 def _wrong(path: Path, number: int, got: str, allowed: str = "") -> ResultsError:
     numbers = f"whole numbers, of whole sectors of {SECTOR_BYTES} bytes; {', '.join(LETTERS)}"
     return ResultsError(
-        "This row of the table is no I/O that can be replayed",
+        "A row of the table cannot be replayed",
         where=f"{path}, I/O {number}",
         got=got,
         allowed=allowed or numbers,

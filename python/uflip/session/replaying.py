@@ -211,7 +211,7 @@ def _the_same(writer: ResultsWriter, recording: _native.Recording, wanted: Repla
     spec = kept.plan[0].spec if kept.plan else None
     if not isinstance(spec, ReplaySpec):
         raise UsageError(
-            "These results are of no replay",
+            "These results are not from a replay",
             where=str(writer.path),
             got=kept.plan[0].micro_benchmark if kept.plan else "nothing",
             allowed="what `uflip replay` has begun",
@@ -222,7 +222,7 @@ def _the_same(writer: ResultsWriter, recording: _native.Recording, wanted: Repla
     if read_spec(ios.spec_json(depth)) == spec and wanted.queue_depth in (None, depth):
         return ios
     raise UsageError(
-        "This is not what was replayed when it began",
+        "The trace or its options differ from the first start",
         where="TRACE, --fit, --speed, --queue-depth",
         got=ios.spec_json(wanted.queue_depth or depth),
         allowed=text_of(spec),

@@ -204,7 +204,7 @@ class Request:
         """
         if model_identity(info) != model_identity(plan.device):
             raise DeviceError(
-                "The device is not what it was a moment ago",
+                "The device changed during the start",
                 where=info.url,
                 got=f"{format_size(info.capacity_bytes)} in sectors of {info.sector_bytes} B",
                 allowed="the device that the plan was made for",

@@ -60,7 +60,7 @@ def check_device(kept: Manifest, url: str | None) -> None:
     was = kept.device.url
     if url is not None and url != was:
         raise UsageError(
-            "These results are of another device",
+            "These results are from another device",
             where="DEVICE",
             got=url,
             allowed=was,
@@ -201,7 +201,7 @@ def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRec
     place = next((each for each in places if each.absolute() == noted.absolute()), None)
     if place is None:
         raise UsageError(
-            "The benchmark kept the record of the device's state elsewhere",
+            "The state record of this benchmark is in another place",
             where="--record",
             got=str(places[0]),
             allowed=kept.state.record,

@@ -270,7 +270,7 @@ def _check_host(point: Point) -> None:
         return
     if not isinstance(executor, Remote) or not executor.elsewhere:
         raise UsageError(
-            "A device of another machine is reached through a scheduler",
+            "A device of another machine needs --scheduler",
             where="DEVICE",
             got=point.device,
             allowed="a device of this machine, or HOST@DEVICE with --scheduler",
@@ -294,7 +294,7 @@ def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
     """
     if unused := {*tokens} - used:
         raise UsageError(
-            "A --destroy is for none of these devices",
+            "A --destroy matches none of these devices",
             where="--destroy",
             got=min(unused),
             allowed="what `uflip devices` says of one of them, for one that needs it",

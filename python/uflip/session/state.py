@@ -29,7 +29,7 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
     if not info.outlives_process:
         if given is not None:
             raise UsageError(
-                "--record belongs to devices that are there afterwards",
+                "--record applies only to persistent devices",
                 where="--record",
                 got=f"{url} with --record {given}",
                 allowed="file:PATH, /dev/NAME, nbd://...",

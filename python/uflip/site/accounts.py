@@ -32,7 +32,7 @@ def new_token(session: Session, name: str, role: str) -> str:
         session.add(account)
     elif account.revoked_utc is None:
         raise UsageError(
-            "There is an account of this name",
+            "The account exists",
             where="NAME",
             got=name,
             action=f"revoke its token with `uflip site token FOLDER {name} --revoke`, and ask "
@@ -54,7 +54,7 @@ def check_new(name: str, role: str) -> None:
         raise unknown_name("role", role, ROLES, where="--role")
     if not NAME.fullmatch(name):
         raise UsageError(
-            "This is no name of an account",
+            "Not the name of an account",
             where="NAME",
             got=repr(name[:100]),
             allowed="letters, digits, blanks and . _ @ -",

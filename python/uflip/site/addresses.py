@@ -39,7 +39,7 @@ def names_known(request: Request) -> None:
             raise unknown_name("parameter", name[:80], known, where=request.url.path)
         if given.count(name) > 1:
             raise UsageError(
-                "A parameter stands in an address once",
+                "A parameter is given twice",
                 where=request.url.path,
                 got=f"{name} {given.count(name)} times",
                 action="leave all but one away",

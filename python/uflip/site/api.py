@@ -77,7 +77,7 @@ def whoever(request: Request) -> Account | None:
             found = account_of(session, token.strip())
     if found is None:
         raise RefusedError(
-            "This token allows nothing",
+            "Unknown token",
             where="Authorization",
             action="ask whoever runs this site for one: `uflip site token FOLDER NAME`",
         )
@@ -105,7 +105,7 @@ def _own(session: Session, who: Account | None, name: str) -> tuple[Account, Res
     found = browse.result(session, who, name)
     if found.account_id != somebody.id and not may(who, "admin"):
         raise RefusedError(
-            "This result is somebody else's",
+            "The result belongs to another account",
             where=name,
             got=found.account.name,
             action="ask who submitted it, or an admin",
@@ -290,7 +290,7 @@ async def _body(request: Request, most: int) -> bytes:
         content += piece
         if len(content) > most:
             raise UsageError(
-                "There is too much at a time",
+                "The part is too large",
                 got=f"more than {most} bytes",
                 allowed=str(most),
                 action="send shorter parts, with their offsets",

@@ -121,7 +121,7 @@ def _related(rows: Rows, where: str, action: str) -> Rows:
             parent = key.column.table.name
             if row[key.parent.name] not in known[parent, key.column.name]:
                 raise ResultsError(
-                    "Rows of the site do not belong together",
+                    "Rows of the site are inconsistent",
                     where=where,
                     got=f"a row of the table {table}, {key.parent.name} {row[key.parent.name]}",
                     allowed=f"those of which the table {parent} has a row",
@@ -149,7 +149,7 @@ def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, R
             return error
         except FileNotFoundError:
             return ResultsError(
-                "A file of the site is lost",
+                "A file of the site is missing",
                 where=str(site.blobs.path(digest)),
                 got="nothing",
                 allowed="content of this digest",
@@ -279,7 +279,7 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
         return [*_related(iter(rows), str(backup / ROWS), action)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(
-            "This is no backup of a site",
+            "The folder is not a backup of a site",
             where=str(backup / ROWS),
             got=str(error),
             allowed="a folder that `uflip site backup` made",
@@ -308,7 +308,7 @@ def _check(path: Path, digest: str) -> None:
         found = error.strerror or str(error)
     if found != digest:
         raise ResultsError(
-            "A file of the backup is not what it was",
+            "A file of the backup is damaged",
             where=str(path),
             got=found,
             allowed=digest,

@@ -64,7 +64,7 @@ class Blobs:
         """
         if not _DIGEST.fullmatch(digest):
             raise UsageError(
-                "This is no digest",
+                "Not a digest",
                 where="digest",
                 got=digest[:80],
                 allowed="SHA-256",
@@ -171,7 +171,7 @@ class Blobs:
             return there  # somebody else sent it meanwhile; the whole has its digest
         if part.offset != there or end > size:
             raise UsageError(
-                "This part does not follow",
+                "The part does not continue the upload",
                 where=part.digest,
                 got=f"{len(part.content)} bytes from byte {part.offset} on",
                 allowed=f"from byte {there} on, to byte {size}",
@@ -201,7 +201,7 @@ class Blobs:
         on_disk(named)
         if wrong:
             raise ResultsError(
-                "A file is not what it was said to be",
+                "The file does not match its digest",
                 where=wrong[0][0],
                 got=f"content with the digest {wrong[0][1]}",
                 action="send it again",
@@ -222,7 +222,7 @@ class Blobs:
                 os.link(self.path(digest), path)
             except FileNotFoundError as error:
                 raise ResultsError(
-                    "A file of this result is lost",
+                    "A file of this result is missing",
                     where=name,
                     got=f"nothing with the digest {digest}",
                     action="restore the site from a backup: `uflip site restore`",

@@ -64,7 +64,7 @@ class Bucket:
             self._store: ObjectStore = from_url(url, retry_config=RETRIES)
         except (BaseError, ValueError) as error:
             raise UsageError(
-                "This is no bucket",
+                "Not a bucket",
                 where="--store",
                 got=f"{url}: {error}"[:200],
                 allowed="s3://BUCKET or s3://BUCKET/PREFIX",
@@ -139,7 +139,7 @@ class Bucket:
 
     def _wrong(self, digest: str, got: str) -> ResultsError:
         return ResultsError(
-            "A file in the bucket is not what it was",
+            "A file in the bucket is damaged",
             where=f"{self._url}/{digest}",
             got=got,
             allowed="content of this digest",

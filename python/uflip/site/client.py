@@ -133,7 +133,7 @@ class Client:
             known = False
         if not known:
             raise UsageError(
-                "This is no address of a site",
+                "Not the address of a site",
                 where="URL",
                 got=url,
                 allowed="http://HOST:PORT, https://HOST",
@@ -266,7 +266,7 @@ class Client:
             os.fsync(file.fileno())
         if (length, summed.hexdigest()) != (offered.bytes, offered.digest):
             raise ResultsError(
-                "A file is not what the site says it is", where=path.name,
+                "The file does not match its digest on the site", where=path.name,
                 got=f"{summed.hexdigest()}, {length} bytes",
                 allowed=f"{offered.digest}, {offered.bytes} bytes", action="fetch it again",
             )  # fmt: skip
@@ -297,7 +297,7 @@ def _token(given: str | None) -> str | None:
     said = (given or os.environ.get(TOKEN) or "").strip()
     if said and not _OF_TOKENS.fullmatch(said):
         raise UsageError(
-            "This is no token",
+            "Not a token",
             where="--token" if given else TOKEN,
             got=f"{len(said)} characters, and not all of them are those of a token",
             allowed="letters, digits and signs of ASCII, without blanks",
@@ -324,7 +324,7 @@ def fetched(url: str) -> Path:
     site, found, result = url.rstrip("/").rpartition("/results/")
     if not found or not result.isalnum():
         raise UsageError(
-            "This is no address of a result",
+            "Not the address of a result",
             where=url,
             allowed="https://SITE/results/ID",
             action="copy it from the page of the result",

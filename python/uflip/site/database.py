@@ -106,7 +106,7 @@ def missing_library() -> UnavailableError:
 
 def _no_database(url: str) -> UsageError:
     return UsageError(
-        "This is no database",
+        "Not the address of a database",
         where="--database",
         got=url,
         allowed="sqlite:///FILE, postgresql://USER@HOST/NAME",
@@ -164,7 +164,7 @@ def _migrate(engine: "Engine") -> None:
             command.upgrade(config, "head")
         except CommandError as error:
             raise UsageError(
-                "This database cannot be brought to this version of uflip",
+                "The database cannot be migrated to this version of uflip",
                 where="--database",
                 got=str(error),
                 action="use the version that last wrote to it, or a newer one",

@@ -74,7 +74,7 @@ def examined(said: Table) -> Examined:
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ResultsError(
-            "No site can keep what these results say of themselves",
+            "The site cannot store the description of these results",
             where=f"manifest.json, {wrong['loc'][-1]}",
             got=str(wrong["input"])[:200],
             allowed=wrong["msg"],

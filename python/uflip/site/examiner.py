@@ -52,7 +52,7 @@ def look(folder: Path) -> Table:
     if unproven:
         first = unproven[0]
         raise ResultsError(
-            "These results are not what was measured",
+            "The results were changed after the measurement",
             where=first.file,
             got=f"{first.state}: {first.reason}",
             allowed="files that the folder's ledger proves, every one",
@@ -64,7 +64,7 @@ def look(folder: Path) -> Table:
     for path, problem in zip(files, checks([str(path) for path in files]), strict=True):
         if problem is not None:
             raise ResultsError(
-                "No device can have done this",
+                "The results are physically impossible",
                 where=path.name,
                 got=problem,
                 action="submit the folder as `uflip run` wrote it",

@@ -49,7 +49,7 @@ def check_there(root: Path, url: str) -> None:
     """
     if not is_there(root, url):
         raise UsageError(
-            "There is no site here",
+            "The folder contains no site",
             where=str(root),
             got=f"no database {_missing_file(url)}" if _is_made(root) else _seen(root),
             allowed="a folder that `uflip site serve`, `seed` or `restore` made",
@@ -160,7 +160,7 @@ def _shown(engine: "Engine") -> str:
 
 def _of_another(root: Path, got: str, there: str = "") -> RefusedError:
     return RefusedError(
-        "This database is not that of the site in this folder",
+        "The database belongs to another site",
         where=str(root),
         got=got,
         allowed=f"the database of the site {there}" if there else "that which knows its results",

@@ -251,7 +251,7 @@ class Intake:
             length = self._blobs.length(each.digest)
             if length not in (None, each.bytes):
                 raise UsageError(
-                    "A file has another length than was said",
+                    "The file has another length than announced",
                     where=each.path,
                     got=f"{each.bytes} bytes",
                     allowed=f"{length} bytes, which are those with the digest {each.digest}",

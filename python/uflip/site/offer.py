@@ -57,7 +57,7 @@ def check_names(files: Sequence[Offered]) -> None:
 def unfinished(status: str) -> ResultsError:
     """Make the error for results that are not finished: so far, they stand for no device."""
     return ResultsError(
-        "These results are not finished",
+        "The results are incomplete",
         where=manifest.FILE_NAME,
         got=status,
         allowed=COMPLETE,

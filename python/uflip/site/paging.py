@@ -95,7 +95,7 @@ def place_at(after: str, before: str) -> Place | None:
     except (ValueError, TypeError, binascii.Error, RecursionError):
         got = text[:80]
     raise UsageError(
-        "There is no such place in the list",
+        "Unknown cursor",
         where="before" if before else "after",
         got=got,
         allowed="what the page before or after this one said",
@@ -210,7 +210,7 @@ def _check_kind(by: Order, unique: "InstrumentedAttribute[Any]", start: Place | 
     fits = by.gaps if start.value is None else isinstance(start.value, by.kind)
     if not fits or not isinstance(start.row, unique.type.python_type):
         raise UsageError(
-            "This place is one of another order",
+            "The cursor belongs to another order",
             where="before" if start.back else "after",
             got=str(start.value)[:80],
             action="begin with the first page",

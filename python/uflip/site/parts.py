@@ -68,7 +68,7 @@ def unpacked(body: bytes) -> list[Part]:
         at = end
     if at != len(body) or sum(len(each.content) for each in found) > MOST_BYTES:
         raise UsageError(
-            "These are no parts of files",
+            "Not parts of files",
             where="the body",
             got=f"{len(body)} bytes, of which {at} are understood",
             allowed=f"at most {MOST_PARTS} parts of {MOST_BYTES} bytes together, each after its "

@@ -81,7 +81,7 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
     if held.lost:
         first = held.lost[0]
         raise ResultsError(
-            "These results are not what was measured",
+            "The results were changed after the measurement",
             where=str(folder / first.file),
             got=f"{first.state}: {first.reason}",
             allowed="files that are what was written, every one",
@@ -90,7 +90,7 @@ def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
         )
     if not (folder / ledger.FILE_NAME).exists():
         raise ResultsError(
-            "Nothing proves these results",
+            "The results have no ledger",
             where=str(folder / ledger.FILE_NAME),
             got="no ledger: the folder is of an older version, or has lost it",
             allowed="a folder whose ledger proves every file",

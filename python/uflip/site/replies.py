@@ -107,7 +107,7 @@ def check(answer: "httpx.Response") -> None:
 def _no_site(answer: "httpx.Response", problem: str) -> UflipError:
     asked = answer.request.url
     return UnavailableError(
-        "This is no site of uflip results",
+        "The server is not a uflip results site",
         where=f"{asked.scheme}://{asked.netloc.decode()}{asked.path}",
         got=f"an answer {answer.status_code} that is none of ours"
         + (f": {problem[:200]}" if problem else ""),

@@ -96,7 +96,7 @@ def sweep(
     """
     if not isinstance(vary, Mapping):
         raise UsageError(
-            "What varies has names",
+            "`vary` must be a dict of names and values",
             where="vary",
             got=repr(vary),
             allowed="a dict of names with their values, or ranges",
@@ -114,7 +114,7 @@ def _plain(name: str, values: Any) -> list[Any] | Range:
         return values
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise UsageError(
-            "What varies is a list of values",
+            "The values of a name must be a list",
             where=name,
             got=repr(values),
             allowed="a list, or a Range of numbers",

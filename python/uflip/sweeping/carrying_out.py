@@ -142,7 +142,7 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
         )
     if not isinstance(design.timed, bool):
         raise UsageError(
-            "This option has another type",
+            "Wrong type of an option",
             where="timed",
             got=repr(design.timed),
             allowed="True or False",
@@ -151,7 +151,7 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
     parse_number(design.warm_up, "warm_up", 0.0, MOST_WARM_UP)
     if design.warm_up > 0 and not any(part.mode in WARMING for part in design.spec.parts):
         raise UsageError(
-            "A pattern that writes no data warms nothing up",
+            "`--warm-up` needs a pattern that writes data",
             where="warm_up",
             got=str(design.warm_up),
             action="leave it away, or vary a pattern that writes",

@@ -130,7 +130,7 @@ class DataSet:
         manifest = document.read(folder)
         if manifest.simulator != _native.SIMULATOR_VERSION:
             raise ResultsError(
-                "Another simulator began this sweep",
+                "This sweep was started by another version of the simulator",
                 where=str(folder),
                 got=manifest.simulator,
                 allowed=_native.SIMULATOR_VERSION,
@@ -259,7 +259,7 @@ def arrow() -> Any:
         import pyarrow
     except ImportError as error:
         raise UnavailableError(
-            "Rows are kept as Parquet by an optional library",
+            "`--data` needs an optional library",
             where=OPTION,
             got=f"no module {error.name}",
             allowed="pyarrow",

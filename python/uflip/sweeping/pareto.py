@@ -26,7 +26,7 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
             raise unknown_name("objective", name, known, where="--pareto")
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise UsageError(
-            "A front is between several objectives",
+            "A Pareto front needs at least two objectives",
             where="--pareto",
             got=",".join(names),
             allowed="two or more, each once, as in spare_bytes,memory_bytes,p99",

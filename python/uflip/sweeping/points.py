@@ -114,7 +114,7 @@ def combinations(design: Design) -> list[list[Value]]:
     ranges = [name for name, values in design.vary.items() if isinstance(values, Range)]
     if ranges:
         raise UsageError(
-            "A range has no end of values",
+            "A continuous range needs a step or a sample",
             where="--vary",
             got=f"{ranges[0]}={design.vary[ranges[0]]}",
             allowed="values, LOW..HIGH/STEP, or a range with --sample",
@@ -194,7 +194,7 @@ def _point(design: Design, values: Values) -> Point:
     durability = chosen(durability)
     if not design.timed and durability != CACHED:
         raise UsageError(
-            "What takes no time waits for nothing",
+            "`--untimed` cannot be combined with `--durability`",
             where=DURABILITY,
             got=durability,
             allowed=CACHED,

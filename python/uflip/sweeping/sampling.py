@@ -92,7 +92,7 @@ def library(module: str, where: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise UnavailableError(
-            "A sample like that needs an optional library",
+            "This kind of sample needs an optional library",
             where=where,
             got=f"no module {error.name}",
             allowed="scipy and SALib",

@@ -97,7 +97,7 @@ def check(points: Sequence[Point], by: str, *, timed: bool = True) -> None:
 
 def _untold(by: str, telling: int, points: int) -> UsageError:
     return UsageError(
-        "Not every point tells what is asked for",
+        "Some points lack the measure",
         where="--sensitivity",
         got=f"{by} of {telling} of {points} points",
         allowed="a measure that every point has",

@@ -33,7 +33,7 @@ def channel(opened: Opened, key: str) -> told.Channel:
     results = opened.results(key)
     if not results.is_open_channel:
         raise UsageError(
-            "This is no open-channel device",
+            "Not an open-channel device",
             where=opened.place(key).name,
             got="a device that has sectors",
             allowed="results of uFLIP-OC",

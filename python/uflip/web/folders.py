@@ -198,7 +198,7 @@ def refuse_names(place: Place) -> None:
         str(place.path).encode()
     except UnicodeEncodeError:
         raise ResultsError(
-            "A result folder whose name is no text is not opened",
+            "The name of the result folder is not valid text",
             where=place.name,
             got="a name that is not UTF-8",
             allowed="names in UTF-8",
@@ -217,7 +217,7 @@ def _refuse_links(place: Place) -> None:
             continue
         if linked:
             raise ResultsError(
-                "A result folder with links is not opened here",
+                "The result folder contains links",
                 where=place.name,
                 got=f"a symbolic link in {folder.name}",
                 allowed="files of its own",

@@ -71,7 +71,7 @@ def lanes_of(opened: Opened, key: str, name: str) -> tuple[OpenRun, Lanes]:
     lanes = _of(run)
     if lanes is None:
         raise UsageError(
-            "What the dies did during this run was not recorded",
+            "The flash operations of this run were not recorded",
             where=name,
             got="a run without it",
             allowed="a run on a simulated device, recorded with --inside",

@@ -86,7 +86,7 @@ def _glance(place: Place) -> Glance | Failed:
         path = place.path / manifest.FILE_NAME
         if not path.exists() and (place.path / FORMER).exists():
             raise ResultsError(
-                "Results of an older uFLIP-OC are not explored",
+                "The explorer does not support results of an older uFLIP-OC",
                 action="`uflip oc show` prints them",
             )
         found = _read(path, read_document(path, manifest.KIND))

@@ -134,7 +134,7 @@ class OpenRun:
         """
         if self.run.is_job and not self.has("submit_ns"):
             raise UsageError(
-                "This job is not drawn",
+                "The explorer has no picture of this job",
                 where=self.run.id,
                 got="a row a cycle of program and erase",
                 allowed="runs with a row an I/O",

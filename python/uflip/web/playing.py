@@ -51,7 +51,7 @@ async def body(request: "Request") -> object:
         content += part
         if len(content) > LARGEST_BODY:
             raise UsageError(
-                "That is too much",
+                "The request body is too large",
                 where="body",
                 allowed=f"{LARGEST_BODY} bytes",
                 action="send less",
@@ -62,7 +62,7 @@ async def body(request: "Request") -> object:
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            "This is no JSON of texts",
+            "The request is not a JSON object of strings",
             where="body",
             got=str(error),
             action="send a document as the page does",

@@ -19,7 +19,7 @@ def text(query: Query, name: str) -> str:
     found = query.get(name)
     if not found:
         raise UsageError(
-            "A word is missing in the address",
+            "A parameter is missing in the address",
             where=name,
             allowed="a text",
             action="open the page from the list",
@@ -42,7 +42,7 @@ def number(query: Query, name: str) -> float:
         found = float("nan")
     if not abs(found) <= LARGEST:
         raise UsageError(
-            "A number in the address cannot be used"
+            "A number in the address is not valid"
             if said
             else "A number is missing in the address",
             where=name,

@@ -144,7 +144,7 @@ def ask(path: Path) -> Told:
             raise ValueError("a document of something else")
     except (OSError, ValueError, AttributeError) as error:
         raise DeviceError(
-            "The server of a device does not tell what it serves",
+            "The server does not report statistics",
             where=str(path),
             got=str(error),
             allowed="the socket that `uflip serve --stats` was given, while it serves",

@@ -60,7 +60,7 @@ def _why_not(context: Context, spec: Spec) -> str | None:
     if spec.depth > 1 and spec.ios < ROUNDS * spec.depth:
         return f"a zone has room for {spec.ios} I/Os only: {ROUNDS} are needed for each under way"
     if context.info.real and any(part.mode == "append" for part in spec.parts):
-        return "Linux has no appends to block devices: it writes at the write pointer"
+        return "Linux does not support zone append on block devices: it writes at the write pointer"
     return None
 
 
