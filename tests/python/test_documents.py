@@ -8,6 +8,7 @@ import copy
 import json
 import random
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from command_line import uflip
 
 from uflip.data import manifest, state_record
 from uflip.data.document import DEEPEST, deepest, no_file_name, plain
+from uflip.data.spec import read_spec
 from uflip.data.summary import Summary
-from uflip.errors import ResultsError, UflipError
+from uflip.errors import ResultsError, UflipError, UsageError
 from uflip.report.text import render
 from uflip.results import Results, summary
 
@@ -206,6 +208,50 @@ def test_levels_are_counted_outside_of_texts() -> None:
     assert deepest(b"1") == 0
     assert deepest(b'{"a": [1, {"b": []}], "c": {}}') == 4
     assert deepest(b'{"a": "[[[[ \\" ]["}') == 1
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 16])
+def test_levels_are_those_of_a_reader_that_takes_a_byte_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr("uflip.data.document._CHUNK", chunk)
+    drawn = random.Random(chunk)
+    for _ in range(2000):
+        texts = ["".join(drawn.choices('[]{}a\\"', k=drawn.randrange(8))) for _ in range(4)]
+        parts = ["".join(drawn.choices("[]{},", k=3)) + json.dumps(text) for text in texts]
+        content = "".join(parts).encode()
+        # A text that does not end is the first fault, and the last thing that any parser sees.
+        content = content[: len(content) - drawn.choice([0, 0, 1])]
+        assert deepest(content) == _deepest_by_bytes(content), content
+
+
+def _deepest_by_bytes(content: bytes) -> int:
+    depth = most = 0
+    in_text = escaped = False
+    for byte in content.decode():
+        if in_text:
+            in_text = byte != '"' or escaped
+            escaped = byte == "\\" and not escaped
+        elif byte == '"':
+            in_text = True
+        else:
+            depth += (byte in "[{") - (byte in "]}")
+            most = max(most, depth)
+    return most
+
+
+@pytest.mark.timeout(60)  # far above the 0.1 s that it takes; the square of this size takes hours
+@pytest.mark.parametrize("some", [b'\\"', b'"', b"\\", b"a", b"[", b'"[\\'])
+def test_no_text_takes_longer_to_look_at_than_its_length_or_more_memory(some: bytes) -> None:
+    hostile = b'{"x":"' + some * ((2 << 20) // len(some))
+    tracemalloc.start()
+    try:
+        deepest(hostile)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(UsageError):
+        read_spec(hostile)
 
 
 # The record of a device's state
