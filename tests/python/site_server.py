@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import select
 import shutil
 import subprocess
@@ -22,8 +23,8 @@ START_S = 60.0
 IMPORTED = (
     "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
     "uflip.cli.displays", "uflip.cli.site", "uflip.site.app", "uflip.site.devices",
-    "uflip.site.intake", "uflip.site.leftovers", "uflip.web.listening",
-    "uvicorn.lifespan.off", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl",
+    "uflip.site.intake", "uflip.site.leftovers", "uflip.web.connections",
+    "uflip.web.listening", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
 )  # fmt: skip
 POSTGRES = Path("/usr/lib/postgresql")
 
@@ -75,13 +76,15 @@ def start_site(*arguments: object) -> subprocess.Popen[str]:
 class SiteServer:
     """A server, and tokens for it.
 
-    With `anew` its process is the one that was started, imports and all.
+    With `anew` its process is the one that was started, imports and all; `descriptors` are as many
+    as that may have.
     """
 
     folder: Path
     database: str | None
     options: tuple[str, ...] = ()
     anew: bool = False
+    descriptors: int | None = None
     url: str = ""
     process: subprocess.Popen[str] | None = None
     tokens: dict[str, str] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class SiteServer:
         more = ["--database", self.database] if self.database else []
         more += ["--per-minute", str(10**6), *self.options]
         serve = ("serve", self.folder, "--port", "0", *more)
-        self.process = start("site", *serve) if self.anew else start_site(*serve)
+        self.process = start("site", *serve, **self._limits()) if self.anew else start_site(*serve)
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
         assert readable, "it does not say where it listens"
@@ -106,6 +109,12 @@ class SiteServer:
             except httpx.HTTPError:
                 assert time.monotonic() - begun < START_S, "it does not answer"
                 time.sleep(0.05)
+
+    def _limits(self) -> dict[str, object]:
+        if self.descriptors is None:
+            return {}
+        files, limit = resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors)
+        return {"preexec_fn": lambda: resource.setrlimit(files, limit)}
 
     def kill(self) -> None:
         """End it as a loss of power would."""
@@ -140,10 +149,14 @@ class SiteServer:
 
 @contextmanager
 def site_server(
-    folder: Path, database: str | None = None, *options: str, anew: bool = False
+    folder: Path,
+    database: str | None = None,
+    *options: str,
+    anew: bool = False,
+    descriptors: int | None = None,
 ) -> Iterator[SiteServer]:
     """Serve a site for as long as this block lasts."""
-    server = SiteServer(folder, database, options, anew).begin()
+    server = SiteServer(folder, database, options, anew, descriptors).begin()
     try:
         yield server
     finally:

@@ -18,6 +18,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from command_line import uflip
 from site_server import SiteServer, postgres, site_server
+from test_web_connections import many
 
 import uflip as package
 from uflip.errors import InterruptedRun
@@ -337,6 +338,14 @@ def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: 
 
 
 # Route -> role that it needs, and whether it is about one result of somebody.
+def test_as_many_connections_as_there_are_descriptors_shut_nobody_out(tmp_path: Path) -> None:
+    with site_server(tmp_path / "site", anew=True, descriptors=128) as made:
+        port = httpx.URL(made.url).port
+        assert port is not None
+        with many(150, port, b"GET / HTTP/1.1\r\n"):
+            assert httpx.get(f"{made.url}/health", timeout=30).status_code == 200
+
+
 OPEN, OWN, SUBMITTING = "whoever may see it", "the owner or an admin", "a submitter"
 ROUTES = {
     ("get", "/api/v1/results"): OPEN,
@@ -750,14 +759,16 @@ def test_what_comes_in_pieces_is_no_longer_than_what_says_its_length(server: Sit
         return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0])
 
     before = most_kib()
-    with httpx.Client(base_url=server.url, timeout=60) as client:
-        try:
-            pieces = (bytes(1 << 20) for _ in range(256))
-            status = client.post("/api/v1/submissions", content=pieces).status_code
-        except httpx.TransportError:
-            # The server hung up before everything was sent.
-            status = 413
-    assert status == 413
+    token = {"Authorization": f"Bearer {server.token('alice')}"}
+    for said, expected in (({}, 403), (token, 400)):
+        with httpx.Client(base_url=server.url, timeout=60, headers=said) as client:
+            try:
+                pieces = (bytes(1 << 20) for _ in range(256))
+                status = client.post("/api/v1/submissions", content=pieces).status_code
+            except httpx.TransportError:
+                # The server hung up before everything was sent.
+                status = expected
+        assert status == expected
     assert most_kib() - before < 100 << 10, "everything was kept"
 
 

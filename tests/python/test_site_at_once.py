@@ -5,6 +5,7 @@ The application is asked in this process, and its database has one connection in
 
 import asyncio
 import json
+import re
 import subprocess
 import threading
 import time
@@ -20,10 +21,10 @@ from site_server import small_result
 
 from uflip.errors import ResultsError
 from uflip.site import folders
+from uflip.site.account_limits import AccountLimiter
 from uflip.site.accounts import new_token
 from uflip.site.app import application
 from uflip.site.client import prepare
-from uflip.site.committing import Committing
 from uflip.site.intake import Intake
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.site import Site, open_site
@@ -110,6 +111,63 @@ def test_whoever_sends_slowly_has_no_connection(site: Site) -> None:
     asked(site, scenario)
 
 
+def test_no_body_is_read_before_its_sender_may_send_it(site: Site) -> None:
+    async def unread() -> AsyncIterator[bytes]:
+        raise AssertionError("somebody read it")
+        yield b""
+
+    with site.sessions.begin() as session:
+        reader = new_token(session, "reader", "reader")
+
+    async def scenario(client: httpx.AsyncClient) -> None:
+        described = (await client.get("/api/v1/openapi.json")).json()["paths"]
+        written = [
+            (method, re.sub(r"{\w+}", "0" * 32, path))
+            for path, methods in described.items()
+            for method in methods.keys() - {"get"}
+        ]
+        assert len(written) > 7
+        for method, path in written:
+            for token in ("", f"Bearer {reader}", "Bearer uflip_nobody", "Basic x"):
+                asked_by = {"Authorization": token, "Content-Type": "application/json"}
+                answer = await client.request(
+                    method, path, params={"offset": 0} if method == "put" else {},
+                    headers=asked_by, content=unread(),
+                )  # fmt: skip
+                assert answer.status_code == 403, (method, path, token)
+        wrong = await client.post("/api/v1/submissions", json={"files": [{"digest": 1}]})
+        assert wrong.status_code == 400
+        assert wrong.json()["error"]["where"] == "files.0.path"
+
+    asked(site, scenario)
+
+
+def test_some_bodies_are_read_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uflip.site.app.MOST_BODIES", 6)
+
+    async def scenario(client: httpx.AsyncClient) -> None:
+        rest = asyncio.Event()
+        reading = 0
+
+        async def slowly() -> AsyncIterator[bytes]:
+            nonlocal reading
+            reading += 1
+            yield b"xx"
+            await rest.wait()
+
+        address = f"/api/v1/submissions/{'0' * 32}/parts"
+        sending = [asyncio.create_task(client.post(address, content=slowly())) for _ in range(MANY)]
+        while reading < 3:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        assert reading == 3, "half of them, of one account"
+        rest.set()
+        assert {each.status_code for each in await asyncio.gather(*sending)} == {400}
+        assert reading == MANY
+
+    asked(site, scenario)
+
+
 def test_commits_that_wait_leave_threads_to_others(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +207,7 @@ def test_one_account_leaves_examiners_to_others() -> None:
             working[account] -= 1
 
     async def all_of_them() -> None:
-        committing = Committing()
+        committing = AccountLimiter(folders.EXAMINERS)
         many = [
             asyncio.create_task(committing.run(1, partial(work, 1)))
             for _ in range(3 * folders.EXAMINERS)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from uflip.site.offer import MOST_FILES
 from uflip.site.parts import MOST_BYTES
 from uflip.site.rows import ResultRow
 
@@ -19,7 +20,7 @@ class FileOffered(BaseModel):
 class Offer(BaseModel):
     """All files of a result folder."""
 
-    files: Annotated[list[FileOffered], Field(max_length=20_000)]
+    files: Annotated[list[FileOffered], Field(max_length=MOST_FILES)]
 
 
 class Begun(BaseModel):

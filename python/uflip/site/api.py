@@ -5,6 +5,9 @@ else cannot act in the name of a reader.
 
 There are few connections to the database: a request has one at a time, and none while it reads a
 body, moves files or waits for an examiner.
+
+A body is read by the route, once it is known who sends it. FastAPI would read and parse a body that
+is declared as a parameter before any dependency is asked.
 """
 
 from collections.abc import Iterator
@@ -13,10 +16,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from uflip._native import __version__
+from uflip.data.document import Table
 from uflip.errors import RefusedError, UsageError
 from uflip.site import browse, parts, publishing, rows
 from uflip.site.accounts import account_of, may
@@ -25,6 +31,7 @@ from uflip.site.answers import (
     Begun,
     Committed,
     FileKept,
+    FileOffered,
     Got,
     GotMany,
     Listed,
@@ -33,7 +40,7 @@ from uflip.site.answers import (
     OneResult,
 )
 from uflip.site.downloads import as_table
-from uflip.site.offer import Offered
+from uflip.site.offer import MOST_FILES, Offered
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, Result
 
@@ -41,6 +48,8 @@ if TYPE_CHECKING:
     from uflip.site.site import Site
 
 MOST_OF_A_TABLE = 100_000
+MOST_OFFER_BYTES = MOST_FILES * 400
+"""Of a list of files: names of 260 characters, digests of 64, and what JSON needs beside."""
 
 
 def site_of(request: Request) -> "Site":
@@ -240,13 +249,48 @@ def one_device(session: SessionOf, who: Who, slug: str) -> OneDevice:
     )
 
 
-@router.post("/submissions", status_code=201)
-def begin(who: Who, request: Request, offer: Offer) -> Begun:
+OFFER: Table = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "title": "Offer",
+                    "description": Offer.__doc__,
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {
+                            "type": "array",
+                            "maxItems": MOST_FILES,
+                            "items": FileOffered.model_json_schema(),
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+"""What the description of a route has that takes a list of files."""
+
+
+@router.post("/submissions", status_code=201, openapi_extra=OFFER)
+async def begin(who: Who, request: Request) -> Begun:
     """Begin an upload, or find the one that began with the same files."""
     account = _allowed(who, "submitter")
-    intake = site_of(request).intake
-    begun = intake.begin(account, [Offered(e.path, e.digest, e.bytes) for e in offer.files])
-    return Begun(id=begun, received=intake.received(account, begun))
+    async with request.app.state.receiving.turn(account.id):
+        content = await _body(request, MOST_OFFER_BYTES)
+        return await run_in_threadpool(_begun, site_of(request), account, content)
+
+
+def _begun(site: "Site", account: Account, content: bytes) -> Begun:
+    try:
+        offer = Offer.model_validate_json(content)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False)) from error
+    files = [Offered(each.path, each.digest, each.bytes) for each in offer.files]
+    begun = site.intake.begin(account, files)
+    return Begun(id=begun, received=site.intake.received(account, begun))
 
 
 @router.get("/submissions/{submission}")
@@ -266,9 +310,10 @@ async def part(
 ) -> Got:
     """Take a part of a file: at most 8 MiB, from `offset` on."""
     account = _allowed(who, "submitter")
-    content = await _body(request, parts.MOST_BYTES)
-    sent = [parts.Part(digest, offset, content)]
-    received = await run_in_threadpool(site_of(request).intake.receive, account, submission, sent)
+    async with request.app.state.receiving.turn(account.id):
+        sent = [parts.Part(digest, offset, await _body(request, parts.MOST_BYTES))]
+        receive = site_of(request).intake.receive
+        received = await run_in_threadpool(receive, account, submission, sent)
     return Got(received=received[digest])
 
 
@@ -279,16 +324,19 @@ async def many_parts(who: Who, request: Request, submission: str) -> GotMany:
     Returned is how many bytes there are of each of these files.
     """
     account = _allowed(who, "submitter")
-    sent = parts.unpacked(await _body(request, parts.MOST_BODY_BYTES))
-    received = await run_in_threadpool(site_of(request).intake.receive, account, submission, sent)
+    async with request.app.state.receiving.turn(account.id):
+        sent = parts.unpacked(await _body(request, parts.MOST_BODY_BYTES))
+        receive = site_of(request).intake.receive
+        received = await run_in_threadpool(receive, account, submission, sent)
     return GotMany(received=received)
 
 
 async def _body(request: Request, most: int) -> bytes:
     content = bytearray()
+    too_long = int(request.headers.get("content-length", "0")) > most  # digits: `app.Doors`
     async for piece in request.stream():
         content += piece
-        if len(content) > most:
+        if too_long or len(content) > most:
             raise UsageError(
                 "The part is too large",
                 got=f"more than {most} bytes",

@@ -24,8 +24,9 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 from uflip._native import __version__
 from uflip.errors import UflipError, UnavailableError
 from uflip.site import api, identity, pages
-from uflip.site.committing import Committing
+from uflip.site.account_limits import AccountLimiter
 from uflip.site.explored import PublishedFolders
+from uflip.site.folders import EXAMINERS
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import looking
@@ -51,6 +52,8 @@ _ADDED = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 MOST_BODY_BYTES = 16 << 20
 TOO_LONG = f"A request has at most {MOST_BODY_BYTES} bytes"
+MOST_BODIES = 16
+"""Bodies in memory at a time, of up to 8 MiB, each there twice while it is taken apart."""
 PER_MINUTE = 1200
 """Requests of one address or token: an upload of a thousand files takes as many."""
 ADDRESSES = 10_000
@@ -189,7 +192,8 @@ def application(
         redoc_url=None,
     )
     app.state.site = site
-    app.state.committing = Committing()
+    app.state.committing = AccountLimiter(EXAMINERS)
+    app.state.receiving = AccountLimiter(MOST_BODIES)
     counts = Counts()
 
     @app.get("/metrics", include_in_schema=False)

@@ -31,6 +31,7 @@ def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: 
     from urllib.parse import urlsplit
 
     from uflip.site.app import application
+    from uflip.web.connections import accepted_at_once, limited_protocol
 
     host, port = listener.getsockname()[:2]
     names = {f"{name}:{port}" for name in (host, "localhost", "127.0.0.1")}
@@ -44,6 +45,8 @@ def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: 
         log_config=None,
         access_log=False,
         ws="none",
+        http=limited_protocol(),
+        backlog=accepted_at_once(),
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=5,

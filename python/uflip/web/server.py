@@ -70,6 +70,8 @@ def serving(
         import uvicorn
     except ImportError as error:
         raise missing_library() from error
+    from uflip.web.connections import accepted_at_once, limited_protocol
+
     with listening(LOOPBACK, port, f"--port {port}") as listener, closing(Stage()) as stage:
         chosen = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(16)
@@ -79,6 +81,8 @@ def serving(
             access_log=False,
             lifespan="off",
             ws="none",
+            http=limited_protocol(),
+            backlog=accepted_at_once(),
             timeout_graceful_shutdown=1,
             server_header=False,
         )

@@ -1,0 +1,179 @@
+"""Connections of a server of ours: how many there may be, and how long a client may be waited for.
+
+uvicorn waits for the rest of a request as long as the connection stands, and counts a request when
+it is whole. So whoever opens connections and stays silent would shut everybody else out. Here a
+request has to arrive within a time that follows from its length, an answer has to be taken, and
+where all places are taken the connection that waits longest leaves: of the address that has the
+most of those that wait, so that nobody crowds out others.
+"""
+
+import asyncio
+import resource
+from collections import Counter
+from typing import Any
+
+import h11
+
+HEAD_S = 10.0
+"""For the head of a request: a few hundred bytes, in one packet most often [s]."""
+BODY_S, BODY_BYTES_PER_S = 20.0, 16 << 10
+"""For a body, and a second more for so many bytes that have come: 128 kbit/s (Apache's
+`mod_reqtimeout` has the same rule). A part of 8 MiB has 9 minutes."""
+SEND_S = 60.0
+"""For a client to take the 64 KiB that wait to be sent [s]."""
+MOST_UNREAD_BYTES = 16 << 20
+"""Of a body that was refused: so much is let come, so that its sender reads why."""
+MOST_CONNECTIONS = 1000
+
+
+def limited_protocol() -> type[asyncio.Protocol]:
+    """Return the class of connections that uvicorn is to use: its own, with deadlines."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    return type("LimitedConnection", (_Limits, H11Protocol), {})
+
+
+class _Limits(asyncio.Protocol):
+    """What is added to a connection of uvicorn: deadlines, and a limited number."""
+
+    # Of uvicorn's part.
+    client: tuple[str, int] | None
+    connections: set[Any]
+    conn: h11.Connection
+    cycle: Any
+    flow: Any
+    loop: asyncio.AbstractEventLoop
+    timeout_keep_alive_task: asyncio.TimerHandle | None
+    transport: asyncio.Transport
+
+    _awaited: tuple[str, object] = ("", None)
+    _deadline: asyncio.TimerHandle | None = None
+    _taken: asyncio.TimerHandle | None = None
+    _since = 0.0
+    _received = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._look()
+        _make_room(self.connections)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        for timer in (self._deadline, self._taken):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        self._received += len(data)
+        super().data_received(data)
+        self._look()
+        answered = self.cycle is not None and self.cycle.response_complete
+        if answered and self._awaited[0] == "body" and self._received > MOST_UNREAD_BYTES:
+            self.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request."""
+        super().on_response_complete()  # type: ignore[misc]
+        self._look()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection without a next request, and do not wait until all is sent."""
+        super().timeout_keep_alive_handler()  # type: ignore[misc]
+        self.loop.call_later(SEND_S, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Wait until the client takes what is to be sent, for some time."""
+        super().pause_writing()
+        self._taken = self.loop.call_later(SEND_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Send more."""
+        super().resume_writing()
+        if self._taken is not None:
+            self._taken.cancel()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client is waited for, and not the client for us."""
+        return not self.transport.is_closing() and (
+            self.conn.their_state in {h11.IDLE, h11.SEND_BODY}
+            or self.cycle is None
+            or self.cycle.response_complete
+        )
+
+    def _look(self) -> None:
+        """Start a deadline where something else is awaited than before, or of another request."""
+        awaited = ""
+        if self.conn.their_state is h11.SEND_BODY:
+            awaited = "body"
+        elif self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
+            awaited = "head"  # between two requests the time of uvicorn counts
+        if (awaited, self.cycle) == self._awaited:
+            return
+        self._awaited = (awaited, self.cycle)
+        self._since, self._received = self.loop.time(), 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if awaited in {"head", "body"}:
+            self._deadline = self.loop.call_later(_allowed_s(awaited, 0), self._check)
+
+    def _check(self) -> None:
+        """Close a connection that is too slow."""
+        awaited = self._awaited[0]
+        if self.flow.read_paused:  # by us: the client cannot send
+            self._since, self._received = self.loop.time(), 0
+        left = self._since + _allowed_s(awaited, self._received) - self.loop.time()
+        if left <= 0:
+            self.transport.abort()
+        else:
+            self._deadline = self.loop.call_later(left, self._check)
+
+
+def _allowed_s(awaited: str, received: int) -> float:
+    return HEAD_S if awaited == "head" else BODY_S + received / BODY_BYTES_PER_S
+
+
+def _make_room(connections: set[Any]) -> None:
+    """Close connections that wait, as long as there are too many."""
+    while len(connections) > most_connections():
+        waiting = [each for each in connections if each.waits]
+        if not waiting:
+            return  # all are being answered, and end: the rate of requests is limited elsewhere
+        crowd = Counter(_host(each) for each in waiting).most_common(1)[0][0]
+        oldest = min((each for each in waiting if _host(each) == crowd), key=_since)
+        connections.discard(oldest)
+        oldest.transport.abort()
+
+
+def _host(connection: Any) -> str:
+    return connection.client[0] if connection.client else ""
+
+
+def _since(connection: Any) -> float:
+    return float(connection._since)
+
+
+def most_connections() -> int:
+    """Return how many connections there may be: half of the descriptors of this process."""
+    return min(MOST_CONNECTIONS, _descriptors() // 2)
+
+
+def accepted_at_once() -> int:
+    """Return how many connections may be accepted before any is looked at: the `backlog`.
+
+    A quarter of the descriptors is left for files and the database. As many as are needed are asked
+    of the system first.
+    """
+    limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= limit < 4 * MOST_CONNECTIONS and limit != hard:
+        more = 4 * MOST_CONNECTIONS if hard < 0 else min(hard, 4 * MOST_CONNECTIONS)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+    return min(MOST_CONNECTIONS, _descriptors() // 4)
+
+
+def _descriptors() -> int:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 4 * MOST_CONNECTIONS if limit < 0 else limit
