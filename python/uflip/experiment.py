@@ -197,7 +197,7 @@ class Context:
         io_count : int
             How many I/Os, without room for a start-up.
         writes : int
-            How many writes `io_count` counts as one: of several processes, or of a mix.
+            How many writes `io_count` counts as one: of several processes.
         """
         ignored = io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0
         room = -(-self._room(None) // writes)

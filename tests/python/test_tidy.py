@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spec": {"data", "errors", "units"},
     "described": {"errors", "spec"},
     "startup": {"data"},
+    "flash_waits": {"_native", "data", "startup"},
     "executors": {"_native", "device", "ends", "errors"},
     "ends": set(),
     "waiting": {"_native", "ends", "errors"},
@@ -58,11 +59,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "microbench": {"_native", "choices", "data", "errors", "experiment", "spec", "units"},
     "methodology": {
         "_native", "analysis", "choices", "data", "device", "durability", "ends", "errors",
-        "experiment", "footprint", "microbench", "spec", "startup", "stats", "units", "waiting",
+        "experiment", "flash_waits", "footprint", "microbench", "spec", "startup", "stats", "units",
+        "waiting",
     },
     "results": {
         "_native", "amplification", "analysis", "data", "device", "durability", "ends", "errors",
-        "footprint", "frame", "spec", "startup", "stats", "units",
+        "flash_waits", "footprint", "frame", "spec", "startup", "stats", "units",
     },
     "report": {
         "analysis", "data", "durability", "errors", "hints", "microbench", "results", "stats",

@@ -76,7 +76,9 @@ class Found:
 
     def pause_before(self, run: PlannedRun) -> int:
         """How long the device is left alone before a run that follows no other at once [ns]."""
-        return interference.pause_before(run, None, self.pause_ns, self._plan.device)
+        number = self._number[run.id]
+        before = self._plan.runs[number - 1] if number else None
+        return interference.pause_before(run, before, self.pause_ns, self._plan.device)
 
     def phases(self, before: PlannedRun | None = None) -> Phases | None:
         """Return the phases that the long baseline runs show; None without any.

@@ -37,6 +37,13 @@ from uflip.startup import Startup, in_rows, startup_of
 FEWEST_PERIODS = 10
 # One start-up is as long as another only about: the same device shows 106 I/Os and then 119.
 MARGIN = 1.25
+# The beginning is looked at in so many parts, the finest first that show anything; what differs by
+# less than that of the mean, or by less than three standard errors, is no start-up.
+PARTS = (16, 8, 4, 2, 1)
+LEAST_EFFECT = 0.05
+BY_CHANCE = 3.0
+# Fewer I/Os than these do not show what is usual.
+FEWEST_RUNNING = 64
 
 
 def find_phases(
@@ -70,8 +77,45 @@ def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesO
     found: dict[str, PhasesOfPattern] = {}
     for label, times in response_time_ns.items():
         with suppress(UsageError):
-            found[label] = analyse(np.asarray(times, dtype=np.float64)).as_dict()
+            series = np.asarray(times, dtype=np.float64)
+            seen: PhasesOfPattern = analyse(series).as_dict()
+            ios = settled(series, seen["startup_ios"])
+            begin = float(series[: ios or None].mean())
+            found[label] = {**seen, "settled_ios": ios, "settling_ns": begin}
     return found
+
+
+def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
+    """Return where the parts at the beginning of a run end that differ from its running phase.
+
+    Parameters
+    ----------
+    times_ns : ndarray
+        Response times (n,) [ns].
+    startup_ios : int
+        Where the analysis sees the end of the start-up: chance may prolong it, and hide it where
+        slow I/Os alternate with quick ones.
+
+    Examples
+    --------
+    >>> settled(np.array([1.0] * 128 + [2.0, 4.0] * 500), 250)
+    124
+    """
+    first = max(startup_ios, len(times_ns) // 2)
+    running = times_ns[first:]
+    if len(running) < FEWEST_RUNNING:
+        return startup_ios
+    mean, spread = running.mean(), running.std()
+    for parts in PARTS:
+        each = -(-first // parts)
+        starts = np.arange(0, first, each)
+        sizes = np.diff(np.append(starts, first))
+        means = np.add.reduceat(times_ns[:first], starts) / sizes
+        beyond = np.maximum(LEAST_EFFECT * mean, BY_CHANCE * spread / np.sqrt(sizes))
+        differ = np.append(np.abs(means - mean) > beyond, np.False_)
+        if differ[0]:
+            return min(int(np.argmin(differ)) * each, first)
+    return startup_ios if startup_ios < first // PARTS[0] else 0
 
 
 def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
@@ -83,7 +127,10 @@ def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     most = _rule(run.spec).most
     known = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
     safe = replace(known, writes=math.ceil(MARGIN * known.writes))
-    left_out = min(in_rows(spec, safe), most // 2)
+    left_out = in_rows(spec, safe)
+    if left_out > most // 2:
+        # It cannot be left behind: as long as without, and marked (`uflip.results.startup_check`).
+        left_out = 0
     ios = min(_rule(spec).fewest + left_out, most)
     return spec.but(stop=None, io_count=ios, io_ignore=left_out)
 
@@ -110,7 +157,8 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
         left_out = min(in_rows(run.spec, safe), run.spec.ignored_ios)
         shorter = run.spec.ignored_ios - left_out
         return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=left_out)
-    wanted = max(stop.fewest, 2 * startup + FEWEST_PERIODS * phases["period_ios"])
+    behind = 2 * startup if 2 * startup <= stop.most else 0
+    wanted = max(stop.fewest, behind + FEWEST_PERIODS * phases["period_ios"])
     shortest = min(wanted, stop.most)
     # A longer run knows hardly more where the device is slower to change: see `rounds`.
     most = min(longest(shortest), stop.most)

@@ -28,6 +28,9 @@ STANDARD = tuple(2**k for k in range(7))
 QUICK = (1, 8, 64)
 # After a start-up of a third, the rarer pattern keeps 30 I/Os: enough for a mean.
 QUICK_FEWEST = 45
+# Where both patterns write, more of the first to one of the rarer leave less room for a start-up of
+# that: 64 to one would write 512 MiB.
+SHORTENED = 32
 # Sequential writes go round in so much [bytes]: more than any log or cache of such a device holds.
 LARGEST_TARGET = 256 << 20
 # Halves begin where flash blocks do (uFLIP §4.1: "the flash block size, 128 KB") [bytes].
@@ -57,7 +60,7 @@ def _counts(context: Context, first: str, rarer: str, ratio: int) -> Counts:
     if not context.quick:
         return context.counts(rarer)
     io_count = max(QUICK_FEWEST, context.plain_counts(rarer).io_count // (ratio + 1))
-    return context.shortened(rarer, io_count, 1 + ratio if first == "SW" else 1)
+    return context.shortened(rarer, io_count, -(-ratio // SHORTENED) if first == "SW" else 1)
 
 
 def half_size(capacity: int, io_size: int) -> int:

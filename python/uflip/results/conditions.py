@@ -11,6 +11,7 @@ from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Doubt, Host
 from uflip.data.phases import Interference
 from uflip.results.checks import CHECKS
 from uflip.results.circumstances import CIRCUMSTANCES
+from uflip.results.ended import MARKS
 from uflip.results.proof import FolderProof
 from uflip.results.verdict import UNPROVEN
 from uflip.results.warnings import StoredWarning
@@ -192,7 +193,7 @@ CONDITIONS = (
 def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
     """Those of the stored warnings that were there before the first run."""
     found_later = {
-        "inside_startup",
+        *MARKS,
         "rate_limited",
         "drift",
         "repetitions_disagree",

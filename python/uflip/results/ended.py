@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, Literal
 
 import numpy as np
 
@@ -20,8 +21,12 @@ from uflip.spec import read_spec
 FEWEST_ROWS = 20
 FEW_PLACES = "few_places"
 """The reason against a run that says nothing of places but its own."""
-INSIDE_STARTUP = "inside_startup"
+INSIDE_STARTUP: Final = "inside_startup"
 """The reason against one whose mean has start-up in it, by more than is allowed."""
+NEVER_LEFT_CACHE: Final = "never_left_write_cache"
+Mark = Literal["inside_startup", "never_left_write_cache"]
+MARKS: tuple[Mark, ...] = (NEVER_LEFT_CACHE, INSIDE_STARTUP)
+"""Reasons against a run whose mean is that of the start-up (`uflip.results.startup_check`)."""
 HALF_WIDTH = 0.05
 """So wide may half an interval be, relative to the mean, where nobody said otherwise."""
 

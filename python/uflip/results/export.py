@@ -29,6 +29,7 @@ from uflip.results import outputs
 from uflip.results.csv_text import cell
 from uflip.results.fio_job import write_jobs
 from uflip.results.jobs import OPS
+from uflip.results.startup_check import marks_of
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import experiment
 
@@ -120,7 +121,8 @@ def _fill(results: Results, folder: Path, file_format: str) -> None:
         _check_addresses(results)
         write_jobs(results, folder)
         return
-    rows = [_summary_row(run, experiment(results.summary_of([run]))) for run in results.runs]
+    marks = marks_of(results.warnings)
+    rows = [_summary_row(run, experiment(results.summary_of([run]), marks)) for run in results.runs]
     _write_rows(folder / "summary.csv", rows)
     if results.is_open_channel:
         _write_logs(results, folder / "logs", file_format)

@@ -4,8 +4,9 @@ The document holds numbers and names only, no arrays over I/Os: a standard run o
 micro-benchmarks comes to a few hundred kilobytes of JSON.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from uflip.data import manifest
@@ -32,12 +33,15 @@ from uflip.results.consistency import (
     only_what_repeats,
     repeatability,
 )
+from uflip.results.ended import Mark
+from uflip.results.startup_check import marks_of
 from uflip.results.store import Results, repeated
 from uflip.units import format_size
 
 BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine micro-benchmarks
 INTERFERENCE = "interference"  # the measurement of the pause between runs; none of the nine either
 PATTERNS = ("SR", "RR", "SW", "RW")
+NO_MARKS: Mapping[str, Mark] = MappingProxyType({})
 
 
 def summary(results: Results) -> Summary:
@@ -66,8 +70,9 @@ def summary(results: Results) -> Summary:
     ResultsError
         If a run file is damaged.
     """
+    marks = marks_of(results.warnings)
     runs = [
-        (group[0].micro_benchmark, experiment(results.summary_of(group)))
+        (group[0].micro_benchmark, experiment(results.summary_of(group), marks))
         for group in repeated(results.runs)
     ]
     baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
@@ -88,6 +93,8 @@ def summary(results: Results) -> Summary:
     for name, document in runs:
         others = None if name in (BASELINE, INTERFERENCE) else peers[name, document["pattern"]]
         document["together"] = together(document["repetitions"], slowest_ns, others)
+        if any(each["run"] in marks for each in document["repetitions"]):
+            document["together"]["converged"] = False
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
     told = only_what_repeats(characteristics(means, benchmarks).as_dict(), repeated_to)
     return around(
@@ -104,9 +111,17 @@ def summary(results: Results) -> Summary:
     )
 
 
-def experiment(kept: RunSummary) -> Experiment:
-    """Return what is kept of a run, and its repetitions, as a row of a summary."""
+def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experiment:
+    """Return what is kept of a run, and its repetitions, as a row of a summary.
+
+    A run that did not leave the start-up behind has not converged (`marks`: which did not, and
+    why), whatever it says itself.
+    """
     row = plain(kept)
+    for each in row["repetitions"]:
+        if (mark := marks.get(each["run"])) is not None:
+            each["converged"] = False
+            each["reasons"] = sorted({*(each["reasons"] or ()), mark})
     row["together"] = {name: row["repetitions"][0][name] for name in Together.__annotations__}
     return cast(Experiment, row)
 

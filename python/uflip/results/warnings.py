@@ -22,6 +22,7 @@ from uflip.data.phases import Phases
 from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import Said, Warned
+from uflip.flash_waits import writes_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
@@ -34,9 +35,16 @@ from uflip.results.consistency import (
     inconsistent,
     repeatability,
 )
-from uflip.results.ended import how_it_ended
-from uflip.results.left import BASELINE, INTERFERENCE, Inside, Length, all_inside
+from uflip.results.ended import INSIDE_STARTUP, NEVER_LEFT_CACHE, how_it_ended
 from uflip.results.pace import Pace, limit, pace_of, trend
+from uflip.results.startup_check import (
+    BASELINE,
+    INTERFERENCE,
+    Checked,
+    check_runs,
+)
+from uflip.results.startup_check import Examined as ExaminedStartup
+from uflip.startup import MOST_ROWS
 from uflip.units import format_duration_ns, format_size
 
 HOST_GAP = "host_gap_ns"
@@ -72,7 +80,7 @@ class Examiner:
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
     _asked: dict[tuple[Question, tuple[Any, ...]], list[Said]] = field(default_factory=dict)
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
-    _lengths: list[Length] = field(default_factory=list)
+    _startups: list[ExaminedStartup] = field(default_factory=list)
     _paces: list[Pace] = field(default_factory=list)
     _met: dict[Question, list[float]] = field(default_factory=dict)
 
@@ -109,9 +117,18 @@ class Examiner:
             host_gap_ns=as_array(trace, HOST_GAP) if self._has_gaps(trace) else NOTHING,
         )
         self.looked_at += 1
-        if entry.micro_benchmark != INTERFERENCE:
-            baseline = entry.pattern if entry.micro_benchmark == BASELINE else None
-            self._lengths.append(Length(run_id, spec, trace.ended_json is not None, baseline))
+        is_long = entry.micro_benchmark in (BASELINE, INTERFERENCE)
+        self._startups.append(
+            ExaminedStartup(
+                run_id,
+                spec,
+                trace.ended_json is not None,
+                entry.pattern if entry.micro_benchmark == BASELINE else None,
+                entry.micro_benchmark,
+                () if self.device.null or self.device.zoned else writes_of(trace, spec),
+                run.response_time_ns if is_long else NOTHING,
+            )
+        )
         if len(run.measured_ns):
             key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
             mean_ns = float(run.measured_ns.mean())
@@ -145,7 +162,8 @@ class Examiner:
             for check in CHECKS
             if check.code in self._doubts
         ]
-        inside = self._inside_startup(all_inside(self._lengths, phases, plan))
+        checked = check_runs(self._startups, phases, plan, self.device.capacity_bytes)
+        inside = self._never_left_cache(checked) + self._inside_startup(checked)
         together = self._limits() + self._trends()
         return found + inside + together + self._disagreements() + self._inconsistencies()
 
@@ -195,21 +213,46 @@ class Examiner:
             )
         ]
 
-    def _inside_startup(self, found: Sequence[Inside]) -> list[StoredWarning]:
+    def _never_left_cache(self, checked: Checked) -> list[StoredWarning]:
+        """Write runs that were over before a write waited for flash."""
+        if not checked.never_left:
+            return []
+        cache, most = checked.cache_bytes, checked.most_bytes
+        size = f"more than {format_size(most)}" if cache is None else format_size(cache)
+        return [
+            StoredWarning(
+                NEVER_LEFT_CACHE,
+                f"{len(checked.never_left)} of {checked.write_runs} write runs never left the "
+                f"write cache ({size}): no write that was measured waited for flash",
+                {
+                    "runs": checked.never_left,
+                    "runs_examined": checked.write_runs,
+                    "cache_bytes": cache,
+                    "most_bytes_written": most,
+                },
+                "these runs measured the interface and the cache: quote them for bursts of their "
+                "length only; for the long run measure in the standard scale, or with a larger "
+                "io_count and io_ignore in a plan file (`uflip run DEVICE --suite today --only "
+                "cache_cliff,steady_state` shows how large)",
+            )
+        ]
+
+    def _inside_startup(self, checked: Checked) -> list[StoredWarning]:
         """Runs that are within the start-up that the baselines show."""
+        found, looked_at = checked.inside, checked.runs
         if not found:
             return []
         worst = max(found, key=lambda inside: inside.share)
         return [
             StoredWarning(
-                "inside_startup",
-                f"In {len(found)} of {len(self._lengths)} runs more than {AGREEMENT:.0%} of what "
-                f"was measured may be start-up (worst: {worst.run_id}, {worst.share:.0%}: "
+                INSIDE_STARTUP,
+                f"In {len(found)} of {looked_at} runs start-up may change the mean by more than "
+                f"{AGREEMENT:.0%} (worst: {worst.run_id}, {worst.share:.0%} of what was measured: "
                 f"{worst.io_count} I/Os, of which {worst.io_ignore} were left out, and a start-up "
-                f"of {worst.startup_ios} by what the baselines show)",
+                f"of {_ios(worst.startup_ios)} by what the baselines show)",
                 {
                     "runs": [inside.run_id for inside in found],
-                    "runs_examined": len(self._lengths),
+                    "runs_examined": looked_at,
                     "worst": asdict(worst),
                 },
                 "the device is slower, or quicker, in the long run than these runs say: measure "
@@ -295,6 +338,10 @@ def _answer(key: tuple[Any, ...], repetitions: Sequence[Said]) -> Answer:
     said = together(repetitions)
     mean_ns = said["mean_ns"] or 0.0
     return Answer(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])
+
+
+def _ios(startup: int) -> str:
+    return "unknown length" if startup >= MOST_ROWS else str(startup)
 
 
 def _readable(numbers: Numbers) -> dict[str, str]:

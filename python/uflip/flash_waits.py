@@ -1,0 +1,170 @@
+"""Which writes of a run waited for flash, and which were answered from a buffer.
+
+    write, no cache     controller | link | transfer | cell program           waited
+    write, cached       controller | link                                     did not
+    write, cache full   controller | link | cache wait ...                    waited
+
+**Source** ours. A write that waits for flash takes a program operation at least, or the part of one
+that is left when a full cache has room again.
+**Faithful** On a simulated device by the causes of each I/O.
+**Simplified** On a real one by response times: late is what takes longer than the quickest writes
+of the run and a program operation of the fastest flash there is.
+**Ambiguous** Whether a real device has a buffer. Here: it answers the quickest of its writes in
+much less time (`SOONER`) than the quickest random reads of this size, and a program takes longer
+than a read.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip._native import Trace
+from uflip.data.spec import Basic, Mix, Part, Spec
+from uflip.startup import label_of
+
+# The fastest NAND on sale (XL-Flash, Z-NAND: 75 to 100 µs); all others take longer.
+PROGRAM_NS = 75_000
+# A write that is answered so much sooner than a random read has not waited for flash.
+SOONER = 1.5
+# Of a real device one I/O in a hundred may be late for other reasons.
+FEW = 0.01
+# Causes that are no wait for flash: the host, the interface, the controller.
+NO_FLASH = ("submission_wait_ns", "controller_ns", "link_ns", "bus_ns")
+BINS_PER_OCTAVE = 4
+# One write waits for another in a cache that is not full; of so many in a row most do not.
+SEVERAL = 32
+
+
+@dataclass(frozen=True)
+class Times:
+    """How many response times there are of each length: bins of a quarter of an octave."""
+
+    counts: NDArray[Any]
+    sums_ns: NDArray[Any]
+
+    @classmethod
+    def of(cls, times_ns: NDArray[Any]) -> "Times":
+        """Count response times (n,) [ns]."""
+        times = np.maximum(times_ns.astype(np.float64), 1.0)
+        bins = (BINS_PER_OCTAVE * np.log2(times)).astype(np.int64)
+        return cls(np.bincount(bins), np.bincount(bins, weights=times))
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return int(self.counts.sum())
+
+    def slow_from(self) -> int:
+        """Return the bin from which on they make up half of the time."""
+        share = np.cumsum(self.sums_ns[::-1]) / max(float(self.sums_ns.sum()), 1.0)
+        return len(self.sums_ns) - 1 - int(np.searchsorted(share, 0.5))
+
+    def since(self, first: int) -> int:
+        """Return how many lie in a bin or above it."""
+        return int(self.counts[max(first, 0) :].sum())
+
+
+@dataclass(frozen=True)
+class Writes:
+    """The writes of a run, or of a component of a mix."""
+
+    label: str
+    io_size: int
+    times: Times
+    """Of those that were measured."""
+    quickest_ns: float
+    """One in a hundred of all of them is quicker."""
+    waited: int | None
+    """How many of those that were measured waited for flash; None where only their times tell."""
+    slower: int
+    """How many of those that were measured took a program operation longer than the quickest."""
+    bytes_written: int
+    bytes_before_wait: int | None
+    """What was written when most of them began to wait for flash; None where they did not."""
+    buffered: bool | None
+    """Whether some of all of them were answered without flash; None where that is unknown."""
+
+    @property
+    def never_waited(self) -> bool:
+        """Whether no write that was measured waited for flash."""
+        if self.waited is not None:
+            return self.waited == 0
+        return self.slower <= FEW * self.times.total
+
+
+def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
+    """Return what the writes of a run show, of each component that writes."""
+    parts = spec.parts
+    if not isinstance(spec, Basic | Mix) or not any(part.is_write for part in parts):
+        return ()
+    response = column(trace, "response_time_ns").astype(np.int64)
+    kept = column(trace, "ignored") == 0
+    quick = np.zeros(len(response), dtype=np.int64)
+    for cause in NO_FLASH:
+        if cause in trace.causes:
+            quick += column(trace, cause).astype(np.int64)
+    waits = response > quick if trace.causes else None
+    of_part = column(trace, "component") if isinstance(spec, Mix) else None
+    found = []
+    for number, part in enumerate(parts):
+        if not part.is_write:
+            continue
+        ours = np.ones(len(response), dtype=bool) if of_part is None else of_part == number
+        if (ours & kept).any():
+            found.append(
+                _writes(part, response[ours], kept[ours], None if waits is None else waits[ours])
+            )
+    return tuple(found)
+
+
+def _writes(
+    part: Part, times: NDArray[Any], kept: NDArray[Any], waits: NDArray[Any] | None
+) -> Writes:
+    quickest = float(np.quantile(times, FEW))
+    at = np.empty(0) if waits is None else np.flatnonzero(_mostly(waits))
+    return Writes(
+        label=label_of(part),
+        io_size=part.io_bytes,
+        times=Times.of(times[kept]),
+        quickest_ns=quickest,
+        waited=None if waits is None else int(np.count_nonzero(waits & kept)),
+        slower=int(np.count_nonzero(times[kept] > quickest + PROGRAM_NS)),
+        bytes_written=len(times) * part.io_bytes,
+        bytes_before_wait=int(at[0]) * part.io_bytes if len(at) else None,
+        buffered=None if waits is None else bool(np.count_nonzero(~waits) > FEW * len(waits)),
+    )
+
+
+def _mostly(waits: NDArray[Any]) -> NDArray[Any]:
+    """Return from which writes on (n - `SEVERAL`,) most of the next ones wait."""
+    counted = np.concatenate([[0], np.cumsum(waits)])
+    most: NDArray[Any] = 2 * (counted[SEVERAL:] - counted[:-SEVERAL]) > SEVERAL
+    return most
+
+
+def quickest_ns(times_ns: NDArray[Any]) -> float:
+    """Return what the quickest twentieth of response times (n,) [ns] takes at most [ns]."""
+    return float(np.quantile(times_ns, 0.05))
+
+
+def is_buffered(writes: Writes, read_ns: float | None) -> bool:
+    """Whether the device answers some writes without waiting for flash.
+
+    Parameters
+    ----------
+    writes : Writes
+        Of a run.
+    read_ns : float or None
+        The quickest random reads of this size, where they were measured [ns].
+    """
+    if writes.buffered is not None:
+        return writes.buffered
+    return read_ns is not None and SOONER * writes.quickest_ns < read_ns
+
+
+def column(trace: Trace, name: str) -> NDArray[Any]:
+    """View one column of a trace (n,)."""
+    found: NDArray[Any] = np.asarray(trace.column(name))
+    return found

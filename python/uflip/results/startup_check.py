@@ -1,0 +1,353 @@
+"""Has a run left the start-up of the device behind, as far as the runs of its plan show it?
+
+256 writes of 4 KiB on a device with 2 MiB of free blocks are quick from the first I/O to the last:
+the run looks steady and is wrong (uFLIP §4.2). It cannot be found in the run; it can in a baseline.
+
+    bytes written    0 ......... 44 MiB ............ 290 MiB ............
+    RW of a drive    write cache | blocks that were | garbage collection
+    of today           10.9 µs   | ready:    46 µs  |           400 µs
+
+A run that is not clear of it is *marked*, with one of `MARKS`, and counts as not converged wherever
+its numbers are shown. `mark_of` reads the mark of an experiment.
+
+**Source** uFLIP (CIDR 2009) §4.2: with an IOCount that is too low, "only the start-up phase" is
+measured.
+**Faithful** The start-up of the baselines is carried over to every other run.
+**Simplified** The unit is that of `uflip.startup`, whatever the pattern. Bursts that ask for the
+cache (`cache_cliff`, `cache_refill`) are not judged: what they measure ends with the cache.
+**Ambiguous** (1) How much start-up is too much. Here: so much that the mean is off by `AGREEMENT`,
+by what the beginning of the baseline is off; and a run that looks for its start-up itself must be
+twice as long as that of the baselines. What sequential writes show counts for these alone.
+(2) Whether a baseline is past it. Not where its analysis says that it is not over; and of a device
+that answers writes from a buffer not before `SPARE_SHARE` of the capacity was written: a cache of
+SLC and blocks that were collected ahead are spare space, of which a full device has 7 % mostly.
+(3) What a run shows by itself. As many of its writes must be slow as the same number of writes of
+its baseline would have, beyond a chance of one in a hundred; slow are those that take half of the
+time of the baseline's running phase. A run that has none and is long enough, in bytes or in idle
+time, avoids them: that is a result, and no start-up. (4) What never left the write cache. On a
+simulated device: no write that was measured has a cause but the interface and the controller. On a
+real one: fewer than one in a hundred took longer than the quickest and a program operation of the
+fastest flash there is (`PROGRAM_NS`), and the device answers a write sooner than it reads.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.data.manifest import PlanEntry
+from uflip.data.phases import Phases, PhasesOfPattern
+from uflip.data.spec import Basic, Spec
+from uflip.data.summary import Repetitions, Said, Warned
+from uflip.flash_waits import BINS_PER_OCTAVE, SOONER, Times, Writes, is_buffered, quickest_ns
+from uflip.results.agreement import AGREEMENT
+from uflip.results.ended import MARKS, Mark
+from uflip.startup import (
+    NOT_OVER,
+    Startup,
+    in_rows,
+    label_of,
+    longest_of,
+    never_ends,
+    startup_of,
+)
+
+# Runs that show the start-up themselves.
+BASELINE, INTERFERENCE = "baseline", "interference"
+OF_THE_CACHE = ("cache_cliff", "cache_refill")
+"""Micro-benchmarks that ask what a burst costs before the cache is full."""
+# Half of the spare space that drives have: 512 GiB of flash are sold as 512 GB.
+SPARE_SHARE = 1 / 32
+# A steady device shows no slow write with this chance at most.
+BY_CHANCE = 0.01
+TWICE = 2
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A run: the specification as it was made, and whether it looked for its own length."""
+
+    run_id: str
+    spec: Spec
+    is_found: bool
+    baseline: str | None = None  # which of them, if it is one
+    micro_benchmark: str = ""
+    writes: tuple[Writes, ...] = ()
+    # Of a baseline: all response times, and of a read the quickest of twenty [ns].
+    times_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A run that is not clear of the start-up: which share of what is measured is start-up."""
+
+    run_id: str
+    share: float
+    startup_ios: int
+    io_count: int
+    io_ignore: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check of all runs found.
+
+    Attributes
+    ----------
+    inside : list of Inside
+        Runs that are not clear of the start-up.
+    never_left : list of str
+        Runs of writes that never left the write cache.
+    runs, write_runs : int
+        How many runs were looked at, and how many of these write.
+    cache_bytes : int or None
+        What was written when writes began to wait for flash; None where that was not seen.
+    most_bytes : int
+        The most that a run wrote which never left it.
+    """
+
+    inside: list[Inside]
+    never_left: list[str]
+    runs: int
+    write_runs: int
+    cache_bytes: int | None
+    most_bytes: int
+
+
+def mark_of(experiment: Repetitions) -> Mark | None:
+    """Return the mark of an experiment of a summary; None where all its runs are clear of it.
+
+    A marked experiment measured the start-up of the device, or its write cache, and says nothing
+    of what the pattern costs in the long run: it is never converged, and no finding rests on it.
+    """
+    return mark_among(experiment["repetitions"])
+
+
+def mark_among(repetitions: Iterable[Said]) -> Mark | None:
+    """Return the most certain mark of several repetitions; None without any."""
+    found = {reason for each in repetitions for reason in each.get("reasons") or ()}
+    return next((mark for mark in MARKS if mark in found), None)
+
+
+def marks_of(warnings: Iterable[Warned]) -> dict[str, Mark]:
+    """Return the marks of runs, by their ids, as the warnings of a result store them."""
+    found: dict[str, Mark] = {}
+    for warning in warnings:
+        for mark in MARKS:
+            if warning["code"] == mark:
+                runs = warning["numbers"].get("runs")
+                found |= {str(run): mark for run in runs} if isinstance(runs, list) else {}
+    return found
+
+
+def carried_over(phases: Phases, plan: Sequence[PlanEntry]) -> Startup | None:
+    """Return the start-up that the runs of a plan show; None where nothing shows it."""
+    for name in (BASELINE, INTERFERENCE):
+        for entry in plan:
+            if (
+                entry.micro_benchmark == name
+                and isinstance(entry.spec, Basic)
+                and entry.spec.io_size
+            ):
+                return startup_of(phases, entry.spec.io_size)
+    return None
+
+
+def check_runs(
+    runs: Sequence[Examined],
+    phases: Phases | None,
+    plan: Sequence[PlanEntry],
+    capacity: int,
+) -> Checked:
+    """Find the runs that are not clear of the start-up, and those that never left the write cache.
+
+    Parameters
+    ----------
+    runs : sequence of Examined
+        All runs; those of the interference experiment stand in for baselines that are missing.
+    phases, plan
+        As the manifest holds them.
+    capacity : int
+        Size of the device [bytes].
+    """
+    startup = None if phases is None else carried_over(phases, plan)
+    known = _Baselines(runs, phases, capacity)
+    judged = [run for run in runs if run.micro_benchmark != INTERFERENCE]
+    writing = [run for run in judged if run.writes]
+    never = [run for run in writing if known.never_left(run, startup)]
+    inside = []
+    if phases is not None and startup is not None:
+        for run in judged:
+            if run in never or run.micro_benchmark in OF_THE_CACHE:
+                continue
+            own = longest_of(_shown_to(run, phases), startup.io_size, settled=True)
+            found = inside_startup(run, own) or known.not_past(run, own)
+            inside += [] if found is None else [found]
+    left = [
+        each.bytes_before_wait
+        for run in writing
+        for each in run.writes
+        if each.bytes_before_wait and _is_plain(run.spec)
+    ]
+    return Checked(
+        inside=inside,
+        never_left=[run.run_id for run in never],
+        runs=len(judged),
+        write_runs=len(writing),
+        cache_bytes=min(left, default=None),
+        most_bytes=max((each.bytes_written for run in never for each in run.writes), default=0),
+    )
+
+
+def _is_plain(spec: Spec) -> bool:
+    """Whether one write follows the other: what waits then waits for the cache to be flushed."""
+    if not isinstance(spec, Basic) or spec.depth > 1 or spec.processes > 1:
+        return False
+    return spec.time in (None, "consecutive")
+
+
+def _shown_to(run: Examined, phases: Phases) -> list[tuple[str, PhasesOfPattern]]:
+    """Return what bounds the start-up of a run: of a baseline what it shows itself."""
+    shown = [*phases["patterns"].items(), *phases.get("again", {}).items()]
+    if run.baseline is not None:
+        return [each for each in shown[: len(phases["patterns"])] if each[0] == run.baseline]
+    if any(label_of(part) == "SW" for part in run.spec.parts):
+        return shown
+    return [each for each in shown if each[0] != "SW"]
+
+
+def inside_startup(run: Examined, startup: Startup) -> Inside | None:
+    """Say how much of what a run measures is start-up; None if it is clear of it."""
+    if run.spec.io_count is None:
+        return None  # patterns side by side have lengths of their own
+    if run.baseline is None and never_ends(run.spec, startup):
+        return None
+    count, ignored = run.spec.ios, run.spec.ignored_ios
+    rows = in_rows(run.spec, startup)
+    knows_its_own = run.is_found and count >= TWICE * rows
+    within = 0 if knows_its_own else rows - ignored
+    share = min(within / max(count - ignored, 1), 1.0)
+    effect = startup.write_effect if run.spec.writes else startup.read_effect
+    found = Inside(run.run_id, share, rows, count, ignored)
+    return found if share * effect > AGREEMENT else None
+
+
+class _Baselines:
+    """What the baselines say of the writes of other runs."""
+
+    def __init__(self, runs: Sequence[Examined], phases: Phases | None, capacity: int) -> None:
+        self._capacity = capacity
+        self._writes: dict[str, Writes] = {}
+        self._running: dict[str, Times] = {}
+        self._over: dict[str, bool] = {}
+        self._read_ns: float | None = None
+        self._quickest: dict[int, float] = {}
+        for run in runs:
+            for each in run.writes:
+                quickest = self._quickest.setdefault(each.io_size, each.quickest_ns)
+                self._quickest[each.io_size] = min(quickest, each.quickest_ns)
+        for name in (BASELINE, INTERFERENCE):
+            for run in runs:
+                if run.micro_benchmark == name:
+                    self._look(run, phases)
+
+    def _look(self, run: Examined, phases: Phases | None) -> None:
+        if run.baseline == "RR" and len(run.times_ns):
+            self._read_ns = quickest_ns(run.times_ns)
+        for each in run.writes:
+            if each.label in self._writes or len(run.writes) > 1:
+                continue
+            shown = None
+            if phases is not None:
+                by_label = {**phases.get("again", {}), **phases["patterns"]}
+                shown = by_label.get(each.label)
+            self._writes[each.label] = each
+            self._over[each.label] = shown is None or NOT_OVER not in shown["reasons"]
+            start = 0 if shown is None else shown["startup_ios"]
+            self._running[each.label] = Times.of(run.times_ns[start:])
+
+    def _is_buffered(self, each: Writes) -> bool:
+        return is_buffered(each, self._read_ns)
+
+    def _is_past(self, label: str) -> bool | None:
+        """Whether a baseline is past the start-up; None where there is none."""
+        each = self._writes.get(label)
+        if each is None:
+            return None
+        enough = each.bytes_written >= SPARE_SHARE * self._capacity
+        return self._over[label] and (enough or not self._is_buffered(each))
+
+    def never_left(self, run: Examined, startup: Startup | None) -> bool:
+        """Whether the writes of a run never left the write cache, and a longer run would."""
+        if run.micro_benchmark in OF_THE_CACHE:
+            return False
+        if startup is not None and run.baseline is None and never_ends(run.spec, startup):
+            return False
+        return all(map(self._never_waited, run.writes)) and any(
+            self._would_leave(run, each, startup) for each in run.writes
+        )
+
+    def _never_waited(self, each: Writes) -> bool:
+        if each.waited is not None:
+            return each.never_waited
+        # What waits for a full cache all the time, waits evenly: it is slower than the quickest.
+        middle = float(np.searchsorted(np.cumsum(each.times.counts), each.times.total / 2))
+        level_ns = 2 ** (middle / BINS_PER_OCTAVE)
+        is_quick = level_ns <= SOONER * self._quickest[each.io_size]
+        return each.never_waited and is_quick and self._is_buffered(each)
+
+    def _would_leave(self, run: Examined, each: Writes, startup: Startup | None) -> bool:
+        if run.baseline is not None or not (past := self._is_past(each.label)):
+            if run.baseline is None:
+                return True
+            return each.bytes_written < SPARE_SHARE * self._capacity
+        assert past, "its baseline is"
+        known = 0 if startup is None else startup.writes * startup.io_size
+        return each.bytes_written < TWICE * known
+
+    def not_past(self, run: Examined, startup: Startup) -> Inside | None:
+        """Say that nothing shows that a run is past the start-up, or that its writes do not."""
+        count, ignored = run.spec.io_count, run.spec.io_ignore
+        rows = in_rows(run.spec, startup)
+        found = Inside(run.run_id, 1.0, rows, count or 0, ignored or 0)
+        if run.baseline is not None:
+            return found if self._is_past(run.baseline) is False and run.writes else None
+        if never_ends(run.spec, startup):
+            return None
+        for each in run.writes:
+            if self._is_past(each.label) is False:
+                return found
+            if count is not None and count < TWICE * rows and self._is_too_quick(each):
+                return found
+        return None
+
+    def _is_too_quick(self, each: Writes) -> bool:
+        """Whether fewer writes are slow than of its baseline, beyond chance."""
+        base, times = self._writes.get(each.label), self._running.get(each.label)
+        if base is None or times is None or not times.total:
+            return False
+        smaller = min(each.io_size / base.io_size, 1.0)
+        slow = times.slow_from() - BINS_PER_OCTAVE
+        expected = each.times.total * smaller * times.since(slow) / times.total
+        here = slow + round(BINS_PER_OCTAVE * float(np.log2(smaller)))
+        return _poisson(each.times.since(here), expected) < BY_CHANCE
+
+
+def _poisson(most: int, expected: float) -> float:
+    """Return the chance of so many events at most.
+
+    Examples
+    --------
+    >>> round(_poisson(0, 5.0), 4), round(_poisson(2, 3.0), 4)
+    (0.0067, 0.4232)
+    """
+    if most > expected:
+        return 1.0
+    term = total = exp(-expected)
+    for n in range(1, most + 1):
+        term *= expected / n
+        total += term
+    return total
