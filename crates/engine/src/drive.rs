@@ -38,14 +38,14 @@ pub trait Requests: Send {
 
 /// What keeps the completions of one process.
 pub trait Record<D: Device>: Send {
-    /// Request number `index` of its process came back. `start` is the instant that times count from.
-    /// In an open loop it was to be submitted at `intended`, and was so then or later.
+    /// Keep request number `index` of its process, which came back. The run began at `start`. The response
+    /// time counts from `arrived`: in an open loop when the request was due, and otherwise when it was submitted.
     fn record(
         &mut self,
         index: usize,
         request: &D::Request,
         start: Nanos,
-        intended: Option<Nanos>,
+        arrived: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     );
 
@@ -63,7 +63,7 @@ impl<D: Device> Record<D> for () {
         _: usize,
         _: &D::Request,
         _: Nanos,
-        _: Option<Nanos>,
+        _: Nanos,
         _: &Completion<D::Breakdown, D::Status>,
     ) {
     }
@@ -210,7 +210,8 @@ struct Outstanding<R> {
     ticket: Ticket,
     request: R,
     index: usize,
-    intended: Option<Nanos>,
+    /// When it was due, in an open loop.
+    arrival: Option<Nanos>,
 }
 
 impl<P: Requests, T> Submitter<P, T> {
@@ -372,7 +373,7 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     control: &Control,
 ) -> Result<Outstanding<P::Request>> {
     let when = submitter.next().when;
-    let intended = match when {
+    let arrival = match when {
         When::After(Nanos(0)) => None,
         When::After(_) => {
             submitter.free = due;
@@ -393,7 +394,7 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     let index = submitter.issued;
     submitter.issued = index + 1;
     submitter.left -= 1;
-    let io = Outstanding { ticket, request: next.io, index, intended };
+    let io = Outstanding { ticket, request: next.io, index, arrival };
     requests.replace(next);
     *turn += 1;
     device.prefetch(&next.io);
@@ -436,7 +437,8 @@ fn end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     let progress = &control.processes[submitter.process];
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
-    submitter.trace.record(io.index, &io.request, start, io.intended, completion);
+    let arrived = io.arrival.unwrap_or(submitted);
+    submitter.trace.record(io.index, &io.request, start, arrived, completion);
     if submitter.trace.is_over() {
         submitter.left = 0;
     }

@@ -111,7 +111,7 @@ impl<'a> Judge<'a> {
             rule: StopRule::new(stop.options, series, stop.min_ios as usize),
             ending: Ending::of(pattern),
             rows,
-            under_way: pattern.streams[0].queue_depth + slack,
+            under_way: pattern.queue_depth_max() + slack,
             pending: vec![Vec::new(); pattern.streams.len()],
             convinced: None,
             values: 0,
@@ -310,10 +310,10 @@ impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
         index: usize,
         io: &Io,
         start: Nanos,
-        intended: Option<Nanos>,
+        arrived: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
-        Record::<D>::record(&mut self.trace, index, io, start, intended, completion);
+        Record::<D>::record(&mut self.trace, index, io, start, arrived, completion);
         if index + 1 >= self.due {
             self.send(false);
         }

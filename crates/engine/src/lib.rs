@@ -6,6 +6,7 @@
 
 pub mod address;
 mod arrivals;
+mod causes;
 mod drive;
 pub mod flash;
 mod host_gap;
@@ -26,12 +27,13 @@ mod turns;
 pub mod zones;
 
 pub use arrivals::Rule;
+pub use causes::{Causes, HOST_CAUSES, wait_column};
 pub use drive::{AHEAD, Control, Record, Requests};
 pub use host_gap::HostGaps;
 pub use list::{Extent, IO_SIZE_MAX, IoList, LIST_IOS_MAX};
 pub use pattern::{Next, Pattern, When};
 pub use recorder::Sink;
-pub use run::{HOST_CAUSES, Outcome, causes_of, run, run_into};
+pub use run::{Outcome, run, run_into};
 pub use sense::Sense;
 pub use series::{Part, run_series};
 pub use spec::{PatternSpec, Resolved};

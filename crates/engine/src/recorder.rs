@@ -23,6 +23,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use uflip_core::{Breakdown, Completion, Device, Error, ErrorKind, Io, Nanos, Result};
 
+use crate::causes::Causes;
 use crate::drive::{Control, Record};
 use crate::trace::{Columns, UNTOLD};
 
@@ -225,6 +226,7 @@ impl Kept {
 pub(crate) struct Recorder<'c> {
     control: &'c Control,
     plan: Plan,
+    causes: Causes,
     process: usize,
     /// The process makes at most so many I/Os.
     total: usize,
@@ -248,6 +250,7 @@ impl<'c> Recorder<'c> {
     /// long run go `out`.
     pub(crate) fn new(
         plan: Plan,
+        causes: Causes,
         process: usize,
         total: usize,
         control: &'c Control,
@@ -256,6 +259,7 @@ impl<'c> Recorder<'c> {
         let mut recorder = Recorder {
             control,
             plan,
+            causes,
             process,
             total,
             blocks: Vec::new(),
@@ -438,7 +442,7 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         index: usize,
         _: &Io,
         start: Nanos,
-        intended: Option<Nanos>,
+        arrived: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
         if index >= self.room {
@@ -450,21 +454,10 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         let Completion { submitted, completed, breakdown, .. } = completion;
         let at = index & self.mask();
         let block = &mut self.blocks[(index - self.first) >> self.shift];
-        let from = intended.unwrap_or(*submitted);
-        block.columns.submit_ns[at] = from.0 - start.0;
-        block.columns.response_time_ns[at] = completed.0 - from.0;
-        let mut causes = block.columns.cause_ns.as_mut_slice();
-        if intended.is_some() {
-            // As `crate::causes_of` names them.
-            causes[0][at] = submitted.0 - from.0;
-            causes = &mut causes[1..];
-            if breakdown.parts().is_empty() {
-                causes[0][at] = completed.0 - submitted.0;
-            }
-        }
-        for (column, part) in causes.iter_mut().zip(breakdown.parts()) {
-            column[at] = *part;
-        }
+        block.columns.submit_ns[at] = arrived.0 - start.0;
+        block.columns.response_time_ns[at] = completed.0 - arrived.0;
+        let (wait, device) = (submitted.0 - arrived.0, completed.0 - submitted.0);
+        self.causes.store(&mut block.columns.cause_ns, at, wait, device, breakdown.parts());
         block.left -= 1;
         if block.left == 0 {
             self.hand_over();

@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use uflip_core::{Breakdown, Device, Io, Result};
+use uflip_core::{Device, Io, Result};
 
+use crate::causes::Causes;
 use crate::drive::{Control, Ending, Record, Requests, Submitter, drive};
 use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
 use crate::pattern::Pattern;
@@ -91,7 +92,7 @@ where
     pattern.check_on(device.info().kind)?;
     pattern.check_streams(device.info())?;
     pattern.check_complete()?;
-    let causes = causes_of::<D>(&pattern);
+    let causes = Causes::of::<D>(&pattern).names();
     let (kept, pattern, ended) = match pattern.stop {
         None => (fixed_length(device, &pattern, control, out)?, pattern, None),
         Some(stop) => {
@@ -106,27 +107,6 @@ where
         ended: ended.map(|ended| serde_json::to_value(ended).expect("plain data")),
         rest: kept.into_iter().map(|kept| kept.rest).collect(),
     })
-}
-
-/// Of an open loop: what an I/O waited from its arrival to its submission.
-const WAIT: &str = "submission_wait_ns";
-/// ... and all that follows, on a device that says no more.
-const REST: &str = "device_ns";
-
-/// What the times of an open loop are spent on, on a device that says no more.
-pub const HOST_CAUSES: [&str; 2] = [WAIT, REST];
-
-/// The names of what the times of a run are spent on: those of the device, and before them in an open
-/// loop what passes before the device gets the I/O.
-#[must_use]
-pub fn causes_of<D: Device>(pattern: &Resolved) -> Vec<String> {
-    let own = <D::Breakdown as Breakdown>::CAUSES;
-    let names: Vec<&str> = match (pattern.is_open(), own) {
-        (false, own) => own.to_vec(),
-        (true, []) => HOST_CAUSES.to_vec(),
-        (true, own) => [&[WAIT], own].concat(),
-    };
-    names.into_iter().map(str::to_owned).collect()
 }
 
 /// `io_count` and `io_ignore` of each part of a pattern that made these traces.
@@ -260,6 +240,7 @@ pub(crate) fn submitters<'c, D: Device, T>(
     keep: impl Fn(usize, Recorder<'c>) -> T,
 ) -> Result<Vec<Submitter<Pattern, T>>> {
     let plan = plan(device, pattern, out.is_some());
+    let causes = Causes::of::<D>(pattern);
     if !plan.has_open_end {
         let all = pattern.totals.total_ios as usize;
         plan.check(all, all, control)?;
@@ -267,7 +248,8 @@ pub(crate) fn submitters<'c, D: Device, T>(
     let streams = pattern.streams.iter().enumerate();
     streams
         .map(|(process, spec)| {
-            let recorder = Recorder::new(plan, process, spec.total_ios as usize, control, out)?;
+            let recorder =
+                Recorder::new(plan, causes, process, spec.total_ios as usize, control, out)?;
             Ok(Submitter::new(process, Pattern::new(spec), spec.total_ios, keep(process, recorder))
                 .with_queue(spec.queue_depth as usize))
         })
@@ -277,7 +259,7 @@ pub(crate) fn submitters<'c, D: Device, T>(
 fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> Plan {
     Plan {
         processes: pattern.streams.len(),
-        causes: causes_of::<D>(pattern).len(),
+        causes: Causes::of::<D>(pattern).count(),
         in_real_time: !device.info().simulated,
         has_open_end: pattern.stop.is_some(),
         has_sink,

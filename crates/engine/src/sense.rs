@@ -6,15 +6,16 @@
 //!   causes then sum to zero, and of the null device, which is as fast as the clock;
 //! - times beyond 2⁶³ ns, which is 292 years;
 //! - causes that do not sum to the response time;
+//! - a wait for the submission in a closed loop, whose I/Os arrive when they are submitted;
 //! - submissions of a process that go back in time;
 //! - more I/Os of a process under way than its queue is deep.
-
 //!
 //! Long traces are looked at piece by piece.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::causes::wait_column;
 use crate::spec::Resolved;
 use crate::{Columns, Trace};
 
@@ -29,7 +30,7 @@ impl Trace {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check_sense(&self, at_once: bool) -> Result<(), String> {
-        let mut sense = Sense::of(&self.pattern, at_once);
+        let mut sense = Sense::of(&self.pattern, &self.causes, at_once);
         sense.look(&self.columns)?;
         sense.end()
     }
@@ -38,7 +39,8 @@ impl Trace {
 /// Looks at the I/Os of a pattern in their order.
 pub struct Sense<'a> {
     pattern: &'a Resolved,
-    is_open: bool,
+    /// Which column has the waits for submission.
+    wait_column: Option<usize>,
     at_once: bool,
     /// I/Os that were looked at.
     seen: usize,
@@ -52,14 +54,14 @@ pub struct Sense<'a> {
 }
 
 impl<'a> Sense<'a> {
-    /// Of a trace of `pattern`; `at_once` as for [`Trace::check_sense`].
+    /// Of a trace of `pattern` with columns of these causes; `at_once` as for [`Trace::check_sense`].
     #[must_use]
-    pub fn of(pattern: &'a Resolved, at_once: bool) -> Sense<'a> {
+    pub fn of(pattern: &'a Resolved, causes: &[String], at_once: bool) -> Sense<'a> {
         let to_come = pattern.streams.first().map_or(0, |stream| stream.total_ios);
         let (seen, process, before) = (0, 0, 0);
         let under_way = BinaryHeap::new();
-        let is_open = pattern.is_open();
-        Sense { pattern, is_open, at_once, seen, process, to_come, before, under_way }
+        let wait_column = wait_column(causes);
+        Sense { pattern, wait_column, at_once, seen, process, to_come, before, under_way }
     }
 
     /// Look at the next I/Os.
@@ -80,12 +82,12 @@ impl<'a> Sense<'a> {
         self.check_times(columns)?;
         self.check_causes(columns)?;
         // In an open loop an I/O is under way after it has waited for its submission.
-        let waits = columns.cause_ns.first().filter(|_| self.is_open);
+        let waits = self.wait_column.and_then(|number| columns.cause_ns.get(number));
         for (row, (submit, time)) in
             columns.submit_ns.iter().zip(&columns.response_time_ns).enumerate()
         {
             let wait = waits.map_or(0, |waits| waits[row]);
-            self.check_order(*submit + wait, *time - wait)
+            self.check_order(*submit, wait, *time)
                 .map_err(|message| format!("I/O {}: {message}", self.seen))?;
             self.seen += 1;
         }
@@ -134,9 +136,9 @@ impl<'a> Sense<'a> {
         Ok(())
     }
 
-    /// Submissions of one process follow each other, and no more than its queue is deep are ever under
-    /// way.
-    fn check_order(&mut self, submit: u64, time: u64) -> Result<(), String> {
+    /// Submissions of one process follow each other, no more than its queue is deep are ever under way, and
+    /// only what arrives at instants of its own waits for its submission. Times count from `arrived`.
+    fn check_order(&mut self, arrived: u64, wait: u64, time: u64) -> Result<(), String> {
         while self.to_come == 0 {
             self.process += 1;
             self.to_come = self.pattern.streams[self.process].total_ios;
@@ -144,6 +146,12 @@ impl<'a> Sense<'a> {
             self.under_way.clear();
         }
         self.to_come -= 1;
+        let pattern = self.pattern;
+        let stream = &pattern.streams[self.process];
+        if wait > 0 && !stream.is_open() {
+            return Err(format!("waited {wait} ns for its submission, in a closed loop"));
+        }
+        let submit = arrived + wait;
         if submit < self.before {
             return Err(format!("submitted at {submit} ns, the one before at {} ns", self.before));
         }
@@ -151,14 +159,13 @@ impl<'a> Sense<'a> {
         while self.under_way.peek().is_some_and(|Reverse(end)| *end <= submit) {
             self.under_way.pop();
         }
-        let (depth, under_way) =
-            (self.pattern.streams[self.process].queue_depth, self.under_way.len());
+        let (depth, under_way) = (stream.queue_depth, self.under_way.len());
         if under_way as u64 >= depth {
             return Err(format!(
                 "submitted at {submit} ns with {under_way} I/Os under way already, queue depth {depth}"
             ));
         }
-        self.under_way.push(Reverse(submit + time));
+        self.under_way.push(Reverse(arrived + time));
         Ok(())
     }
 }
@@ -235,6 +242,27 @@ mod tests {
         let expected = "I/O 2: submitted at 9 ns with 2 I/Os under way already, queue depth 2";
         assert_eq!(wrong(&trace(2, &[0, 0, 9], &[10, 10, 1])), expected);
         assert_eq!(trace(3, &[0, 0, 9], &[10, 10, 1]).check_sense(false), Ok(()));
+    }
+
+    /// Both traces sum to the response time; only the second loop may wait before it submits.
+    #[test]
+    fn only_an_open_loop_waits_for_its_submission() {
+        let causes = |trace: &mut Trace| {
+            trace.causes = vec!["submission_wait_ns".into(), "device_ns".into()];
+            trace.columns.cause_ns = vec![vec![0, 3], vec![10, 12]];
+        };
+        let mut closed = trace(1, &[0, 10], &[10, 15]);
+        causes(&mut closed);
+        let expected = "I/O 1: waited 3 ns for its submission, in a closed loop";
+        assert_eq!(wrong(&closed), expected);
+        let spec = PatternSpec::parse(
+            r#"{"kind": "basic", "mode": "read", "location": "random", "io_size": 512,
+                "time": "fixed", "interval": 10, "io_count": 2, "io_ignore": 0}"#,
+        );
+        let mut open = trace(1, &[0, 10], &[10, 15]);
+        open.pattern = spec.unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
+        causes(&mut open);
+        assert_eq!(open.check_sense(false), Ok(()));
     }
 
     #[test]

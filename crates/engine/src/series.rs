@@ -7,8 +7,9 @@
 
 use uflip_core::{Counters, Device, Error, Io, Nanos, Result};
 
+use crate::causes::Causes;
 use crate::drive::Control;
-use crate::run::{causes_of, drive_all, kept, submitters, whole};
+use crate::run::{drive_all, kept, submitters, whole};
 use crate::spec::Resolved;
 use crate::trace::{Columns, Trace};
 
@@ -58,7 +59,7 @@ where
     let parts = prepared.into_iter().zip(patterns).zip(marks.windows(2));
     Ok(parts
         .map(|((submitters, pattern), mark)| {
-            let causes = causes_of::<D>(&pattern);
+            let causes = Causes::of::<D>(&pattern).names();
             let kept = submitters.into_iter().map(|submitter| whole(submitter).rest).collect();
             let columns = Columns::concat(kept, causes.len());
             let trace = Trace { pattern, columns, causes, ended: None };

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use uflip_core::{
-    Bytes, Counters, Device, DeviceInfo, Durability, Error, ErrorKind, Io, Nanos, Result,
-    ZoneReport,
+    Bytes, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind, Io, Nanos,
+    Result, ZoneReport,
 };
-use uflip_engine::{Control, Part, Resolved};
+use uflip_engine::{Causes, Control, Part, Resolved};
 use uflip_host::{Completions, DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
 use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
@@ -31,13 +31,15 @@ fn run<D: Device<Request = Io> + Send>(
     control: &Control,
     spool: Option<PathBuf>,
 ) -> Result<StoredTrace> {
+    let at_once = device.info().kind == DeviceKind::Null;
     // Beside a device whose time is real nothing is done that need not be.
     if spool.is_none() && !device.info().simulated {
-        return uflip_engine::run(device, pattern, control).map(StoredTrace::from);
+        let trace = uflip_engine::run(device, pattern, control)?;
+        return StoredTrace::from(trace).checked(at_once);
     }
-    let mut spool = Spool::new(spool, uflip_engine::causes_of::<D>(&pattern));
+    let mut spool = Spool::new(spool, Causes::of::<D>(&pattern).names());
     let outcome = uflip_engine::run_into(device, pattern, control, &mut spool)?;
-    spool.finish(outcome)
+    spool.finish(outcome)?.checked(at_once)
 }
 
 /// The error of whoever asks about zones where there are none.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use uflip_core::{Error, Result};
-use uflip_engine::{HostGaps, Row, Walk};
+use uflip_engine::{HostGaps, Row, Walk, wait_column};
 
 use crate::ROWS_A_GROUP;
 use crate::stored::StoredTrace;
@@ -107,7 +107,8 @@ fn host_gaps_of(
     to: usize,
 ) -> Result<Vec<u64>> {
     let (submit, times) = (trace.measured(1, from, to)?, trace.measured(2, from, to)?);
-    let waits = if trace.causes().is_empty() { None } else { Some(trace.measured(3, from, to)?) };
+    let number = wait_column(trace.causes());
+    let waits = number.map(|number| trace.measured(3 + number, from, to)).transpose()?;
     let waited = |row: usize| waits.as_ref().map_or(0, |waits| waits[row]);
     let each = submit.iter().zip(times.iter()).enumerate();
     let pattern = trace.pattern();

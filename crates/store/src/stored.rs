@@ -21,6 +21,8 @@ pub struct StoredTrace {
     /// Walks that stand before the I/Os of these numbers: whoever looks at the end of a long run goes all the
     /// way to it once.
     walks: Mutex<BTreeMap<usize, Walk>>,
+    /// It is known to make physical sense.
+    makes_sense: bool,
 }
 
 impl From<Trace> for StoredTrace {
@@ -31,11 +33,11 @@ impl From<Trace> for StoredTrace {
 
 impl StoredTrace {
     pub(crate) fn in_memory(trace: Trace) -> StoredTrace {
-        StoredTrace { trace, groups: None, walks: Mutex::default() }
+        StoredTrace { trace, groups: None, walks: Mutex::default(), makes_sense: false }
     }
 
     pub(crate) fn in_file(trace: Trace, groups: Groups) -> StoredTrace {
-        StoredTrace { trace, groups: Some(groups), walks: Mutex::default() }
+        StoredTrace { trace, groups: Some(groups), walks: Mutex::default(), makes_sense: false }
     }
 
     /// The pattern that was run, complete.
@@ -138,10 +140,26 @@ impl StoredTrace {
         Ok(last.saturating_sub(first))
     }
 
+    /// Return it if it makes physical sense, see [`Trace::check_sense`]; that is not asked again when it is
+    /// written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`]: it cannot have been measured.
+    pub fn checked(mut self, at_once: bool) -> Result<StoredTrace> {
+        self.check_sense(at_once).map_err(|message| senseless("dropped", message))?;
+        self.makes_sense = true;
+        Ok(self)
+    }
+
+    /// Whether it is known to make physical sense.
+    pub(crate) fn makes_sense(&self) -> bool {
+        self.makes_sense
+    }
+
     /// As [`Trace::check_sense`].
     pub(crate) fn check_sense(&self, at_once: bool) -> std::result::Result<(), String> {
         let Some(groups) = &self.groups else { return self.trace.check_sense(at_once) };
-        let mut sense = Sense::of(&self.trace.pattern, at_once);
+        let mut sense = Sense::of(&self.trace.pattern, &self.trace.causes, at_once);
         self.in_pieces(|from, to| {
             sense.look(&groups.columns(from, to, self.trace.causes.len())?)
         })?;
@@ -155,6 +173,13 @@ impl StoredTrace {
         let starts = (0..self.len()).step_by(ROWS_A_GROUP);
         starts.into_iter().try_for_each(|from| look(from, self.len().min(from + ROWS_A_GROUP)))
     }
+}
+
+/// The error of a run that cannot have been measured, and of what became of it.
+pub(crate) fn senseless(fate: &str, message: String) -> Error {
+    Error::new(ErrorKind::Internal, format!("The run makes no physical sense, and was {fate}"))
+        .got(message)
+        .action("measure it again; if the error stays, report it as a bug in uflip")
 }
 
 fn unreadable(message: String) -> Error {

@@ -202,7 +202,7 @@ impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for FlashTrac
         index: usize,
         io: &FlashIo,
         start: Nanos,
-        _: Option<Nanos>,
+        _: Nanos,
         completion: &Completion<D::Breakdown, FlashStatus>,
     ) {
         let Completion { submitted, completed, breakdown, status, .. } = completion;

@@ -73,7 +73,7 @@ impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for WearLog {
         _: usize,
         io: &FlashIo,
         _: Nanos,
-        _: Option<Nanos>,
+        _: Nanos,
         completion: &Completion<D::Breakdown, FlashStatus>,
     ) {
         let time_ns = completion.completed.0 - completion.submitted.0;
