@@ -296,3 +296,20 @@ fn what_is_wrong_is_said_before_anything_runs() {
         "partitions": 0});
     assert!(message(partitioned).contains("'partitions' is out of range"));
 }
+
+/// Zipf's law gives each seed a most popular slot of its own: one in 64 seeds has the first one.
+#[test]
+fn the_most_popular_slot_of_zipf_s_law_follows_from_the_seed() {
+    let most_popular = |seed: u64| {
+        let spec = json!({"kind": "basic", "mode": "write", "location": "zipf", "skew_percent": 130,
+            "io_size": 4096, "target_size": 64 * 4096, "seed": seed});
+        let mut counts = [0u32; 64];
+        for next in first(&resolve(&spec), 0, 400) {
+            counts[(next.io.offset.0 / 4096) as usize] += 1;
+        }
+        (0..64).max_by_key(|slot| counts[*slot]).expect("there are slots")
+    };
+    let chosen: std::collections::BTreeSet<usize> = (0..100).map(most_popular).collect();
+    // 64 × (1 − (63/64)^100) = 50.7 different ones are expected, with a standard deviation of 2.9.
+    assert!((41..=60).contains(&chosen.len()), "{chosen:?}");
+}
