@@ -23,11 +23,12 @@ Examples:
 
 \b
 A file is
-  proven    it is what was written: its digest is in the folder's ledger
-  unproven  it can be read and makes sense, but nothing says that it is what was written
-  damaged   it is not what was written
-  foreign   it is another run's, or another folder's, or of no run of the plan
-  missing   it was written, and is not there
+  proven      it is what was written: its digest is in the folder's ledger
+  unproven    it can be read and makes sense, but nothing says that it is what was written
+  impossible  it is what was written, and no device can have done that
+  damaged     it is not what was written
+  foreign     it is another run's, or another folder's, or of no run of the plan
+  missing     it was written, and is not there
 """
 
 
@@ -43,7 +44,7 @@ class Held:
 
     @property
     def lost(self) -> int:
-        """Files that are not what was written."""
+        """Files that are not what was written, or cannot have been measured."""
         return sum(not verdict.usable for verdict in self.verdicts)
 
     @property
@@ -73,8 +74,9 @@ class Held:
 def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
     """Hold every file of the folders RESULTS against the digests that were written with it.
 
-    The exit code is 5 if any file is damaged, foreign or missing, or a folder holds no results that
-    can be read, and 0 if all are proven or unproven. What uflip keeps beside results, states and
+    Every run must also make physical sense. The exit code is 5 if any file is impossible, damaged,
+    foreign or missing, or a folder holds no results that can be read, and 0 if all are proven or
+    unproven. What uflip keeps beside results, states and
     lists of devices, is passed over. Nothing is changed.
     """
     from uflip.results.proof import verify

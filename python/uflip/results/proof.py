@@ -16,7 +16,13 @@ from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
 from uflip.results.flash_file import check_logs
 from uflip.results.inside import inside_verdicts
-from uflip.results.run_files import file_name, names_in, run_verdicts, size_of
+from uflip.results.run_files import (
+    file_name,
+    names_in,
+    run_verdicts,
+    size_of,
+    without_impossible,
+)
 from uflip.results.verdict import PROVEN, UNPROVEN, Verdict
 
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
@@ -125,7 +131,10 @@ def verify(folder: Path) -> list[Verdict]:
             return examine_open_channel(folder)
         found = examine(folder)
         usable = [run for run, verdict in found.runs.items() if verdict.usable]
-        return found.verdicts + _strays(folder, found) + inside_verdicts(folder, usable)
+        is_of_jobs = found.manifest is not None and found.manifest.is_of_jobs
+        checks = check_logs if is_of_jobs else _native.check_traces
+        verdicts = without_impossible(folder, found.verdicts, checks)
+        return verdicts + _strays(folder, found) + inside_verdicts(folder, usable)
     except OSError as error:
         raise ResultsError(
             "The folder cannot be read",

@@ -104,6 +104,17 @@ def _by_reading(
     return verdicts
 
 
+def without_impossible(folder: Path, verdicts: list[Verdict], checks: Checks) -> list[Verdict]:
+    """Read the run files that are proven, and mark those that no device can have made."""
+    proven = [each.run for each in verdicts if each.run is not None and each.state == PROVEN]
+    problems = checks([str(run_file(folder, run)) for run in proven])
+    wrong = {run: problem for run, problem in zip(proven, problems, strict=True) if problem}
+    return [
+        _lost(each.run, "impossible", each.bytes, wrong[each.run]) if each.run in wrong else each
+        for each in verdicts
+    ]
+
+
 def _check_readable(path: Path) -> None:
     """Refuse to judge a file that may not be read: that says nothing of what is in it."""
     if path.is_file() and not os.access(path, os.R_OK):

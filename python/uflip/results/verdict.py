@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["proven", "unproven", "damaged", "foreign", "missing"]
+State = Literal["proven", "unproven", "impossible", "damaged", "foreign", "missing"]
 PROVEN: State = "proven"
 UNPROVEN: State = "unproven"
 STATES: dict[str, str] = {
     "proven": "it is what was written: its digest is in the ledger",
     "unproven": "it can be read and makes sense, but nothing says that it is what was written",
+    "impossible": "it is what was written, and no device can have done that",
     "damaged": "it is not what was written",
     "foreign": "it is another run's, or another folder's, or of no run of the plan",
     "missing": "it was written, and is not there",

@@ -1,0 +1,115 @@
+"""Patterns of different kinds side by side: each I/O has the causes of its own loop."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command_line import uflip
+from forging import prove_again
+
+from uflip.results import Results
+from uflip.results.proof import verify
+
+DEVICE = "sim:demo?state=sequential"
+READS = {"kind": "basic", "mode": "read", "location": "random", "io_size": 4096}
+CLOSED = {**READS, "target_size": 1 << 30, "io_count": 200}
+# Two that arrive half a second apart: the closed loop is over by then.
+OPEN = {**READS, "time": "fixed", "interval": 500_000_000, "io_count": 2}
+
+
+def spec_file(*patterns: dict[str, Any]) -> Path:
+    path = Path("spec.json")
+    path.write_text(json.dumps({"kind": "parallel", "patterns": patterns}))
+    return path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_closed_loop_beside_an_open_one_has_the_causes_that_it_has_alone(here: Path) -> None:
+    """A page of 4 KiB: controller 20 µs, cells 50 µs, channel 26.024 µs, link 14.628 µs."""
+    both = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--trace", "t.csv", "--json")
+    assert both.code == 0, both.err
+    names = json.loads(both.out)["causes_ns"]
+    expected = {
+        "controller_ns": 20_000,
+        "link_ns": 14_628,
+        "transfer_ns": 26_024,
+        "cell_read_ns": 50_000,
+    }
+    table = rows(Path("t.csv"))
+    assert len(table) == 202
+    # Behind the first, which both loops submit at once.
+    for row in table[1:200]:
+        causes = {name: int(text) for name, text in row.items() if name in names}
+        assert {name: ns for name, ns in causes.items() if ns} == expected
+        assert int(row["response_time_ns"]) == 110_652
+
+
+def test_on_a_file_no_time_is_absurd(here: Path) -> None:
+    closed = {**CLOSED, "target_size": 1 << 20}
+    arriving = {**OPEN, "target_size": 1 << 20, "interval": 1_000_000}
+    device = ["file:disk", "--size", "4MiB", "--buffered"]
+    spec = spec_file(closed, arriving)
+    done = uflip("pattern", *device, "--spec", spec, "--trace", "t.csv", "--json")
+    assert done.code == 0, done.err
+    for row in rows(Path("t.csv")):
+        wait, device = int(row["submission_wait_ns"]), int(row["device_ns"])
+        assert wait + device == int(row["response_time_ns"]) < 60e9
+        assert wait == 0 or row["stream"] == "1"
+    found = json.loads(done.out)
+    mean_ns = found["statistics"]["mean_ns"]
+    assert sum(found["causes_ns"].values()) == pytest.approx(mean_ns)
+
+
+def test_what_no_device_can_have_done_is_found_although_it_is_proven(here: Path) -> None:
+    spec = spec_file(CLOSED, OPEN)
+    done = uflip("pattern", DEVICE, "--spec", spec, "--inside", "r", "--json")
+    assert done.code == 0, done.err
+    assert all(each.usable for each in verify(Path("r")))
+    (run,) = Results.load(Path("r")).runs
+    path = Path("r") / "runs" / f"{run.id}.parquet"
+    table = pq.read_table(path)
+    # As if the causes of the closed loop stood one column too far to the left.
+    names = table.column_names
+    wait, first = (names.index(name) for name in ("submission_wait_ns", "controller_ns"))
+    assert first == wait + 1
+    moved = table.set_column(wait, table.schema.field(wait), table.column(first))
+    moved = moved.set_column(first, table.schema.field(first), table.column(wait))
+    assert moved.column(wait)[0].as_py() == 20_000
+    path.unlink()
+    pq.write_table(moved.cast(table.schema), path, compression="NONE", use_dictionary=False)
+    prove_again(Path("r"))
+    checked = uflip("verify", "r")
+    assert checked.code == 5
+    assert "impossible" in checked.out
+    assert "waited 20000 ns for its submission, in a closed loop" in checked.out
+
+
+def test_sums_and_completions_that_cannot_be_are_found_too(here: Path) -> None:
+    done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--inside", "r", "--json")
+    assert done.code == 0, done.err
+    (run,) = Results.load(Path("r")).runs
+    path = Path("r") / "runs" / f"{run.id}.parquet"
+    table = pq.read_table(path)
+    for name, value, found in [
+        ("controller_ns", 20_001, "its causes sum to"),
+        ("response_time_ns", (1 << 64) - 5, "took 18446744073709551611 ns"),
+    ]:
+        place = table.column_names.index(name)
+        values = table.column(name).to_pylist()
+        values[3] = value
+        field = table.schema.field(place)
+        path.unlink()
+        changed = table.set_column(place, field, pa.array(values, field.type))
+        pq.write_table(changed.cast(table.schema), path, compression="NONE", use_dictionary=False)
+        prove_again(Path("r"))
+        (wrong,) = [each for each in verify(Path("r")) if not each.usable]
+        assert wrong.state == "impossible"
+        assert found in wrong.reason
