@@ -264,11 +264,13 @@ class Device:
         spool: str | None = None,
         ios: Ios | None = None,
         inside: bool = False,
+        in_pieces: bool = False,
     ) -> Handle[Trace]:
         """Run a pattern whose writes wait for what `durability` says. With `spool`, the I/Os of a
         long run go to a file without a name in that folder while it lasts: memory is bounded. A
         replay takes the I/Os of the list that it names. With `inside`, a simulated device is looked
-        into meanwhile (`Trace.has_inside`)."""
+        into meanwhile (`Trace.has_inside`). With `in_pieces`, the caller reads no whole column of a
+        trace in a file, so that no memory for that is asked for before the run."""
     def start_series(
         self, specs_json: list[str], durability: str = "cached"
     ) -> Handle[list[tuple[int, Trace]]]:

@@ -3,8 +3,10 @@
 Every limit here is given to a process of its own (RLIMIT_AS).
 """
 
+import json
 import resource
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,16 @@ def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
     [
         ("null", "--pattern", "RR", "--io-count", "2147483648"),
         ("null", "--pattern", "RR", "--io-count", "300000000"),
-        ("sim:demo?blocks_per_die=64", "--pattern", "RW", "--io-count", "4000000000"),
+        # Its summary is made of whole columns, where that of a pattern alone is not.
+        (
+            "sim:demo?blocks_per_die=64",
+            "--pattern",
+            "RW",
+            "--io-count",
+            "4000000000",
+            "--inside",
+            "r",
+        ),
     ],
 )
 def test_a_run_that_is_too_long_for_memory_is_refused_before_its_first_io(
@@ -41,6 +52,43 @@ def test_a_run_that_is_too_long_for_memory_is_refused_before_its_first_io(
     assert "not enough memory for the trace of this run" in err
     assert "allowed" in err
     assert "Traceback" not in err
+
+
+PROGRAM = """
+import resource
+from uflip.cli.main import main
+from uflip.results import columns, throughput
+from uflip.stats import Distribution
+columns.PIECE = throughput.PIECE = Distribution.FEW = 1 << 14
+try:
+    main({arguments})
+except SystemExit as end:
+    assert not end.code
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+PER_IO = 16 + 8 * 17
+"""An I/O in plain columns of a simulated device [bytes]."""
+
+
+@pytest.mark.parametrize("output", [["--json"], ["--trace", "t.csv"], ["--trace", "t.parquet"]])
+def test_memory_does_not_grow_with_the_length_of_a_pattern(here: Path, output: list[str]) -> None:
+    """What is read at once is lowered, so that a run of seconds is many times as long."""
+    peaks, lengths = [], (100_000, 400_000)
+    for ios in lengths:
+        arguments = ["pattern", "sim:demo?blocks_per_die=64", "--pattern", "RR", "--mix", "RW",
+                     "--first-percent", "60", "--io-size", "4k", "--queue-depth", "4",
+                     "--io-count", str(ios), *output]  # fmt: skip
+        arguments = [each.replace("t.", f"t{ios}.") for each in arguments]
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(arguments=arguments)],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        if "--json" in output:
+            found = json.loads(done.stdout[: done.stdout.rindex("peak")])
+            assert sum(of["statistics"]["count"] for of in found["by_mode"].values()) == ios
+        peaks.append(int(done.stdout.split()[-1]) << 10)
+    grown, whole = peaks[1] - peaks[0], (lengths[1] - lengths[0]) * PER_IO
+    assert grown < whole / 3, peaks
 
 
 def test_a_budget_is_no_reason_to_take_memory(here: Path) -> None:

@@ -83,6 +83,8 @@ pub(crate) enum Ending {
 pub struct Control {
     /// Tells how much memory may be used.
     memory: fn() -> u64,
+    /// The trace is looked at a piece at a time afterwards, which takes no memory that grows with it.
+    in_pieces: bool,
     cancelled: AtomicBool,
     /// No process submits more I/Os than this; it comes down when the run is long enough.
     limit: AtomicU64,
@@ -108,6 +110,7 @@ impl Control {
         let memory = || u64::MAX;
         Control {
             memory,
+            in_pieces: false,
             cancelled: AtomicBool::new(false),
             limit,
             before: AtomicU64::new(0),
@@ -122,9 +125,21 @@ impl Control {
         self
     }
 
+    /// The same for a trace that is looked at a piece at a time when the run is over.
+    #[must_use]
+    pub fn in_pieces(mut self, in_pieces: bool) -> Control {
+        self.in_pieces = in_pieces;
+        self
+    }
+
+    /// Whether memory for whole columns is needed when the run is over.
+    pub(crate) fn needs_whole_columns(&self) -> bool {
+        !self.in_pieces
+    }
+
     /// Another one that tells the same of the memory.
     pub(crate) fn of_memory(other: &Control) -> Control {
-        Control::new(0).with_memory(other.memory)
+        Control::new(0).with_memory(other.memory).in_pieces(other.in_pieces)
     }
 
     /// How much memory may still be used [bytes].

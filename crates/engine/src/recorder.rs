@@ -137,8 +137,9 @@ impl Plan {
     /// An error where so many I/Os more, of so many in all, do not fit into memory.
     pub(crate) fn check(&self, more: usize, in_all: usize, control: &Control) -> Result<()> {
         let (there, held) = (self.held(in_all - more), self.held(in_all));
-        // Whoever looks at a run that is in a file has a few of its columns in memory.
-        let looked_at = if self.has_sink { LOOKED_AT_BYTES * in_all as u64 } else { 0 };
+        // A run that is in a file may be looked at with a few of its columns in memory.
+        let is_looked_at = self.has_sink && control.needs_whole_columns();
+        let looked_at = if is_looked_at { LOOKED_AT_BYTES * in_all as u64 } else { 0 };
         if self.bytes(held) <= SMALL_BYTES && looked_at <= SMALL_BYTES {
             return Ok(());
         }

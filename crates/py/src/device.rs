@@ -288,8 +288,8 @@ impl Device {
     }
 
     /// Run a pattern; that of a replay with the I/Os of the list that it names. A simulated device is
-    /// looked into meanwhile, if `inside`.
-    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false))]
+    /// looked into meanwhile, if `inside`. With `in_pieces` no memory is set aside for whole columns.
+    #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false, in_pieces = false))]
     fn start(
         &self,
         spec_json: &str,
@@ -297,13 +297,22 @@ impl Device {
         spool: Option<PathBuf>,
         ios: Option<&Ios>,
         inside: bool,
+        in_pieces: bool,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
         let mut pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
         if let Some(ios) = ios {
             pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
         }
-        Ok(work::run(self.taken()?, self.slot.clone(), pattern, durability, spool, inside))
+        Ok(work::run(
+            self.taken()?,
+            self.slot.clone(),
+            pattern,
+            durability,
+            spool,
+            inside,
+            in_pieces,
+        ))
     }
 
     /// Run several patterns without a rest between them.

@@ -26,8 +26,9 @@ pub(crate) fn run(
     durability: Durability,
     spool: Option<PathBuf>,
     inside: bool,
+    in_pieces: bool,
 ) -> Handle {
-    let control = Control::new(pattern.streams.len());
+    let control = Control::new(pattern.streams.len()).in_pieces(in_pieces);
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability)?;

@@ -148,7 +148,7 @@ pub fn column<'a>(
         "offset_bytes" => ColumnData::U64(ios().map(|io| io.offset.0).collect()),
         "io_size_bytes" => ColumnData::U32(ios().map(|io| io.size.0 as u32).collect()),
         "mode" => ColumnData::U8(ios().map(|io| io.mode.number()).collect()),
-        "component" => ColumnData::U8(part(trace.trace().component_of_each(), from, to)),
+        "component" => ColumnData::U8(trace.rows(from, to).map(|row| row.component).collect()),
         "ignored" => ColumnData::U8(part(trace.trace().ignored_of_each().map(u8::from), from, to)),
         HOST_GAP if trace.is_in_real_time() => ColumnData::U64(host_gaps(trace, from, to)?.into()),
         _ => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use uflip_core::{Error, ErrorKind, Io, Result};
-use uflip_engine::{HOST_CAUSES, Resolved, Sense, Trace, Walk};
+use uflip_engine::{HOST_CAUSES, Resolved, Row, Sense, Trace, Walk};
 
 use crate::ROWS_A_GROUP;
 use crate::groups::Groups;
@@ -83,8 +83,13 @@ impl StoredTrace {
 
     /// I/Os `from` to `to`.
     pub(crate) fn ios(&self, from: usize, to: usize) -> impl Iterator<Item = Io> + '_ {
+        self.rows(from, to).map(|row| row.io)
+    }
+
+    /// What follows from the pattern for I/Os `from` to `to`.
+    pub(crate) fn rows(&self, from: usize, to: usize) -> impl Iterator<Item = Row> + '_ {
         let mut walk = self.walk_at(from);
-        (from..to).map_while(move |_| walk.next(self.pattern())).map(|row| row.io)
+        (from..to).map_while(move |_| walk.next(self.pattern()))
     }
 
     /// A walk that stands before I/O number `place`.
@@ -100,6 +105,9 @@ impl StoredTrace {
                 walks.entry(number).or_insert_with(|| walk.clone());
             }
             walk.next(self.pattern());
+        }
+        if place.is_multiple_of(STEP) {
+            walks.entry(place).or_insert_with(|| walk.clone());
         }
         walk
     }

@@ -26,7 +26,7 @@ from uflip.cli.pattern_options import (
     spec_option,
     stop_options,
 )
-from uflip.cli.pattern_output import print_run, trace_place, write_trace
+from uflip.cli.pattern_output import print_run, spool_folder, trace_place, write_trace
 from uflip.cli.pattern_preset import (
     PRESET_DURABILITY,
     preset_batch,
@@ -159,7 +159,12 @@ def command(
             else:
                 stood = opened.standing()
                 opened.looks_inside = inside is not None
-                trace = opened.run(spec, show)
+                trace = opened.run(
+                    spec,
+                    show,
+                    spool=spool_folder(info, trace_file or inside),
+                    in_pieces=inside is None,
+                )
                 stands = opened.standing()
                 check_target(stood, stands, device)
                 others = disturbed(stood, stands, [trace], buffered=buffered)

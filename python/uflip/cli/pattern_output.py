@@ -1,6 +1,8 @@
 """What `uflip pattern` prints and writes about its one run."""
 
 import csv
+import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from uflip._native import Trace
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
 from uflip.data.asked import PLURALS
+from uflip.data.device import DeviceInfo
 from uflip.data.one_run import Ended, Numbers, OfMode, OneRun, Series
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
@@ -176,6 +179,22 @@ def trace_place(path: Path, force: bool) -> "Place":
     from uflip.results import outputs, seals
 
     return outputs.check(path, seals.TRACE, "--trace", force=force)
+
+
+def spool_folder(info: DeviceInfo, beside: Path | None) -> Path | None:
+    """Return where the I/Os of a long run go while it lasts.
+
+    That is beside the output that was asked for, if there is one, and otherwise the folder for
+    large temporary files: TMPDIR, or /var/tmp, since /tmp is often in memory. The null device is
+    faster than any file: its I/Os stay in memory.
+    """
+    if info.null:
+        return None
+    if beside is not None:
+        return beside.parent
+    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
+        return Path("/var/tmp")
+    return Path(tempfile.gettempdir())
 
 
 def write_trace(trace: Trace, place: "Place") -> None:

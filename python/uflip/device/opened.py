@@ -121,7 +121,12 @@ class Device(Managed, Saved):
         self._ios = ios
 
     def run(
-        self, spec: Spec, on_progress: OnProgress | None = None, *, spool: Path | None = None
+        self,
+        spec: Spec,
+        on_progress: OnProgress | None = None,
+        *,
+        spool: Path | None = None,
+        in_pieces: bool = False,
     ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
 
@@ -134,6 +139,9 @@ class Device(Managed, Saved):
         spool : Path, optional
             A folder for the I/Os of a long run, to which they go while it lasts. Without one those
             of a simulated device stay in memory, packed; those of a real one as they are.
+        in_pieces : bool
+            Only parts of the columns will be read of a trace that is in a file. Without it, memory
+            for whole columns must be free before a long run begins.
 
         Returns
         -------
@@ -152,7 +160,7 @@ class Device(Managed, Saved):
         self._state_name = None
         text = text_of(spec)
         place = None if spool is None else str(spool)
-        rest = self.durability, place, self._ios, self.looks_inside
+        rest = self.durability, place, self._ios, self.looks_inside, in_pieces
         return self._finished(lambda: self._opened().start(text, *rest), on_progress)
 
     def run_series(
