@@ -120,6 +120,7 @@ def test_a_replay_has_each_mode_in_text_json_csv_report_and_explorer(here: Path)
     (run,) = results.runs
     expected = by_hand(run.trace())
     assert [expected[mode]["count"] for mode in ("read", "write")] == [150, 50]
+    assert "uflip hints" not in done.out
     lines = done.out.splitlines()
     for mode, words in (("read", "reads"), ("write", "writes")):
         (line,) = [each for each in lines if f" {words} " in each]
@@ -152,6 +153,9 @@ def test_an_imported_log_has_each_mode(here: Path) -> None:
     ((of,),) = json.loads(done.out)["micro_benchmarks"].values()
     means = {mode: each["statistics"]["mean_ns"] for mode, each in of["by_mode"].items()}
     assert means == {"read": 100_000, "write": 150_000}
+    shown = uflip("show", "r").out
+    assert "real device" not in shown
+    assert "imported log" in shown
 
 
 def test_repetitions_are_taken_together(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def command(
 
 
 def show_results(folder: Path, *, quiet: bool, as_json: bool) -> None:
-    """Show what is in a result folder that was just made."""
+    """Show what is in the result folder of a replay or import, which no design hint is about."""
     from uflip.benchmarks import summary, text
     from uflip.results import Results
 
@@ -153,4 +153,4 @@ def show_results(folder: Path, *, quiet: bool, as_json: bool) -> None:
     echo(text(results, plain(document)))
     if not quiet:
         echo(f"\nResults are in {folder}. Next:")
-        echo(textwrap.indent(next_commands(str(folder)), "  "))
+        echo(textwrap.indent(next_commands(str(folder), hints=False), "  "))

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from uflip.data.asked import PLURALS
+from uflip.data.manifest import IMPORTED
 from uflip.data.summary import Experiment as Run
 from uflip.data.summary import LeftOut, Measured, ResponseTime, Statistics, Summary, Warned
 from uflip.durability import CACHED
@@ -57,12 +58,12 @@ def render(document: Summary, *, full: bool = False) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def next_commands(path: str) -> str:
-    """What a user may want to do with a result folder next."""
+def next_commands(path: str, *, hints: bool = True) -> str:
+    """List what a user may want to do with a result folder next; `hints` need micro-benchmarks."""
     return "\n".join(
         (
             f"uflip explore {path}",
-            f"uflip hints {path}",
+            *([f"uflip hints {path}"] if hints else []),
             f"uflip show {path} --full",
             f"uflip report {path} -o report.html",
             f"uflip export {path} --format csv",
@@ -93,6 +94,8 @@ def head(document: Summary) -> str:
     kind = "SIMULATED device" if device.simulated else "real device"
     if device.null:
         kind = "null device: the harness measures itself"
+    if document["scale"] == IMPORTED:
+        kind = "imported log, which does not name its device"
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     facts = [kind, f"scale {document['scale']}", f"seed {document['seed']}", runs]
     if document["durability"] not in (None, CACHED):
