@@ -28,7 +28,7 @@ from uflip.results.checks import CHECKS, Examined, achieved_pauses
 from uflip.results.columns import as_array, measured
 from uflip.results.conditions import about_conditions, about_interference
 from uflip.results.writer import refuse_existing
-from uflip.spec import baseline, read_spec
+from uflip.spec import baseline, parallel, read_spec
 
 TESTS = Path(__file__).parent
 
@@ -468,6 +468,18 @@ def test_an_open_loop_that_falls_behind_is_told() -> None:
     assert "falling_behind" not in raised(examined(spec=baseline("RR"), **overload))
     steady = overload | {"response_time_ns": np.full(1000, 1500, dtype=np.uint64)}
     assert "falling_behind" not in raised(examined(spec=spec, **steady))
+    # Beside a quick closed loop the same arrivals fall behind too; a slow closed loop does not.
+    quick = {"submit_ns": arrivals, "response_time_ns": np.full(1000, 900, dtype=np.uint64)}
+    for open_loop, told in ((overload, True), (steady, False)):
+        other = overload if open_loop is steady else quick
+        both = {
+            name: np.concatenate([other[name], open_loop[name]])
+            for name in ("submit_ns", "response_time_ns")
+        }
+        stream = np.repeat(np.array([0, 1], dtype=np.uint16), 1000)
+        beside = parallel(baseline("SW"), spec)
+        seen = raised(examined(spec=beside, stream=stream, **both))
+        assert seen.get("falling_behind") == (found if told else None)
 
 
 def test_start_up_alone_raises_no_false_doubt() -> None:

@@ -125,6 +125,11 @@ class Parallel(Asked, Spec, frozen=True, tag_field="kind", tag="parallel"):
         """Those of all patterns."""
         return tuple(part for pattern in self.patterns for part in pattern.parts)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether I/Os of any of the patterns arrive at instants of their own."""
+        return any(pattern.is_open for pattern in self.patterns)
+
 
 class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known of a list of I/Os without them.

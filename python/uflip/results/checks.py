@@ -5,7 +5,7 @@ where there is nothing to say. `CHECKS` is the list, in the order in which warni
 `warnings` gathers the answers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.one_run import Ended
-from uflip.data.spec import Basic, Spec
+from uflip.data.spec import Basic, Parallel, Spec
 from uflip.results.ticks import ticking
 from uflip.stats import drift
 
@@ -131,12 +131,32 @@ def pause_off(run: Examined) -> tuple[float, Numbers] | None:
 
 def falling_behind(run: Examined) -> tuple[float, Numbers] | None:
     """An open loop whose I/Os arrive faster than they are completed."""
-    arrivals = len(run.submit_ns)
-    if not run.spec.is_open or arrivals < FEW_ARRIVALS:
+    found = [_behind(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
+    return max((each for each in found if each is not None), key=lambda one: one[0], default=None)
+
+
+def _open_loops(run: Examined) -> Iterator[NDArray[np.bool_] | slice]:
+    """Find the I/Os of each open loop; a closed one beside it has arrivals of no rate."""
+    if not isinstance(run.spec, Parallel):
+        if run.spec.is_open:
+            yield slice(None)
+        return
+    first = 0
+    for pattern in run.spec.patterns:
+        last = first + (pattern.processes if isinstance(pattern, Basic) else 1)
+        if pattern.is_open:
+            yield (first <= run.stream) & (run.stream < last)
+        first = last
+
+
+def _behind(
+    submit_ns: NDArray[Any], response_time_ns: NDArray[Any]
+) -> tuple[float, Numbers] | None:
+    if (arrivals := len(submit_ns)) < FEW_ARRIVALS:
         return None
-    span = float(run.submit_ns.max() - run.submit_ns.min())
-    last = np.argsort(run.submit_ns, kind="stable")[-(arrivals // 10) :]
-    behind = float(np.median(run.response_time_ns[last]))
+    span = float(submit_ns.max() - submit_ns.min())
+    last = np.argsort(submit_ns, kind="stable")[-(arrivals // 10) :]
+    behind = float(np.median(response_time_ns[last]))
     if behind <= BEHIND_SHARE * span:
         return None
     return behind / max(span, 1), _ns(behind=behind, lasted=span)
