@@ -25,6 +25,9 @@ from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError, UsageError
 from uflip.report.text import render
 from uflip.results import Results, summary
+from uflip.web.folders import Folders
+from uflip.web.listing import Listing
+from uflip.web.opened import Opened
 
 NASTY: list[Any] = [
     None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",
@@ -197,6 +200,43 @@ def test_two_runs_of_one_id_are_no_plan(unproven: Path, tmp_path: Path) -> None:
     with pytest.raises(ResultsError) as caught:
         Results.load(tmp_path / "r")
     assert "two runs of one id" in caught.value.got
+
+
+WARNING = {"code": "c", "message": "m", "numbers": {}, "advice": "a"}
+LINGERING = {
+    "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 1.0, "pause_ns": 0,
+    "windows": {
+        "ios": 64,
+        "before": {"mean_ns": [1.0], "max_ns": [1.0]},
+        "after": {"mean_ns": [1.0, 1.0], "max_ns": [1.0]},
+    },
+}  # fmt: skip
+TOO_MUCH: dict[str, Callable[[dict[str, Any]], None]] = {
+    "warnings": lambda content: content.update(warnings=[WARNING] * 1001),
+    "skipped": lambda content: content.update(
+        skipped=[dict.fromkeys(("parameter", "value")) | dict.fromkeys(LEFT, "x")] * 100_001
+    ),
+    "resumed_utc": lambda content: content.update(resumed_utc=["2026-01-01T00:00:00Z"] * 100_001),
+    "other numbers": lambda content: content.update(interference=LINGERING),
+}
+LEFT = ("micro_benchmark", "pattern", "reason")
+
+
+@pytest.mark.parametrize("said", TOO_MUCH)
+def test_lists_of_a_manifest_have_an_end_and_those_that_belong_together_have_one_length(
+    unproven: Path, tmp_path: Path, said: str
+) -> None:
+    shutil.copytree(unproven, tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    document = json.loads(path.read_text())
+    TOO_MUCH[said](document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(ResultsError) as caught:
+        Results.load(tmp_path / "r")
+    assert said in caught.value.got or "length <=" in caught.value.got
+    assert uflip("report", tmp_path / "r", "-o", tmp_path / "r.html").code == 5
+    (listed,) = Listing(Opened(Folders([tmp_path / "r"]))).glances()
+    assert ("error" in listed) == (said == "warnings"), "a row shows no more of it"
 
 
 def test_a_manifest_is_read_as_it_was_written(unproven: Path) -> None:

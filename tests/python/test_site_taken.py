@@ -102,7 +102,7 @@ def _offer(client: httpx.Client, files: dict[str, bytes], **lengths: int) -> htt
     return client.post("/api/v1/submissions", json={"files": offered})
 
 
-@pytest.mark.parametrize("claimed", [0, 1, 1 << 30])
+@pytest.mark.parametrize("claimed", [0, 1, 1 << 20])
 def test_the_length_of_a_file_is_that_of_the_file(
     server: SiteServer, measured: Path, tmp_path: Path, claimed: int
 ) -> None:
@@ -127,6 +127,18 @@ def test_the_length_of_a_file_is_that_of_the_file(
     assert committed.status_code == 400
     assert committed.json()["error"]["what"] == "The file has another length than announced"
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
+
+
+@pytest.mark.parametrize("document", ["manifest", "ledger"])
+def test_a_document_is_no_longer_than_a_site_reads(
+    server: SiteServer, measured: Path, document: str
+) -> None:
+    files = _files(measured)
+    wanted = {name: files[name] for name in ("manifest.json", "ledger.jsonl")}
+    answer = _offer(server.client("bob"), wanted, **{document: (8 << 20) + 1})
+    assert answer.status_code == 400
+    assert f"{document}.json" in answer.json()["error"]["got"]
+    assert _offer(server.client("bob"), wanted, **{document: 8 << 20}).status_code == 201
 
 
 def test_what_is_not_finished_is_neither_sent_nor_taken(

@@ -23,6 +23,10 @@ T = TypeVar("T")
 DEEPEST = 64
 # Nanoseconds, bytes and counts fit a signed 64-bit number: what every other reader has.
 LARGEST = (1 << 63) - 1
+MOST_RUNS = 100_000
+"""Of a plan: a hundred times the longest benchmark."""
+MOST_WARNINGS = 1_000
+"""Of a document: there is one for a code, and there are some sixty codes."""
 # A file name holds 255 bytes on every file system; ours have endings, and temporary names.
 LONGEST_NAME_BYTES = 200
 

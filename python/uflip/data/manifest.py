@@ -35,6 +35,8 @@ from msgspec import Meta, Struct
 from uflip.data.device import DeviceInfo, Wear
 from uflip.data.document import (
     LARGEST,
+    MOST_RUNS,
+    MOST_WARNINGS,
     Count,
     FolderId,
     Instant,
@@ -93,6 +95,14 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"a run id that is {problem}")
         if isinstance(self.value, int) and abs(self.value) > LARGEST:
             raise ValueError("a value beyond 64 bits")
+
+
+def _check_windows(said: Interference | None) -> None:
+    """Refuse batches that are not a mean and a maximum for each window."""
+    windows = said and said.get("windows")
+    for each in (windows["before"], windows.get("writes"), windows["after"]) if windows else ():
+        if each and len(each["mean_ns"]) != len(each["max_ns"]):
+            raise ValueError("windows of interference with other numbers of means and maxima")
 
 
 def entry_of(run: object) -> PlanEntry:
@@ -155,7 +165,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ledger_lines: Count = 0
     created_utc: Instant
     finished_utc: Instant | None
-    resumed_utc: tuple[Instant, ...] = ()
+    resumed_utc: Annotated[tuple[Instant, ...], Meta(max_length=MOST_RUNS)] = ()
     status: Status
     device: DeviceInfo
     host: Table
@@ -170,9 +180,9 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: DeviceState = UNKNOWN_STATE
     phases: Phases | None = None
     interference: Interference | None = None
-    plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=100_000)]
-    skipped: tuple[Left, ...]
-    warnings: tuple[Doubt, ...]
+    plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=MOST_RUNS)]
+    skipped: Annotated[tuple[Left, ...], Meta(max_length=MOST_RUNS)]
+    warnings: Annotated[tuple[Doubt, ...], Meta(max_length=MOST_WARNINGS)]
     elapsed_s: Seconds | None
 
     def __post_init__(self) -> None:
@@ -181,6 +191,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("a plan with two runs of one id")
         if not self.device.capacity_bytes:
             raise ValueError("a device without capacity")
+        _check_windows(self.interference)
 
     @property
     def is_of_jobs(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from uflip.data.document import Count, Positive, Table
+from uflip.data.document import MOST_RUNS, Count, Positive, Table
 from uflip.data.reading import Kind
 from uflip.data.spec import Spec
 from uflip.errors import UsageError
@@ -64,7 +64,7 @@ class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
     pause_ns: Count
     target_size_bytes: Positive
     device: Table
-    runs: Annotated[list[Table], Meta(max_length=100_000)]
+    runs: Annotated[list[Table], Meta(max_length=MOST_RUNS)]
     """Each a `RunEntry`: checked one by one, so that an error can say which."""
     state: Table | None = None
     method: str | None = None

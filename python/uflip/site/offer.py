@@ -11,6 +11,9 @@ from uflip.errors import ResultsError, UsageError
 
 MOST_FILES = 20_000
 MOST_BYTES = 16 << 30
+MOST_DOCUMENT_BYTES = 8 << 20
+"""Of a manifest, and of a ledger: both have some 500 bytes for a run. Whatever a document holds is
+many times as large in memory, of the examiner and of whoever looks at the result."""
 _RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
 COMPLETE = "complete"
 FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
@@ -41,6 +44,8 @@ def check_names(files: Sequence[Offered]) -> None:
         problem = "a name that comes twice"
     elif len(files) > MOST_FILES or sum(each.bytes for each in files) > MOST_BYTES:
         problem = f"{len(files)} files of {sum(each.bytes for each in files)} bytes"
+    elif long := [e for e in files if e.path in FIXED and e.bytes > MOST_DOCUMENT_BYTES]:
+        problem = f"a {long[0].path} of {long[0].bytes} bytes"
     else:
         problem = next((f"{name[:200]!r}" for name in names if not _is_of_a_folder(name)), None)
     if problem is not None:
@@ -48,8 +53,8 @@ def check_names(files: Sequence[Offered]) -> None:
             "These are not the files of a result folder",
             where="files",
             got=problem,
-            allowed=f"{', '.join(FIXED)} and {manifest.RUNS}/*.parquet, at most {MOST_FILES} files "
-            f"of {MOST_BYTES >> 30} GiB together",
+            allowed=f"{', '.join(FIXED)} of at most {MOST_DOCUMENT_BYTES >> 20} MiB each, and "
+            f"{manifest.RUNS}/*.parquet; at most {MOST_FILES} files of {MOST_BYTES >> 30} GiB",
             action="`uflip submit FOLDER` sends the right ones",
         )
 

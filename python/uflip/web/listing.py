@@ -6,13 +6,15 @@ A thousand folders are listed before a second is over; what their runs say follo
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from uflip.benchmarks import summary
 from uflip.data import manifest
 from uflip.data.device import DeviceInfo
+from uflip.data.document import MOST_RUNS, MOST_WARNINGS
 from uflip.data.manifest import Manifest
 from uflip.data.reading import read_document
 from uflip.data.summary import Summary
@@ -46,8 +48,8 @@ class _Glance(Struct, frozen=True):
     status: str
     device: DeviceInfo
     scale: str
-    plan: list[msgspec.Raw]
-    warnings: list[_Warned]
+    plan: Annotated[list[msgspec.Raw], Meta(max_length=MOST_RUNS)]
+    warnings: Annotated[list[_Warned], Meta(max_length=MOST_WARNINGS)]
     durability: str | None = None
     state: _State = _State()
     repetitions: int = 1
