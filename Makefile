@@ -7,7 +7,7 @@ NATIVE := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo
 # What lists declare (`policies!`, `allocators!`, `ftls!`): no formatter follows a macro.
 LISTED := --edition 2024 $(wildcard crates/sim/src/pool/victim/*.rs crates/sim/src/pool/victim/*/*.rs crates/sim/src/pool/alloc/*.rs crates/sim/src/ftl/*.rs crates/sim/src/ftl/*/*.rs crates/sim/src/ftl/*/*/*.rs)
 
-.PHONY: help demo setup test check check-rust check-python format test-rust test-python fuzz soak bench instructions web docs wheel clean
+.PHONY: help demo setup test check check-rust check-python format test-rust test-python fuzz soak bench instructions web docs wheel pins clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -107,6 +107,15 @@ wheel: .venv/run.stamp  ## a wheel for every Python from 3.11 on; installs it in
 	rm -rf build/wheels
 	$(BIN)/maturin build --release --locked -q --out build/wheels
 	tools/try_wheel.sh build/wheels/*.whl
+
+# Versions and hashes of everything that the packages in requirements/*.in need themselves. What is pinned
+# in one file has the same version in the others.
+pins:  ## pin Python packages anew, with hashes
+	@cd requirements && for each in dev run build site fuzz; do \
+	  test $$each = dev && fixed= || fixed="-c dev.txt"; \
+	  ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --custom-compile-command "make pins" $$fixed $$each.in -o $$each.txt || exit 1; \
+	done
 
 clean:  ## remove everything that was built
 	rm -rf build target .venv report.html python/uflip/*.so

@@ -22,7 +22,7 @@ for target in $(ls crates/fuzz/corpus); do
 done
 
 python=.venv/bin/python
-$python -c 'import atheris' 2>/dev/null || $python -m pip install -q -r requirements/fuzz.txt
+$python -c 'import atheris' 2>/dev/null || $python -m pip install -q --require-hashes -r requirements/fuzz.txt
 for target in $($python tools/fuzz_parsers.py --list); do
     echo "fuzzing $target in Python for $seconds s from seed $seed"
     $python tools/fuzz_parsers.py "$target" "build/fuzz/python-$target" \

@@ -29,22 +29,21 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-pinned() { grep "^$1==" requirements/run.txt; }
 with_pip() {
   # Byte code is made when a module is first used, and only of those that are.
-  $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check "$@"
+  $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --require-hashes "$@"
 }
 # pip is asked where uv finds nothing: a mirror, say, that only pip was told of.
 install() {
-  "$uv" pip install -q --python $venv/bin/python "$@" 2>/dev/null || with_pip "$@"
+  "$uv" pip install -q --python $venv/bin/python --require-hashes "$@" 2>/dev/null || with_pip "$@"
 }
 
 [ -x $venv/bin/python ] || "$python" -m venv $venv
 if ! uv=$(command -v uv); then
   uv=$venv/bin/uv
-  [ -x $uv ] || with_pip "$(pinned uv)" || uv=false
+  [ -x $uv ] || with_pip -r requirements/build.txt || uv=false
 fi
-install "$(pinned maturin)"
+install -r requirements/build.txt
 echo "building the native module, installing packages into $venv"
 ($venv/bin/maturin develop --release --locked --skip-install -q >"$log" 2>&1) &
 build=$!

@@ -450,7 +450,7 @@ def test_dependencies_are_documented() -> None:
         *project["build-system"]["requires"],
         *(
             line
-            for file in ROOT.glob("requirements/*.txt")
+            for file in ROOT.glob("requirements/*.in")
             for line in file.read_text().splitlines()
         ),
     ]
@@ -458,6 +458,25 @@ def test_dependencies_are_documented() -> None:
     python = {match[0] for match in matches if match}
     listed = set(re.findall(r"`([\w-]+)`", text_of("dependencies.md")))
     assert missing(rust | python, listed) == []
+
+
+def test_every_python_package_is_pinned_with_its_hashes() -> None:
+    """By what is asked for, and by what that needs itself; each has one version everywhere."""
+    versions: dict[str, set[str]] = {}
+    for asked in ROOT.glob("requirements/*.in"):
+        pinned = asked.with_suffix(".txt").read_text().replace("\\\n", " ")
+        lines = [line for line in pinned.splitlines() if line and not line.startswith("#")]
+        assert lines, asked
+        for line in lines:
+            found = re.match(r"([\w.-]+)(?:\[[^]]*\])?==(\S+)( ;[^-]*)? .*--hash=sha256:", line)
+            assert found, line
+            # An older Python may need another version: then it stands behind the first.
+            versions.setdefault(found[1] + (found[3] or ""), set()).add(found[2])
+        wanted = re.findall(r"(?m)^([\w.-]+)(?:\[[^]]*\])?==(\S+)", asked.read_text())
+        assert wanted
+        for name, version in wanted:
+            assert versions.get(name.lower()) == {version}, f"{asked}: run `make pins`"
+    assert [each for each, found in versions.items() if len(found) > 1] == []
 
 
 def test_dependencies_of_single_crates_are_those_of_the_workspace() -> None:
