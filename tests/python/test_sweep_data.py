@@ -1,5 +1,6 @@
 """Are samples what they are called, and are rows kept, gone on with, and the same bit for bit?"""
 
+import io
 import itertools
 import json
 import os
@@ -8,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,9 @@ from uflip.errors import ResultsError, UsageError
 from uflip.executors import Threads, using
 from uflip.spec import baseline, mix
 from uflip.sweeping import plan, planned_again, sweep
+from uflip.sweeping.carrying_out import kept as of_figure
+from uflip.sweeping.data_set import DataSet
+from uflip.sweeping.data_set import kept as of_explorer
 from uflip.sweeping.points import combinations
 
 URL = "sim:demo?blocks_per_die=64"
@@ -194,6 +200,47 @@ def test_what_was_kept_is_not_measured_again(
     both = [(tmp_path / name / "points.parquet").read_bytes() for name in ("cut", "whole")]
     assert both[0] == both[1]
     assert not [*(tmp_path / "cut" / "parts").iterdir()]
+
+
+@pytest.mark.parametrize("of_parts", [False, True])
+def test_rows_that_are_not_what_was_written_are_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_parts: bool
+) -> None:
+    whole = sweep(URL, READS, VARY, sample=Sample("lhs", 6), data=tmp_path / "whole")
+    if of_parts:  # as a kill leaves it before the rows are put together
+        monkeypatch.setattr("uflip.sweeping.data_set.PART_ROWS", 3)
+        monkeypatch.setattr(DataSet, "finish", lambda self, rows: self._write())
+        sweep(URL, READS, VARY, sample=Sample("lhs", 6), data=tmp_path / "cut")
+        monkeypatch.undo()
+    folder = tmp_path / ("cut" if of_parts else "whole")
+    file = min((folder / "parts").iterdir()) if of_parts else folder / "points.parquet"
+    content = file.read_bytes()
+    # Every bit that another reader takes for a number: so that nothing but a digest tells.
+    other = next(flipped for flipped in _flipped(content) if _reads_otherwise(content, flipped))
+    file.write_bytes(other)
+    if not of_parts:
+        for read in (of_explorer, of_figure):
+            with pytest.raises(ResultsError, match="The rows of the sweep are damaged"):
+                read(folder)
+    steps: list[int] = []
+    assert planned_again(folder).carry_out(lambda done, _: steps.append(done)) == whole
+    assert steps[0] == (3 if of_parts else 1), "the other part was kept"
+    assert (folder / "points.parquet").read_bytes() == (
+        tmp_path / "whole" / "points.parquet"
+    ).read_bytes()
+    assert len(of_explorer(folder)[1]) == len(of_figure(folder)) == 6
+
+
+def _flipped(content: bytes) -> Iterator[bytes]:
+    for place in range(len(content)):
+        yield content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def _reads_otherwise(content: bytes, flipped: bytes) -> bool:
+    with suppress(Exception):
+        tables = [parquet.read_table(io.BytesIO(each)) for each in (content, flipped)]
+        return tables[0].schema == tables[1].schema and tables[0] != tables[1]
+    return False
 
 
 def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:

@@ -181,10 +181,12 @@ def kept(folder: Path) -> list[Row]:
     Raises
     ------
     ResultsError
-        If there is no sweep.
+        If there is no sweep, or its rows are damaged.
     """
     planned = planned_again(folder)
-    found = DataSet(folder, read(folder)).rows(planned.points)
+    rows = DataSet(folder, read(folder))
+    rows.check()
+    found = rows.rows(planned.points)
     places = [planned.places[point.identity] for point in planned.points]
     pairs = zip(places, planned.points, strict=True)
     return [_named(found[place], point) for place, point in pairs if place in found]

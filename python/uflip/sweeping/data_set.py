@@ -4,13 +4,14 @@
 
     FOLDER/
       sweep.json          what is swept, and every point (`uflip.data.sweep`)
-      parts/000000.parquet, …   rows as they came, each with its place among the points
+      parts/000000-DIGEST.parquet, …   rows as they came, each with its place among the points
       points.parquet      all rows in the order of the points, once all are there; the parts are
                           gone then
 
 A part gets its name when it is complete and synced, so a kill costs the rows since the last one: a
 few seconds. `points.parquet` follows from the rows alone, bit for bit, whoever measured them, and
-its digest stands in the manifest. One process at a time works on a folder.
+its digest stands in the manifest. Files that do not fit their digests count as if they were not
+there: their points are measured again. One process at a time works on a folder.
 """
 
 import io
@@ -25,6 +26,7 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip.data import sweep as document
 from uflip.data.document import Table
+from uflip.data.reading import Kind, read_document
 from uflip.data.sweep import Design, Manifest, Range, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
@@ -42,6 +44,8 @@ PART_ROWS, PART_S = 1024, 1.0
 
 # What a file of rows unpacks to at most: a hundred thousand rows take some ten megabytes.
 MOST_BYTES = 1 << 30
+
+ROWS = Kind("rows of the sweep", MOST_BYTES, "measure them again: uflip sweep --resume FOLDER")
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
     column for column in OF_ANY if column.endswith(("mean_ns", "std_ns"))
@@ -71,7 +75,9 @@ def kept(folder: Path) -> tuple[Manifest, dict[int, Row]]:
     manifest = document.read(folder)
     names, found = [*manifest.design.vary], {}
     spec = cast("Functions", manifest.design.spec)  # as `read` has checked
-    for content in DataSet(folder, manifest).contents():
+    rows = DataSet(folder, manifest)
+    rows.check()
+    for content in rows.contents():
         place = content.pop(PLACE)
         if 0 <= place < len(manifest.points):
             values = dict(zip(names, manifest.points[place], strict=True))
@@ -88,7 +94,7 @@ class DataSet:
         self.manifest = manifest
         self._new: dict[int, Row] = {}
         self._written_s = time.monotonic()
-        numbers = (int(path.stem) for path in self._parts())
+        numbers = (int(path.stem.partition("-")[0]) for path in self._parts())
         self._next = max(numbers, default=-1) + 1
 
     @classmethod
@@ -158,9 +164,27 @@ class DataSet:
 
     def contents(self) -> Iterator[Table]:
         """Read the rows that are there, as they came."""
+        for path in self._parts():
+            yield from self._read(path, path.stem.partition("-")[2])
+        if self.manifest.rows is not None:
+            yield from self._read(self.folder / ALL, self.manifest.rows)
+
+    def check(self) -> None:
+        """Refuse rows that are not those that were written: for readers, who cannot measure again.
+
+        Raises
+        ------
+        ResultsError
+        """
         whole = self.folder / ALL
-        for path in [*self._parts(), *([whole] if whole.exists() else [])]:
-            yield from self._read(path)
+        if self.manifest.rows is not None and not _bytes(whole, self.manifest.rows):
+            raise ResultsError(
+                "The rows of the sweep are damaged",
+                where=str(whole),
+                got="another digest",
+                allowed=f"{self.manifest.rows}, as {document.FILE_NAME} has it",
+                action=f"measure them again: uflip sweep --resume {self.folder}",
+            )
 
     def add(self, place: int, row: Row) -> None:
         """Keep a row."""
@@ -184,27 +208,43 @@ class DataSet:
 
     def _write(self) -> None:
         if self._new:
-            path = self.folder / PARTS / f"{self._next:06}.parquet"
-            write_file(path, _parquet(self.manifest, self._new))
+            content = _parquet(self.manifest, self._new)
+            name = f"{self._next:06}-{_native.digest(content)}.parquet"
+            write_file(self.folder / PARTS / name, content)
             self._next += 1
             self._new = {}
         self._written_s = time.monotonic()
 
-    def _read(self, path: Path) -> list[Table]:
-        """Read the rows of a file; of one that a power failure damaged, or of others, none."""
+    def _read(self, path: Path, digest: str) -> list[Table]:
+        """Read the rows of a file; of one that is damaged, or of others, none."""
+        content = _bytes(path, digest)
+        if content is None:
+            return []
         with suppress(arrow().ArrowException, OSError):
             from pyarrow import parquet
 
-            said = parquet.read_metadata(path)
+            said = parquet.read_metadata(io.BytesIO(content))
             groups = [
                 said.row_group(number).total_byte_size for number in range(said.num_row_groups)
             ]
             if said.num_rows > len(self.manifest.points) or sum(groups) > MOST_BYTES:
                 return []
-            found: list[Table] = parquet.read_table(path).to_pylist()
+            found: list[Table] = parquet.read_table(io.BytesIO(content)).to_pylist()
             if all(content.keys() >= {PLACE, *MEASURED, *OF_MODES} for content in found):
                 return found
         return []
+
+
+def _bytes(path: Path, digest: str) -> bytes | None:
+    """Read a file of rows; None where it is not there, or does not fit its digest.
+
+    The parts of older versions have none.
+    """
+    with suppress(ResultsError):
+        content = read_document(path, ROWS)
+        if digest in {"", _native.digest(content)}:
+            return content
+    return None
 
 
 def _parquet(manifest: Manifest, rows: Mapping[int, Row]) -> bytes:
