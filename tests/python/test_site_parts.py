@@ -40,7 +40,31 @@ def test_files_arrive_as_they_were_however_they_are_cut(
     assert received == sizes
     for content in contents:
         assert blobs.path(digest(content)).read_bytes() == content
-    assert not [*(tmp_path / "site" / "arriving" / "upload").iterdir()]
+    sent = [*(tmp_path / "site" / "arriving" / "upload").iterdir()]
+    assert {each.name for each in sent} == {*sizes}, "whose sender has them"
+    assert all(each.samefile(blobs.path(each.name)) for each in sent), "each is kept once"
+    blobs.forget("upload")
+    assert not [*(tmp_path / "site" / "arriving").iterdir()]
+
+
+def test_two_senders_of_a_file_keep_it_once_and_neither_has_it_of_the_other(
+    tmp_path: Path,
+) -> None:
+    blobs, content = Blobs(tmp_path / "site"), b"some content"
+    name, size = digest(content), len(content)
+    whole = [(Part(name, 0, content), size)]
+    assert blobs.receive("first", whole) == {name: size}
+    assert blobs.received("second", name, size) == 0
+    half = (Part(name, 0, content[:5]), size)
+    assert blobs.receive("second", [half]) == {name: 5}
+    assert blobs.receive("second", [(Part(name, 5, content[5:]), size)]) == {name: size}
+    assert blobs.receive("second", whole) == {name: size}, "again"
+    links = [tmp_path / "site" / "arriving" / each / name for each in ("first", "second")]
+    assert all(each.samefile(blobs.path(name)) for each in links)
+    assert [*links[1].parent.iterdir()] == [links[1]]
+    blobs.forget("first")
+    assert blobs.received("second", name, size) == size
+    assert blobs.path(name).read_bytes() == content
 
 
 GOOD = packed([Part("0" * 64, 0, b"abc")])

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from uflip.errors import ResultsError
 from uflip.site import publishing
 from uflip.site.client import Client, Prepared
 from uflip.site.examined import examine
+from uflip.site.intake import _same
+from uflip.site.offer import Offered
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, Device, Result
@@ -122,11 +126,75 @@ def test_the_length_of_a_file_is_that_of_the_file(
     received = bob.get(f"/api/v1/submissions/{begun}").json()["received"]
     digest = hashlib.sha256(files["manifest.json"]).hexdigest()
     assert received[digest] == len(files["manifest.json"])
+    early_commit = bob.post(f"/api/v1/submissions/{begun}/commit")
+    assert early_commit.status_code == 400
+    assert early_commit.json()["error"]["what"] == "The file has another length than announced"
     server.client("alice").delete(f"/api/v1/results/{made['id']}")
+    # What bob may not see any more he would have to send.
     committed = bob.post(f"/api/v1/submissions/{begun}/commit")
     assert committed.status_code == 400
-    assert committed.json()["error"]["what"] == "The file has another length than announced"
+    assert committed.json()["error"]["what"] == "A file is not there yet"
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
+
+
+def test_a_digest_is_no_permission(server: SiteServer, measured: Path, tmp_path: Path) -> None:
+    """Bob noted the list of files while it was public, and sends all but one of them."""
+    redacted_copy(measured, tmp_path / "copy")
+    files = _files(tmp_path / "copy")
+    run = max(files, key=lambda name: len(files[name]))
+    digest = hashlib.sha256(files[run]).hexdigest()
+    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    alice, bob = server.client("alice"), server.client("bob")
+    seen = _offer(bob, files).json()
+    assert seen["received"][digest] == len(files[run]), "anybody can fetch it"
+    assert alice.post(f"/api/v1/results/{made['id']}/withdraw").status_code == 200
+
+    begun = _offer(bob, files).json()
+    assert begun["id"] == seen["id"]
+    assert {*begun["received"].values()} == {0}
+    # Nor does the site say whether it has a file, by refusing another length.
+    assert _offer(bob, files, manifest=1).status_code == 201
+    upload = f"/api/v1/submissions/{begun['id']}"
+    for name, content in files.items():
+        address = f"{upload}/files/{hashlib.sha256(content).hexdigest()}"
+        most = len(content) - (name == run)
+        sent = bob.put(address, params={"offset": 0}, content=content[:most])
+        assert sent.json() == {"received": most}, sent.text
+    refused = bob.post(f"{upload}/commit", params={"publish": True})
+    assert (refused.status_code, refused.json()["error"]["where"]) == (400, run)
+    last = f"{upload}/files/{digest}"
+    wrong = bob.put(last, params={"offset": len(files[run]) - 1}, content=b"?")
+    assert wrong.status_code == 422, "its last byte is another"
+    assert bob.post(f"{upload}/commit").status_code == 400
+    # Who has the file sends it, and is told whose result it is; nothing of alice's was lost.
+    assert bob.put(last, params={"offset": 0}, content=files[run]).status_code == 200
+    taken = bob.post(f"{upload}/commit").json()
+    assert (taken["id"], taken["new"], taken["own"]) == (made["id"], False, False)
+    assert alice.get(f"/api/v1/results/{made['id']}/files/{digest}").content == files[run]
+    assert not [*(server.folder / "arriving" / begun["id"]).glob("*")]
+
+
+def test_a_result_is_another_where_its_files_are(
+    server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An id that an older version gave has its result; one that is taken is refused."""
+    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    assert re.fullmatch("[0-9a-f]{32}", made["id"])
+    site = open_site(server.folder)
+    with site.sessions() as session:
+        kept = session.get_one(Result, made["id"])
+        files = [Offered(each.path, each.digest, each.bytes) for each in kept.files]
+        assert _same(session, files) is kept
+        other = [*files[1:], replace(files[0], digest="0" * 64)]
+        assert _same(session, other) is None
+        monkeypatch.setattr("uflip.site.intake.result_id", lambda _files: made["id"])
+        with pytest.raises(ResultsError, match="Another result has this id"):
+            _same(session, other)
+        monkeypatch.setattr("uflip.site.intake.result_id", lambda _files: made["id"] + "f" * 20)
+        monkeypatch.setattr("uflip.site.intake.FORMER_ID", 32)
+        assert _same(session, files) is kept
+        assert _same(session, other) is None
+    site.close()
 
 
 @pytest.mark.parametrize("document", ["manifest", "ledger"])

@@ -9,8 +9,8 @@ from uflip.cli.terminal import echo
 
 EPILOG = """\b
 Examples:
-  uflip pull https://results.example.org 0123456789ab
-  uflip pull http://127.0.0.1:8087 0123456789ab --out results/theirs
+  uflip pull https://results.example.org 0123456789abcdef0123456789abcdef
+  uflip pull http://127.0.0.1:8087 0123456789abcdef0123456789abcdef --out results/theirs
 """
 
 
@@ -29,7 +29,7 @@ def command(url: str, result: str, out: Path | None, token: str | None) -> None:
             "Not the id of a result",
             where="ID",
             got=result,
-            allowed="letters and digits, as in 0123456789ab",
+            allowed="letters and digits, as in 0123456789abcdef0123456789abcdef",
             action="copy it from the page of the result",
         )
     with Client(url, token) as client:

@@ -2,7 +2,7 @@
 
 ```text
 blobs/ab/abcd…       a whole file, named by its SHA-256; never changed, never half there
-arriving/ID/abcd…    a file on its way: what came so far
+arriving/ID/abcd…    a file of an upload: what came so far; when all did, a link to the whole file
 folders/ID/          a result as `uflip.load` reads it: the same files by their names (links)
 ```
 """
@@ -84,22 +84,22 @@ class Blobs:
             return None
 
     def received(self, submission: str, digest: str, size: int) -> int:
-        """How many of the bytes of a file have come so far; all of them only if it is whole."""
+        """How many of the bytes of a file an upload has sent so far; all only if it is whole.
+
+        What others have sent of the same file does not count: see `claims.visible`.
+        """
         with self._alone(submission):
             return self._received(submission, digest, size)
 
     def _received(
         self, submission: str, digest: str, size: int, changed: Container[Path] = ()
     ) -> int:
-        whole = self.length(digest)
-        if whole is not None:
-            return whole
         arriving = self._arriving / submission / digest
         try:
             there = arriving.stat().st_size
         except OSError:
             return 0
-        if there < size or arriving in changed:
+        if there < size or arriving in changed or self._is_whole(arriving):
             return there
         # Its last part came, and the server ended before it was made whole.
         try:
@@ -108,6 +108,11 @@ class Blobs:
         except ResultsError:
             return 0
         return size
+
+    def _is_whole(self, arriving: Path) -> bool:
+        with suppress(FileNotFoundError):
+            return arriving.samefile(self.path(arriving.name))
+        return False
 
     def receive(self, submission: str, parts: Sequence[tuple[Part, int]]) -> dict[str, int]:
         """Take the next parts of files; the last one of a file makes it whole.
@@ -167,8 +172,9 @@ class Blobs:
         """Write a part behind those before it; returns how much is there now."""
         there = self._received(submission, part.digest, size, changed)
         end = part.offset + len(part.content)
-        if self.there(part.digest) or (part.content and end <= there):
-            return there  # somebody else sent it meanwhile; the whole has its digest
+        arriving = self._arriving / submission / part.digest
+        if (part.content and end <= there) or (there == size and self._is_whole(arriving)):
+            return there  # the sender sent it twice; the whole has its digest
         if part.offset != there or end > size:
             raise UsageError(
                 "The part does not continue the upload",
@@ -177,7 +183,6 @@ class Blobs:
                 allowed=f"from byte {there} on, to byte {size}",
                 action="ask how much there is, and go on from there",
             )
-        arriving = self._arriving / submission / part.digest
         with arriving.open("ab") as file:
             file.write(part.content)
         changed[arriving] = None
@@ -196,8 +201,8 @@ class Blobs:
             path = self.path(found)
             path.parent.mkdir(exist_ok=True)
             arriving.chmod(0o444)
-            arriving.rename(path)
-            named.append(path.parent)
+            _link(arriving, path)
+            named += [path.parent, arriving.parent]
         on_disk(named)
         if wrong:
             raise ResultsError(
@@ -275,6 +280,16 @@ class Blobs:
             return
         on_disk([self.folders])
         shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _link(arriving: Path, path: Path) -> None:
+    """Let two names be of one file: that of the second, where it is there already."""
+    try:
+        os.link(arriving, path)
+    except FileExistsError:
+        linked = arriving.with_name(f"{arriving.name}.{secrets.token_hex(4)}")
+        os.link(path, linked)
+        linked.replace(arriving)
 
 
 def on_disk(paths: Iterable[Path]) -> None:

@@ -10,16 +10,23 @@ The lock is the database's, so that it holds for all servers of a site. What is 
 gone before an upload that begins is told what is there.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import select, update
 
 from uflip.site.blobs import Blobs
-from uflip.site.tables import File, Identity, Submission
+from uflip.site.tables import Account, File, Identity, Result, Submission
+from uflip.site.wanted import seen_by
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
+
+
+T = TypeVar("T")
+AT_A_TIME = 500
+"""Files that the database is asked for at a time: it takes only so many parameters."""
 
 
 def lock(session: "Session") -> None:
@@ -56,3 +63,24 @@ def _claimed(session: "Session", digests: set[str]) -> set[str]:
         claimed.update(each["digest"] for each in files if each["digest"] in digests)
     claimed.update(session.scalars(select(File.digest).where(File.digest.in_(digests))))
     return claimed
+
+
+def visible(sessions: "sessionmaker[Session]", who: Account, digests: Iterable[str]) -> set[str]:
+    """Return those of some files that somebody may fetch: of a result that they may see.
+
+    Only these need not be sent. A digest alone is no permission: everybody may have noted it while
+    a result was published that is withdrawn by now.
+    """
+    found: set[str] = set()
+    with sessions() as session:
+        for some in batched(digests):
+            query = select(File.digest).join(Result).where(File.digest.in_(some), seen_by(who))
+            found.update(session.scalars(query))
+    return found
+
+
+def batched(each: Iterable[T]) -> Iterator[list[T]]:
+    """Divide what there is into lists of as much as the database is asked for at a time."""
+    left = iter(each)
+    while some := [*islice(left, AT_A_TIME)]:
+        yield some

@@ -312,7 +312,7 @@ def fetched(url: str) -> Path:
     Parameters
     ----------
     url : str
-        As in `https://results.example.org/results/0123456789ab`.
+        As in `https://results.example.org/results/0123456789abcdef0123456789abcdef`.
 
     Raises
     ------

@@ -11,7 +11,6 @@ What is older than the id has it from now on, where the database knows results o
 """
 
 import os
-import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -24,14 +23,13 @@ from sqlalchemy.orm import Session
 from uflip.errors import RefusedError, UsageError
 from uflip.results import atomic
 from uflip.site.blobs import FOLDERS
+from uflip.site.offer import RESULT_ID
 from uflip.site.tables import Identity, Result
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 FILE = "site.id"
-RESULT = re.compile("[0-9a-f]{12}")
-"""Id of a result, which is the name of its folder."""
 
 
 def is_there(root: Path, url: str) -> bool:
@@ -132,7 +130,7 @@ def _is_made(root: Path) -> bool:
 def _results(root: Path) -> set[str]:
     """Ids of the results whose folders are here."""
     with suppress(FileNotFoundError):
-        return {each.name for each in (root / FOLDERS).iterdir() if RESULT.fullmatch(each.name)}
+        return {each.name for each in (root / FOLDERS).iterdir() if RESULT_ID.fullmatch(each.name)}
     return set()
 
 

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
-from uflip.errors import UsageError
+from uflip.errors import ResultsError, UsageError
 from uflip.results.beginning import utc_now
 from uflip.site import claims, publishing
 from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
 from uflip.site.folders import ResultFolders
-from uflip.site.offer import Offered, check_names, result_id
+from uflip.site.offer import FORMER_ID, Offered, check_names, result_id
 from uflip.site.parts import Part
 from uflip.site.said import Examined
 from uflip.site.tables import (
@@ -101,7 +101,7 @@ class Intake:
             the account has too many open uploads.
         """
         check_names(files)
-        self._check_lengths(files)
+        self._check_lengths(account, files)
         with self._sessions.begin() as session:
             claims.lock(session)
             mine = list(
@@ -142,10 +142,15 @@ class Intake:
             return [Offered(**each) for each in found.files]
 
     def received(self, account: Account, submission: str) -> dict[str, int]:
-        """Say how many bytes there are of each file of an upload, by its digest."""
+        """Say how many bytes of each file of an upload need not be sent, by its digest.
+
+        These are all of a file of a result that the account may see, or what it sent.
+        """
         offered = self.offered(account, submission)
+        visible = claims.visible(self._sessions, account, (each.digest for each in offered))
         return {
-            each.digest: self._blobs.received(submission, each.digest, each.bytes)
+            each.digest: (self._blobs.length(each.digest) if each.digest in visible else None)
+            or self._blobs.received(submission, each.digest, each.bytes)
             for each in offered
         }
 
@@ -192,7 +197,13 @@ class Intake:
             If it does not hold; it stays as an upload, to be looked at or ended.
         """
         files = self.offered(account, submission)
-        missing = [each.path for each in files if not self._blobs.there(each.digest)]
+        self._check_lengths(account, files)  # of those as well that came after it was begun
+        received, there = self.received(account, submission), self._blobs.there
+        missing = [
+            each.path
+            for each in files
+            if received[each.digest] != each.bytes or not there(each.digest)
+        ]
         if missing:
             raise UsageError(
                 "A file is not there yet",
@@ -200,14 +211,13 @@ class Intake:
                 got=f"{len(missing)} of {len(files)} are missing",
                 action="send the missing files, then commit",
             )
-        self._check_lengths(files)  # of those as well that came after it was begun
         result, found = result_id(files), None
         for left in reversed(range(MOST_MEETINGS)):
-            if found is None and not self._is_kept(result):
+            if found is None and not self._is_kept(files):
                 found = self._examined(result, files)
             try:
                 with self._sessions.begin() as session:
-                    kept = session.get(Result, result)
+                    kept = _same(session, files)
                     if new := kept is None:
                         if found is None:
                             continue  # it was deleted just now
@@ -216,7 +226,7 @@ class Intake:
                     own = kept.account_id == account.id
                     if publish and (own or may(account, "admin")):
                         publishing.publish(session, account, kept)
-                    taken = Taken(result, new, own, kept.published_utc is not None)
+                    taken = Taken(kept.id, new, own, kept.published_utc is not None)
             except IntegrityError:
                 # Another server, or another connection, was first with the result or its device.
                 if not left:
@@ -226,9 +236,9 @@ class Intake:
                 return taken
         raise AssertionError("the last try ends in a result or an error")
 
-    def _is_kept(self, result: str) -> bool:
+    def _is_kept(self, files: Sequence[Offered]) -> bool:
         with self._sessions() as session:
-            return session.get(Result, result) is not None
+            return _same(session, files) is not None
 
     def _examined(self, result: str, files: Sequence[Offered]) -> Examined:
         """Have the folder of a new result made, and its files where they are kept."""
@@ -245,10 +255,14 @@ class Intake:
             raise _no_upload(submission)
         session.execute(delete(Submission).where(mine))
 
-    def _check_lengths(self, files: Sequence[Offered]) -> None:
-        """Refuse lengths that are not those of the files: rows, lists and downloads go by them."""
+    def _check_lengths(self, account: Account, files: Sequence[Offered]) -> None:
+        """Refuse lengths that are not those of the files: rows, lists and downloads go by them.
+
+        Of files of others nothing is said, not even that they are there.
+        """
+        visible = claims.visible(self._sessions, account, (each.digest for each in files))
         for each in files:
-            length = self._blobs.length(each.digest)
+            length = self._blobs.length(each.digest) if each.digest in visible else None
             if length not in (None, each.bytes):
                 raise UsageError(
                     "The file has another length than announced",
@@ -274,6 +288,31 @@ class Intake:
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
         claims.remove_unclaimed(self._sessions, self._blobs, digests)
+
+
+def _same(session: "Session", files: Sequence[Offered]) -> Result | None:
+    """Find the result of these files, also under the shorter id that older versions gave.
+
+    Raises
+    ------
+    ResultsError
+        If its id is that of other files.
+    """
+    name = result_id(files)
+    offered = {(each.path, each.digest) for each in files}
+    for known in (name, name[:FORMER_ID]):
+        kept = session.get(Result, known)
+        if kept is not None and {(each.path, each.digest) for each in kept.files} == offered:
+            return kept
+        if kept is not None and known == name:
+            raise ResultsError(
+                "Another result has this id",
+                where=name,
+                got="other files",
+                allowed="the files of the result that has it",
+                action="measure again; ids follow from the files",
+            )
+    return None
 
 
 def _row(

@@ -3,13 +3,12 @@
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip.site import claims
 from uflip.site.blobs import Blobs
+from uflip.site.offer import RESULT_ID
 from uflip.site.tables import Result, Submission
 
 if TYPE_CHECKING:
@@ -17,13 +16,11 @@ if TYPE_CHECKING:
 
 STALE_S = 3600.0
 """The age of a folder from which on nobody can be making it: many times what a commit may take."""
-OURS = re.compile(r"[0-9a-f]{12}|\.[0-9a-f]{12}-[0-9a-f]{8}")
+OURS = re.compile(rf"({RESULT_ID.pattern})|\.({RESULT_ID.pattern})-[0-9a-f]{{8}}")
 """Names of folders of results, and of those that are being made."""
 DIGEST = re.compile("[0-9a-f]{64}")
 BEGUN = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
 """Names of files, and of what a kill leaves of one that was being copied."""
-AT_A_TIME = 500
-"""Files that the database is asked for at a time: it takes only so many parameters."""
 UPLOAD = re.compile("[0-9a-f]{32}")
 
 
@@ -51,7 +48,7 @@ def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
 def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
     """Take away files that no result and no upload has, and what was begun of others."""
     gone = 0
-    for some in _batched(blobs.kept(before=young), AT_A_TIME):
+    for some in claims.batched(blobs.kept(before=young)):
         whole = {path.name for path in some if DIGEST.fullmatch(path.name)}
         for path in some:
             if BEGUN.fullmatch(path.name):
@@ -61,13 +58,6 @@ def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int
         if stray := claims.unclaimed(sessions, whole):
             gone += claims.remove_unclaimed(sessions, blobs, stray)
     return gone
-
-
-def _batched(paths: Iterable[Path], count: int) -> Iterator[list[Path]]:
-    """Divide paths into lists of so many."""
-    left = iter(paths)
-    while some := [*islice(left, count)]:
-        yield some
 
 
 def _changed(folder: Path) -> float:

@@ -76,6 +76,15 @@ def _is_of_a_folder(name: str) -> bool:
 
 
 def result_id(files: Sequence[Offered]) -> str:
-    """Make the id of a result from what is in it: the same content has the same."""
+    """Make the id of a result from what is in it: the same content has the same.
+
+    It stands in permanent addresses and citations, so nobody may be able to make two results of one
+    id: 128 bits take 2^64 attempts.
+    """
     told = "".join(f"{each.path} {each.digest}\n" for each in sorted(files, key=lambda e: e.path))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+FORMER_ID = 12
+"""Digits of ids that older versions gave, which stay: they are the first ones of those of today."""
+RESULT_ID = re.compile(rf"[0-9a-f]{{{FORMER_ID}}}|[0-9a-f]{{32}}")

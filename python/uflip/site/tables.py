@@ -79,7 +79,7 @@ class Device(Base):
     model: Mapped[str] = mapped_column(String(500), index=True)
     capacity_bytes: Mapped[int] = mapped_column(BigInteger)
     published: Mapped[int] = mapped_column(default=0)
-    newest_id: Mapped[str | None] = mapped_column(String(16), index=True)
+    newest_id: Mapped[str | None] = mapped_column(String(32), index=True)
     results: Mapped[list["Result"]] = relationship(back_populates="device")
 
 
@@ -97,7 +97,7 @@ class Result(Base):
         _published("of_device", "device_id", "created_utc", "id"),
     )
 
-    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     device_id: Mapped[int] = mapped_column(ForeignKey("device.id"))
     folder_id: Mapped[str] = mapped_column(String(32), index=True)
