@@ -16,7 +16,7 @@ use serde::Serialize;
 use uflip_core::{Error, Result};
 
 use crate::batches::{BatchMeans, FEWEST_BATCHES, MOST_CORRELATION, batch_means, mean};
-use crate::changes::change_points;
+use crate::changes::{change_points, crossings};
 use crate::episodes::{slow_bound, slow_episodes};
 use crate::levels::{Level, levels};
 use crate::percentiles::{Percentile, percentiles};
@@ -138,7 +138,7 @@ pub struct Analysis {
     pub slow_episodes: usize,
     /// Percentiles of the running phase that the sample supports.
     pub percentiles: Vec<Percentile>,
-    /// I/Os at which the level changes, for naming.
+    /// I/Os at which the level changes, for naming; a flat phase has none.
     pub change_points: Vec<usize>,
 }
 
@@ -153,11 +153,13 @@ pub fn analyse(times: &[f64], options: Options) -> Result<Analysis> {
     let core = Core::of(times, &logs, options);
     let running = &times[core.startup..];
     let whole = running.len() / core.period * core.period;
+    let changes = change_points(&logs, core.period);
+    let phase = core.phase(&logs, &changes);
     Ok(Analysis {
         ios: times.len(),
         startup_ios: core.startup,
         period_ios: core.period,
-        phase: core.phase(),
+        phase,
         mean_ns: core.mean(running),
         half_width_ns: core.batches.as_ref().map(|batches| batches.half_width),
         confidence: options.confidence,
@@ -166,7 +168,7 @@ pub fn analyse(times: &[f64], options: Options) -> Result<Analysis> {
         slow_bound_ns: core.slow_bound,
         slow_episodes: core.slow_episodes,
         percentiles: percentiles(&running[running.len() - whole..], options.confidence),
-        change_points: change_points(&logs, core.period),
+        change_points: if phase == Phase::Flat { Vec::new() } else { changes },
         levels: core.levels,
     })
 }
@@ -268,7 +270,7 @@ impl Core {
 
     /// Whether there is a running phase.
     fn is_steady(&self) -> bool {
-        !matches!(self.phase(), Phase::Drifting | Phase::NeverSteady | Phase::TooShort)
+        !matches!(self.phase(&[], &[]), Phase::Drifting | Phase::NeverSteady | Phase::TooShort)
     }
 
     pub(crate) fn verdict(&self, running: &[f64]) -> SeriesVerdict {
@@ -307,7 +309,9 @@ impl Core {
             reasons.push(Reason::IntervalTooWide);
         }
         let few = batches.means.len() <= FEWEST_BATCHES;
-        if !few && batches.correlation > MOST_CORRELATION && batches.half_width > NARROW * asked {
+        // Correlated batches are no reason where even the interval for more correlation is narrow.
+        let wider = batches.half_width * batches.widening().min(1.0 / NARROW);
+        if !few && batches.correlation > MOST_CORRELATION && wider > asked {
             reasons.push(Reason::BatchesCorrelated);
         }
         if moves.slopes && moves.change.abs() > self.options.half_width {
@@ -318,7 +322,8 @@ impl Core {
         reasons
     }
 
-    fn phase(&self) -> Phase {
+    /// `changes` are the change points of the whole series, whose logarithms are `logs`.
+    fn phase(&self, logs: &[f64], changes: &[usize]) -> Phase {
         let doubts = |reason| self.reasons.contains(&reason);
         let gradual = self.stationarity.is_some_and(|moves| moves.gradual);
         if doubts(Reason::TooFewPeriods) {
@@ -331,10 +336,31 @@ impl Core {
             Phase::TooShort
         } else if self.startup > 0 {
             Phase::StartUp
+        } else if let Some(moving) = self.moving(logs, changes) {
+            moving
         } else if self.period > 1 || self.levels.len() > 1 {
             Phase::Oscillating
         } else {
             Phase::Flat
         }
+    }
+
+    /// What a running phase without a period is called whose level changes more slowly than a batch
+    /// lasts; `None` where it does not. The level changes where the batches show it and change points
+    /// too: of a steady phase either happens by chance, both seldom.
+    fn moving(&self, logs: &[f64], changes: &[usize]) -> Option<Phase> {
+        let moves = self.stationarity?;
+        let slow = [Reason::BatchesCorrelated, Reason::NotStationary, Reason::Drift];
+        if self.period > 1 || changes.is_empty() || !slow.iter().any(|r| self.reasons.contains(r)) {
+            return None;
+        }
+        Some(if moves.slopes && moves.gradual {
+            Phase::Drifting
+        } else if crossings(logs, changes) < 2 * FEWEST_BATCHES {
+            // Fewer periods than a mean is believed of: nothing shows that the levels come again.
+            Phase::NeverSteady
+        } else {
+            Phase::Oscillating
+        })
     }
 }

@@ -18,11 +18,17 @@ use crate::quantile::student_quantile;
 /// Batches of the finer division; the coarser has half as many.
 pub const BATCHES: usize = 32;
 
+/// A higher correlation of batches is corrected for as if it were this one.
+const MOST_CORRECTED: f64 = 0.8;
+
 /// With fewer batches there is no interval.
 pub const FEWEST_BATCHES: usize = 5;
 
-/// More correlation than this between neighbouring batches: they are too short.
+/// More correlation than this between neighbouring batches: they may be too short.
 pub const MOST_CORRELATION: f64 = 0.3;
+
+/// Standard errors from a correlation to the upper end of its one-sided interval of 95 %.
+const UPPER_END: f64 = 1.645;
 
 /// A mean with its interval.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,6 +43,22 @@ pub struct BatchMeans {
     pub means: Vec<f64>,
     /// Values in a batch of the finer division.
     pub batch: usize,
+}
+
+impl BatchMeans {
+    /// Factor by which the interval would be wider if neighbouring batches were correlated by as much
+    /// as the upper end of the interval of their correlation; infinite where that reaches 1.
+    ///
+    /// The correlation of `n` independent values scatters by 1/√n: of 32 batches one in twenty series
+    /// shows more than [`MOST_CORRELATION`] by chance.
+    #[must_use]
+    pub fn widening(&self) -> f64 {
+        let upper = self.correlation.max(0.0) + UPPER_END / (self.means.len() as f64).sqrt();
+        if upper >= 1.0 {
+            return f64::INFINITY;
+        }
+        (inflation(upper) / inflation(self.correlation.clamp(0.0, MOST_CORRECTED))).max(1.0).sqrt()
+    }
 }
 
 /// Batch means of `series` in whole periods of `period` values; `None` below five periods.
@@ -96,9 +118,13 @@ pub fn half_width(means: &[f64], confidence: f64) -> f64 {
         ((1.0 + 6.0 * beta * (t - beta)).cbrt() - 1.0) / (2.0 * beta)
     };
     let reach = stretched(t).abs().max(stretched(-t).abs());
-    let correlation = lag_one(means).clamp(0.0, 0.8);
-    let left = (1.0 + correlation) / (1.0 - correlation);
+    let left = inflation(lag_one(means).clamp(0.0, MOST_CORRECTED));
     reach * (left * variance / n).sqrt()
+}
+
+/// Factor by which the variance of a mean grows with the correlation of neighbours (AR(1)).
+fn inflation(correlation: f64) -> f64 {
+    (1.0 + correlation) / (1.0 - correlation)
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
@@ -126,6 +152,21 @@ mod tests {
         assert!((found.mean - 2.0).abs() < 1e-12 && found.half_width < 1e-9);
         assert_eq!(found.batch % 7, 0);
         assert_eq!(batch_means(&series, 75, 0.95), None);
+    }
+
+    /// By hand: 32 means, correlated by 0.2, have 0.2 + 1.645/√32 = 0.4908 as the upper end, and the
+    /// interval grows by √((1.4908/0.5092) / (1.2/0.8)); by 0.75 the upper end is beyond 1.
+    #[test]
+    fn an_interval_grows_with_the_correlation_that_neighbours_may_have() {
+        let of = |correlation: f64| BatchMeans {
+            mean: 1.0,
+            half_width: 0.1,
+            correlation,
+            means: vec![1.0; 32],
+            batch: 1,
+        };
+        assert!((of(0.2).widening() - 1.3971).abs() < 1e-3);
+        assert_eq!(of(0.75).widening(), f64::INFINITY);
     }
 
     /// Symmetric, uncorrelated means of four: the textbook's interval.

@@ -5,8 +5,9 @@
 //! **Faithful**: the exact optimum of the penalised cost; a segmentation that tries every cut is its
 //! oracle in the tests.
 //! **Simplified**: on at most [`MOST_BATCHES`] batch means.
-//! **Ambiguous**: the penalty: 3 ln m, of batch means in units of the scatter between neighbours,
-//! made larger by the correlation that is left between them.
+//! **Ambiguous**: the penalty: 3 ln m, of batch means in units of the scatter between neighbours. A
+//! level that wanders has many change points, and one that is correlated for less than a batch of
+//! the interval has some as well; the phase is what says whether they matter.
 
 use crate::batches::mean;
 
@@ -63,10 +64,38 @@ pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
     pelt(&scaled, penalty).into_iter().map(|index| index * batch).collect()
 }
 
+/// How often the level of `logs` between `changes` crosses their mean: twice in each oscillation.
+#[must_use]
+pub fn crossings(logs: &[f64], changes: &[usize]) -> usize {
+    let centre = mean(logs);
+    let ends = changes.iter().copied().chain([logs.len()]);
+    let mut from = 0;
+    let above: Vec<bool> = ends
+        .map(|to| {
+            let level = mean(&logs[from..to]);
+            from = to;
+            level > centre
+        })
+        .collect();
+    above.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
 /// Standard deviation of the noise from the differences of neighbours, which know no level.
 fn scatter(means: &[f64]) -> f64 {
     let mut steps: Vec<f64> = means.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);
     // 0.6745 is the third quartile of the normal distribution; a difference has twice the variance.
     steps[steps.len() / 2] / 0.6745 / std::f64::consts::SQRT_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_goes_and_comes_back_crosses_the_mean_twice() {
+        let logs: Vec<f64> = (0..300).map(|i| f64::from(u8::from(i / 100 == 1))).collect();
+        assert_eq!(crossings(&logs, &[100, 200]), 2);
+        assert_eq!(crossings(&logs, &[]), 0);
+    }
 }

@@ -9,7 +9,8 @@
 //! **Ambiguous**: of a series that repeats after P I/Os every multiple of P is a period: the
 //! smallest is meant. A pattern within the period (small merges between large ones) has lower
 //! peaks; how much lower they must be follows from the noise, and what is found is then tried as a
-//! part of a longer one.
+//! part of a longer one. A slow trend raises the correlation at all lags, so a peak counts by how far
+//! it stands out from the lags between its multiples.
 
 use crate::autocorrelation::autocorrelation;
 use crate::batches::mean;
@@ -66,7 +67,8 @@ pub fn period(logs: &[f64]) -> usize {
 }
 
 /// Lags at which, and at two and three times which, the series resembles itself more than chance and
-/// slow changes explain.
+/// slow changes explain. All three must stand out by what chance reaches: from zero, from the lowest
+/// coefficient at a shorter lag, and from the mean coefficient between the three.
 fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
     let n = logs.len() as f64;
     let longest = (r.len() - 2) / REPEATS;
@@ -77,6 +79,7 @@ fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
     if needed >= 1.0 || n < 8.0 {
         return Vec::new();
     }
+    let sums = cumulated(r);
     let mut lowest = r[1];
     let mut peaks = Vec::new();
     for k in 2..=longest {
@@ -86,12 +89,31 @@ fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
             near.iter().copied().fold(f64::NEG_INFINITY, f64::max)
         };
         let least = (1..=REPEATS).map(again).fold(f64::INFINITY, f64::min);
-        if is_peak && least >= needed && least - lowest >= needed {
+        let reference = lowest.max(between(&sums, k)).max(0.0);
+        if is_peak && least - reference >= needed {
             peaks.push(k);
         }
         lowest = lowest.min(r[k]);
     }
     peaks
+}
+
+/// Sums of the first coefficients: number `i` is that of `r[..i]`.
+fn cumulated(r: &[f64]) -> Vec<f64> {
+    let running = r.iter().scan(0.0, |sum, value| {
+        *sum += value;
+        Some(*sum)
+    });
+    [0.0].into_iter().chain(running).collect()
+}
+
+/// The mean coefficient at the lags between `k` and [`REPEATS`]` · k` that are no multiples of `k`.
+///
+/// Of a series that repeats after `k` I/Os it is about zero; a trend, a level that shifts and
+/// scatter that grows raise it as much as the coefficients at the multiples.
+fn between(sums: &[f64], k: usize) -> f64 {
+    let gap = |first: usize| sums[(first + 1) * k] - sums[first * k + 1];
+    (1..REPEATS).map(gap).sum::<f64>() / ((REPEATS - 1) * (k - 1)) as f64
 }
 
 /// The coefficient that one of `lags` lags of independent values reaches, [`REPEATS`] times over, with
@@ -154,6 +176,7 @@ fn differ(logs: &[f64], k: usize, times: usize, whole: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
     fn repeated(one: &[f64], times: usize) -> Vec<f64> {
         one.iter().copied().cycle().take(one.len() * times).collect()
@@ -166,6 +189,20 @@ mod tests {
         let mut one = [0.0; 12];
         (one[3], one[7], one[11]) = (2.0, 2.0, 6.0);
         assert_eq!(period(&repeated(&one, 40)), 12);
+    }
+
+    /// A trend correlates all lags alike, on which chance sets peaks.
+    #[test]
+    fn a_trend_is_no_period_and_hides_none() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut noise = |i: usize| {
+            let sum: f64 = (0..12).map(|_| uniform(&mut random, 1 << 20) as f64).sum();
+            0.1 * (sum / f64::from(1 << 20) - 6.0) + 0.08 * i as f64 / 20_000.0
+        };
+        let drifting: Vec<f64> = (0..20_000).map(&mut noise).collect();
+        assert_eq!(period(&drifting), 1);
+        let merging = (0..20_000).map(|i| noise(i) + if i % 40 == 0 { 1.0 } else { 0.0 });
+        assert_eq!(period(&merging.collect::<Vec<_>>()), 40);
     }
 
     #[test]
