@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import uflip
+from scipy import stats
 
 import uflip as api
+from uflip.proof.self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
+from uflip.results.comparable import same_stretch, why_unknown
 from uflip.results.comparison import VERDICTS, Row, slower_than
-from uflip.results.ratios import ratio_interval
+from uflip.results.ratios import Estimate, chance_of, ratio_interval, student_tail
 
 # What a read request waits for at the controller is more by this in the second device: its response
 # time grows by exactly so much, whatever else it takes.
@@ -313,6 +316,9 @@ def test_bad_input_is_an_error_in_parts(
 
 # Whether any is slower
 
+# Degrees of freedom of an error that is known, and not estimated.
+KNOWN = 10**6
+
 
 def drawn(rng: np.random.Generator, truth: list[float], error: float = 0.02) -> list[Row]:
     """An experiment for each ratio that is in truth so, with means that are known to 2 % each."""
@@ -322,6 +328,7 @@ def drawn(rng: np.random.Generator, truth: list[float], error: float = 0.02) -> 
         one, other = (mean * error * 1.959964 for mean in (100, 100 * each))
         low, high = ratio_interval(first, one, second, other) or (None, None)
         made = row(second / first, low=low, high=high, first_half_ns=one, second_half_ns=other)
+        made = replace(made, first_degrees=KNOWN, second_degrees=KNOWN)
         rows.append(replace(made, first_ns=first, second_ns=second))
     return rows
 
@@ -347,6 +354,109 @@ def test_what_is_slower_is_found_among_many_that_are_not() -> None:
         assert rows[-1] in slower_than(rows, 0.05)
 
 
+@pytest.mark.parametrize("degrees", [1, 1.4, 2, 3.7, 4, 15, 200, 1e4])
+@pytest.mark.parametrize("t", [-3.0, 0.0, 0.4, 1.7, 4.3, 51.0, 4e3])
+def test_tails_of_students_distribution_are_scipys(t: float, degrees: float) -> None:
+    expected = stats.t.sf(t, degrees)
+    assert student_tail(t, degrees) == pytest.approx(expected, rel=1e-9, abs=1e-290)
+
+
+def test_the_chance_of_a_difference_is_that_of_welchs_test() -> None:
+    """By scipy, of three repetitions each, where both sides are as typical as their experiment."""
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(100, 3, 3), rng.normal(110, 5, 3)
+    first, second = (
+        Estimate(x.mean(), stats.t.ppf(0.975, 2) * x.std(ddof=1) / np.sqrt(3), 2)
+        for x in (one, other)
+    )
+    spread = (second.error / first.error) ** 2
+    expected = stats.ttest_ind(other, one, equal_var=False, alternative="greater").pvalue
+    assert chance_of(first, second, 1.0, spread) == pytest.approx(expected, rel=1e-6)
+    # Where other experiments show that one side scatters much more, that side alone counts.
+    alone = stats.t.sf((other.mean() - one.mean()) / np.hypot(first.error, second.error), 2)
+    assert chance_of(first, second, 1.0, 1e9) == pytest.approx(alone, rel=1e-6)
+
+
+def test_a_device_seldom_fails_beside_itself() -> None:
+    """One in forty, over all laws of scatter; the page has each of them, and more comparisons."""
+    repeats = 10
+    failed = sum(repeats * measure_self(case, 130, repeats).failed for case in FAILS_BY_CHANCE)
+    assert failed <= stats.binom.ppf(0.99, repeats * len(FAILS_BY_CHANCE), 0.025)
+
+
+def test_what_is_slower_by_exactly_the_limit_passes() -> None:
+    for percent in range(1, 60):
+        ratio = 1 + percent / 100
+        exact = row(ratio, first_half_ns=0.0, second_half_ns=0.0, low=ratio, high=ratio)
+        assert slower_than([exact], percent / 100) == []
+        assert slower_than([exact], (percent - 0.001) / 100) == [exact]
+
+
+def test_rows_without_a_verdict_do_not_fail() -> None:
+    sure = row(3.0, first_half_ns=0.0, second_half_ns=0.0)
+    assert slower_than([sure], 0.1) == [sure]
+    once = replace(sure, verdict="unknown", unknown_because="one_repetition")
+    assert slower_than([once], 0.1) == []
+
+
+# What both have measured
+
+
+def experiment(begin: int, end: int, *, stops: bool = False, **changes: Any) -> Any:
+    """Three repetitions that ignored the I/Os before `begin`, and made `end`."""
+    runs = [{"run": f"{end}-{n}", "reasons": []} for n in range(3)]
+    spec = {"stop": {"min_ios": 1024}} if stops else {}
+    known = {"mean_ns": 1e5, "half_width_ns": 1e3, "converged": True}
+    given = {"io_ignore": begin, "io_count": end, "spec": spec, "repetitions": runs}
+    return given | {"together": known} | changes
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stops", "same"),
+    [
+        ((0, 1024), (0, 1024), False, True),
+        ((128, 1152), (150, 1174), False, True),
+        ((1350, 1620), (2304, 2574), False, False),  # a mix of mtron with two seeds
+        ((0, 256), (0, 1024), False, False),  # two scales
+        ((0, 1088), (0, 8000), True, True),  # the rule stopped later
+        ((0, 1088), (2000, 8000), True, False),
+    ],
+)
+def test_means_of_other_stretches_have_no_verdict(
+    first: tuple[int, int], second: tuple[int, int], stops: bool, same: bool
+) -> None:
+    both = experiment(*first, stops=stops), experiment(*second, stops=stops)
+    for one, other in (both, both[::-1]):
+        assert same_stretch(one, other) == same
+        assert why_unknown(one, other) == (None if same else "different_window")
+
+
+def test_a_run_inside_the_startup_has_no_verdict() -> None:
+    clear, early = experiment(0, 1024), experiment(0, 1024)
+    assert why_unknown(clear, early, {"1024-1"}) == "inside_startup"
+    assert why_unknown(clear, experiment(0, 1024, repetitions=[{}])) == "one_repetition"
+
+
+def test_a_plan_with_other_lengths_is_another_condition(here: Path) -> None:
+    asked = ("plan", FIRST, "--scale", "quick", "--only", "order", "--repetitions", "2")
+    assert uflip(*asked, "--out", "short.toml").code == 0
+    text = Path("short.toml").read_text(encoding="utf-8")
+    Path("long.toml").write_text(text.replace("io_count = 256", "io_count = 512"), encoding="utf-8")
+    for name in ("short", "long"):
+        made = uflip("run", FIRST, "--plan", f"{name}.toml", "--out", name, "-q")
+        assert made.code == 0, made.err
+    found = api.compare("short", "long")
+    (told,) = (each for each in found.conditions if each.code == "different_window")
+    of_reads = {row.unknown_because for row in found.rows if row.pattern == "SR"}
+    assert of_reads == {"different_window"}
+    assert told.numbers == {
+        "experiments": 5, "of": 10, "example": "order SR incr -1",
+        "first": [0, 256], "second": [0, 512],
+    }  # fmt: skip
+    assert told.message in " ".join(uflip("compare", "short", "long").out.split())
+    assert not api.compare("long", "long").conditions
+
+
 @pytest.mark.parametrize(("percent", "fails", "passes"), [(10, "5%", "15%"), (20, "10%", "25%")])
 def test_a_device_that_is_slower_in_all_it_does_fails(
     pair: tuple[Path, Path], tmp_path: Path, percent: int, fails: str, passes: str
@@ -359,13 +469,10 @@ def test_a_device_that_is_slower_in_all_it_does_fails(
     keys = {name: ns * (100 + percent) // 100 for name, ns in times.items()}
     keys |= {name: rate * 100 // (100 + percent) for name, rate in rates.items()}
     url = "&".join([FIRST, *(f"{name}={value}" for name, value in keys.items())])
-    for repetitions in (1, 3):
-        slow = tmp_path / f"slow-{repetitions}"
-        api.run(url, slow, scale="quick", only=["granularity", "baseline"], repetitions=repetitions)
-        done = uflip("compare", pair[0], slow, "--fail-if-slower", fails)
-        assert done.code == 7
-        assert ("run once" in done.err) == (repetitions == 1)
-        assert uflip("compare", pair[0], slow, "--fail-if-slower", passes).code == 0
+    slow = tmp_path / "slow"
+    api.run(url, slow, scale="quick", only=["granularity", "baseline"], repetitions=3)
+    assert uflip("compare", pair[0], slow, "--fail-if-slower", fails).code == 7
+    assert uflip("compare", pair[0], slow, "--fail-if-slower", passes).code == 0
 
 
 def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -375,6 +482,12 @@ def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_pa
     (told,) = (each for each in document["conditions"] if each["code"] == "one_repetition")
     assert told["numbers"] == {"experiments": 4, "of": 4}
     assert {each["repetitions"] for each in document["rows"]} == {1}
+    assert {each["verdict"] for each in document["rows"]} == {"unknown"}
+    assert {each["unknown_because"] for each in document["rows"]} == {"one_repetition"}
+    # Where nothing has a verdict, whether anything is slower is not known.
+    done = uflip("compare", pair[1], once, "--fail-if-slower", "0%")
+    assert done.code == 2
+    assert "do       measure both with --repetitions 3 or more" in done.err
     assert told["message"] in " ".join(uflip("compare", pair[0], once).out.split())
 
 
@@ -384,7 +497,8 @@ def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_pa
 def row(ratio: float, verdict: str = "slower", **changes: Any) -> Row:
     given = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
     given |= {"verdict": verdict, "p50_ratio": None, "p99_ratio": None, "repeats_to": 1.0}
-    given |= {"first_half_ns": 1.0, "second_half_ns": 1.0, "repetitions": 3} | changes
+    given |= {"first_half_ns": 1.0, "second_half_ns": 1.0, "repetitions": 3}
+    given |= {"first_degrees": 2, "second_degrees": 2, "unknown_because": None} | changes
     return Row("order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **given)
 
 

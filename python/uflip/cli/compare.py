@@ -32,7 +32,8 @@ Examples:
 Slower and faster are said where the 95 % interval of the ratio does not hold 1, and the ratio is
 larger than what the same pattern differs by within either result. --fail-if-slower asks this of
 all experiments together, with Holm's correction for their number, and also fails where there is
-nothing to compare (exit code 2). Of experiments that were run once intervals are too narrow: give
+nothing to compare (exit code 2). An experiment that was run once in either result, that may have
+measured the start-up of the device, or that ignored or made other I/Os has no verdict: give
 --repetitions 3 or more to both.
 """
 
@@ -128,6 +129,7 @@ def _failure(
 ) -> UflipError | None:
     """Return what is wrong where anything is slower than it may be, or nothing was compared."""
     from uflip.report.comparison import counted
+    from uflip.results.comparable import ONE_REPETITION
     from uflip.results.comparison import name_of, slower_than
 
     slower = slower_than([row for each in comparisons for row in each.rows], share)
@@ -147,17 +149,20 @@ def _failure(
             got="; ".join(found[:SHOWN]) + more,
             allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
             action="look at these first, in the table above or with `uflip explore`"
-            + f"; {once} of them were run once: measure both with --repetitions 3 before you "
-            "believe it" * bool(once),
+            + f"; {once} of them exist once: compare two of the same device before you believe it"
+            * bool(once),
         )
     for name, each in zip(names[1:], comparisons, strict=True):
-        if not any(row.low is not None for row in each.rows):
+        if not any(row.low is not None and row.estimates is not None for row in each.rows):
+            once = any(row.unknown_because == ONE_REPETITION for row in each.rows)
             return UsageError(
                 "Nothing could be compared",
                 where=f"{names[0]} and {name}",
                 got=counted(each),
-                allowed="results with one experiment or more in both, whose means have intervals",
-                action="measure both with the same options; --all and --json say what there is",
+                allowed="results with one experiment or more in both that has a verdict",
+                action="measure both with --repetitions 3 or more"
+                if once
+                else "measure both with the same options; --all and --json say what there is",
             )
     return None
 

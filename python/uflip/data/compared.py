@@ -33,6 +33,9 @@ class Row(TypedDict):
     first_half_ns: float | None
     second_half_ns: float | None
     repetitions: Count
+    first_degrees: Count
+    second_degrees: Count
+    unknown_because: Name | None
 
 
 class Compared(TypedDict):

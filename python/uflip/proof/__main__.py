@@ -23,6 +23,8 @@ from uflip.proof.repeated import (
     measure_repeated,
 )
 from uflip.proof.rivals import RULES
+from uflip.proof.self_comparison import ALL as SELF_COMPARISONS
+from uflip.proof.self_comparison import SLOWER, measure_self
 from uflip.proof.trials import (
     DETECTION,
     LENGTH,
@@ -102,6 +104,16 @@ def _print_ten(repeats: int) -> None:
     _print_repeated([measure_repeated(case, repeats, MANY_FIRST, 1) for case in hiding])
 
 
+def _print_comparisons(repeats: int) -> None:
+    print(f"## A device compared with itself, {repeats} times each\n")
+    of = (130, 310)
+    columns = [f"{what}, of {n}" for n in of for what in ("fails by chance", f"finds {SLOWER:g}×")]
+    _head("scatter of repetitions, repetitions of both", *columns)
+    for case in SELF_COMPARISONS:
+        found = [measure_self(case, n, repeats) for n in of]
+        _row(case.name, *(_percent(share) for each in found for share in (each.failed, each.found)))
+
+
 def _print_repeated(rows: Sequence[Repeated]) -> None:
     columns = ("known", "interval holds the mean", "claims that are false", "between")
     _head("family", *columns, "runs", "I/Os")
@@ -147,6 +159,7 @@ TABLES = {
     "odd": _print_odd,
     "alone": _print_alone,
     "ten": _print_ten,
+    "comparisons": _print_comparisons,
 }
 
 if __name__ == "__main__":

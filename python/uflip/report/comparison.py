@@ -1,5 +1,6 @@
 """A comparison made readable: lines for a terminal, and one page of HTML for all of them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from uflip.report.blocks import Block, Details, Paragraph
 from uflip.report.figures import ratios
 from uflip.report.page import Page, Section, render_page
 from uflip.report.words import format_ms, title
+from uflip.results.comparable import UNKNOWN_BECAUSE
 from uflip.results.comparison import VERDICTS, Comparison, Row
 from uflip.table import Table
 
@@ -62,6 +64,10 @@ def counted(comparison: Comparison) -> str:
     """Say how many experiments have each verdict."""
     count = comparison.count()
     told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in count.items())
+    why = Counter(row.unknown_because for row in comparison.rows if row.unknown_because)
+    if why:
+        reasons = (f"{number} {name.replace('_', ' ')}" for name, number in why.items())
+        told += f" ({', '.join(reasons)})"
     both = len(comparison.rows)
     only = len(comparison.only_in_first), len(comparison.only_in_second)
     alone = f"; only in one: {only[0]} and {only[1]}" if any(only) else ""
@@ -135,8 +141,9 @@ def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version:
         "Ratios are second over first, with the interval of Fieller (1954) from the intervals of "
         "both means. Up to 5 % of the experiments that are in truth the same differ by chance."
     )
+    why = [f"unknown ({name.replace('_', ' ')}): {it}." for name, it in UNKNOWN_BECAUSE.items()]
     sections.append(
-        Section("reading", "How to read it", [Paragraph(each) for each in [reading, *how]])
+        Section("reading", "How to read it", [Paragraph(each) for each in [reading, *how, *why]])
     )
     return render_page(
         Page(

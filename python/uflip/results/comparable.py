@@ -4,25 +4,48 @@
 **Faithful** Each of these conditions is looked at that a result states.
 **Simplified** Devices are not compared: how they differ is what a comparison is made for. Nor are
 warnings: a result with any is to be doubted whatever it is compared with.
-**Ambiguous** Which differences matter. A difference is told, never forbidden; but replays of other
-I/Os are other experiments (`is_another`), whatever their traces are called.
+**Ambiguous** Which differences matter. A difference of a condition is reported, and the means are
+compared all the same; but replays of other I/Os are other experiments (`is_another`), whatever
+their traces are called, and three differences leave a single experiment without a verdict (see
+`why_unknown`). Runs with a stop rule end where the data says so: that one ended sooner is no other
+condition. Runs of fixed length measured the same stretch where three quarters of either are in
+both: a start-up is carried over with a margin of a quarter, so that a smaller difference is within
+what the plan itself allows for.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
 from typing import Any
 
 from uflip.data.manifest import IMPORTED
 from uflip.data.summary import Experiment, Summary
 from uflip.durability import UNKNOWN, meaning
+from uflip.results.ended import INSIDE_STARTUP
 from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
+from uflip.startup import NOT_OVER
 from uflip.units import format_duration_ns, format_size
 
 Document = Summary
 FITTED = ("trace_moved", "trace_widened")
 """What says that a list is not that of its trace, but what a device made of it."""
+SAME_STRETCH = 0.75
+"""The share of two windows that lies in both, from which on they are the same stretch of a run."""
+ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
+    "one_repetition",
+    "inside_startup",
+    "different_window",
+    "no_interval",
+)
+UNKNOWN_BECAUSE = {
+    NO_INTERVAL: "one of the means has no interval",
+    ONE_REPETITION: "one of the results has a single repetition, which does not show how far "
+    "repetitions lie apart",
+    STARTUP: "in one of the results the device may have been inside its start-up",
+    WINDOW: "the runs measured different stretches: they ignored other I/Os, or made other numbers",
+}
+"""Why two means have no verdict -> what that means."""
 
 
 @dataclass(frozen=True)
@@ -271,10 +294,103 @@ def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]
     ]
 
 
-def made_once(repetitions: Sequence[int], *, jobs: bool = False) -> list[StoredWarning]:
-    """Doubt single runs: they know how far they scatter, not how far another would lie off.
+def of_the_start(document: Summary) -> set[str]:
+    """Return the runs of a result that may have measured the start-up of the device."""
+    runs = {
+        str(run)
+        for each in document["warnings"]
+        if each["code"] == INSIDE_STARTUP
+        for run in each["numbers"].get("runs", ())
+    }
+    return runs | {
+        run["run"]
+        for _, experiment in experiments_of(document)
+        for run in experiment["repetitions"]
+        if not {INSIDE_STARTUP, NOT_OVER}.isdisjoint(run["reasons"] or ())
+    }
 
-    Jobs over physical addresses are always made once.
+
+def exists_once(experiment: Experiment, *, jobs: bool = False) -> bool:
+    """Whether there is no repetition to ask for: of a job, a replay, or an imported log."""
+    return jobs or _is_list(experiment)
+
+
+def why_unknown(
+    first: Experiment, second: Experiment, early: Set[str] = frozenset(), *, jobs: bool = False
+) -> str | None:
+    """Return why two means of one experiment have no verdict, of `UNKNOWN_BECAUSE`, or None.
+
+    Parameters
+    ----------
+    first, second
+        The experiment in either result.
+    early
+        Runs of either that may have measured the start-up (`of_the_start`).
+    jobs
+        Whether they are jobs over physical addresses.
+    """
+    both = (first, second)
+    if any(each["together"]["half_width_ns"] is None for each in both):
+        return NO_INTERVAL
+    once = exists_once(first, jobs=jobs)
+    if not once and any(len(each["repetitions"]) < 2 for each in both):
+        return ONE_REPETITION
+    if not (once or same_stretch(first, second)):
+        return WINDOW
+    early_here = any(run["run"] in early for each in both for run in each["repetitions"])
+    return STARTUP if early_here else None
+
+
+def same_stretch(first: Experiment, second: Experiment) -> bool:
+    """Whether the runs of an experiment measured the same stretch in either result.
+
+    Of runs with a stop rule in either result, as much of the shorter as of the longer is asked for.
+    """
+    one, other = ((each["io_ignore"], each["io_count"]) for each in (first, second))
+    common = min(one[1], other[1]) - max(one[0], other[0])
+    lengths = one[1] - one[0], other[1] - other[0]
+    finds_its_end = any(each["spec"].get("stop") is not None for each in (first, second))
+    needed = min(lengths) if finds_its_end else max(lengths)
+    return common >= SAME_STRETCH * needed
+
+
+def other_stretches(
+    named: Sequence[tuple[str, str | None, Experiment, Experiment]],
+) -> list[StoredWarning]:
+    """Doubt experiments whose runs measured different stretches.
+
+    Parameters
+    ----------
+    named
+        Of each experiment its name, why it has no verdict, and what it is in either result.
+    """
+    rows = [row for row in named if row[1] == WINDOW]
+    if not rows:
+        return []
+    name, _, first, second = rows[0]
+    windows = [[each["io_ignore"], each["io_count"]] for each in (first, second)]
+    stretches = " and ".join(f"{begin:,} to {end:,}" for begin, end in windows)
+    return [
+        StoredWarning(
+            WINDOW,
+            f"{len(rows)} of {len(named)} experiments have no verdict: {UNKNOWN_BECAUSE[WINDOW]} "
+            f"({name}: I/Os {stretches})",
+            {
+                "experiments": len(rows),
+                "of": len(named),
+                "example": name,
+                "first": windows[0],
+                "second": windows[1],
+            },
+            "make both with one plan file: `uflip plan --out`, then `uflip run --plan`",
+        )
+    ]
+
+
+def made_once(repetitions: Sequence[int], *, exist_once: bool = False) -> list[StoredWarning]:
+    """Doubt single runs: their intervals do not hold how far another repetition would lie off.
+
+    Jobs over physical addresses, replays and imported logs exist once, and have verdicts.
     """
     once = sum(each < 2 for each in repetitions)
     if not once:
@@ -282,12 +398,12 @@ def made_once(repetitions: Sequence[int], *, jobs: bool = False) -> list[StoredW
     return [
         StoredWarning(
             "one_repetition",
-            f"{once} of {len(repetitions)} experiments were run once in one of the results; their "
+            f"{once} of {len(repetitions)} experiments were run once in one of the results: their "
             "intervals do not hold how far repetitions lie apart",
             {"experiments": once, "of": len(repetitions)},
             "measure one of the devices into another folder too, and compare it with itself: by so "
-            "much jobs differ anyway"
-            if jobs
-            else "measure both with --repetitions 3 or more before a difference is believed",
+            "much single runs differ anyway"
+            if exist_once
+            else "they have no verdict; measure both with --repetitions 3 or more",
         )
     ]

@@ -11,7 +11,9 @@ what a run knows of its own mean and how its repetitions scatter.
 ratio is larger than what the same pattern differs by when either result asks for it again
 (`consistency.repeatability`). They are the same where the whole interval is within `AGREEMENT`.
 Of many experiments a few differ by chance: up to 5 % of those that are in truth the same. So
-whether any is slower is asked of all together (`slower_than`), with Holm's correction.
+whether any is slower is asked of all together (`slower_than`), with Holm's correction. An
+experiment that was run once in either result, that may have measured the start-up of the device, or
+that measured other I/Os of its runs, has no verdict (`comparable.why_unknown`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +25,26 @@ from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import Columns, frame
 from uflip.results.agreement import AGREEMENT
-from uflip.results.comparable import differences, is_another, left_out, made_once
+from uflip.results.comparable import (
+    NO_INTERVAL,
+    differences,
+    exists_once,
+    is_another,
+    left_out,
+    made_once,
+    of_the_start,
+    other_stretches,
+    why_unknown,
+)
 from uflip.results.consistency import worst_of
-from uflip.results.ratios import chance_of, holm, ratio_interval
+from uflip.results.ratios import (
+    ROUNDING,
+    Estimate,
+    chance_of,
+    holm,
+    ratio_interval,
+    typical_spread,
+)
 from uflip.results.summarise import describe_device, experiments_of
 from uflip.results.warnings import StoredWarning
 from uflip.units import parse_number
@@ -39,17 +58,20 @@ VERDICTS = {
     "faster": "the second takes less time, by more than chance",
     "same": f"the second takes as long, within {AGREEMENT:.0%}",
     "not_apart": "the interval is too wide, or the pattern repeats too badly, to tell",
-    "unknown": "one of the means has no interval",
+    "unknown": "the results cannot tell: unknown_because says why",
 }
 """What a comparison of two means can say -> what it means."""
 
 DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
+DEGREES_OF_A_RUN = 15
+"""Degrees of freedom of the interval of a single run: that of 16 pairs of batches."""
 PERCENTILES: tuple[Literal["p50_ns", "p99_ns"], ...] = ("p50_ns", "p99_ns")
 
 COLUMNS: Columns = {
     "micro_benchmark": str, "pattern": str, "parameter": str, "value": int, "unit": str,
     "first_ns": float, "second_ns": float, "ratio": float, "low": float, "high": float,
     "verdict": str, "p50_ratio": float, "p99_ratio": float, "repeats_to": float,
+    "first_degrees": int, "second_degrees": int, "unknown_because": str,
 }  # fmt: skip
 """Of the frame of a comparison: the fields of its rows."""
 
@@ -80,6 +102,10 @@ class Row:
         Half the width of the interval of either mean (95 %) [ns].
     repetitions : int
         Of the result that has fewer. The interval of one does not hold what differs between runs.
+    first_degrees, second_degrees : int
+        Degrees of freedom of the interval of either mean: one less than its repetitions.
+    unknown_because : str or None
+        Why the verdict is "unknown", of `comparable.UNKNOWN_BECAUSE`.
     """
 
     micro_benchmark: str
@@ -99,6 +125,20 @@ class Row:
     first_half_ns: float | None
     second_half_ns: float | None
     repetitions: int
+    first_degrees: int
+    second_degrees: int
+    unknown_because: str | None
+
+    @property
+    def estimates(self) -> tuple[Estimate, Estimate] | None:
+        """Both means, where they can be compared."""
+        first, second = self.first_half_ns, self.second_half_ns
+        if self.verdict == "unknown" or first is None or second is None:
+            return None
+        return (
+            Estimate(self.first_ns, first, self.first_degrees),
+            Estimate(self.second_ns, second, self.second_degrees),
+        )
 
     def as_dict(self) -> compared.Row:
         """Plain data, in the order of the fields."""
@@ -120,6 +160,9 @@ class Row:
             "first_half_ns": self.first_half_ns,
             "second_half_ns": self.second_half_ns,
             "repetitions": self.repetitions,
+            "first_degrees": self.first_degrees,
+            "second_degrees": self.second_degrees,
+            "unknown_because": self.unknown_because,
         }
 
 
@@ -194,8 +237,12 @@ def compare(first: Summary, second: Summary) -> Comparison:
         for key in ours
         if key in theirs and not is_another(first, second, ours[key], theirs[key])
     ]
-    found = (_row(key, ours[key], theirs[key], repeated) for key in both)
+    jobs = "physical" in (first["device"].addresses, second["device"].addresses)
+    early = of_the_start(first) | of_the_start(second)
+    unknown = {key: why_unknown(ours[key], theirs[key], early, jobs=jobs) for key in both}
+    found = (row_of(key, ours[key], theirs[key], repeated, unknown[key]) for key in both)
     rows = tuple(row for row in found if row is not None)
+    named = [(name_of(*key), unknown[key], ours[key], theirs[key]) for key in both]
     only_in_first = tuple(name_of(*key) for key in ours if key not in both)
     only_in_second = tuple(name_of(*key) for key in theirs if key not in both)
     return Comparison(
@@ -204,10 +251,11 @@ def compare(first: Summary, second: Summary) -> Comparison:
         devices=_devices(first["device"], second["device"]),
         conditions=(
             *differences(first, second),
+            *other_stretches(named),
             *left_out(only_in_first, only_in_second),
             *made_once(
                 [row.repetitions for row in rows],
-                jobs="physical" in (first["device"].addresses, second["device"].addresses),
+                exist_once=all(exists_once(ours[key], jobs=jobs) for key in both),
             ),
         ),
         rows=rows,
@@ -220,22 +268,21 @@ def slower_than(rows: Sequence[Row], share: float) -> list[Row]:
     """Rows that are slower by more than a share, the worst first.
 
     Beyond what chance makes of so many: where in truth none is, one is returned in at most one case
-    in forty. And by more than their pattern repeats to. The verdict is not asked: what is slower by
-    less than `AGREEMENT` is "same", and slower by more than a smaller share all the same. The share
-    is a number, 0.02 for 2 %, or it is a `UsageError`.
+    in forty. And by more than their pattern repeats to. Rows without a verdict are left out. Which
+    verdict it is does not matter: what is slower by less than `AGREEMENT` is "same", and slower by
+    more than a smaller share all the same. What is slower by exactly the share is not returned. The
+    share is a number, 0.02 for 2 %, or it is a `UsageError`.
     """
-    share = parse_number(share, "share")
-    known: list[tuple[Row, float]] = []
-    for row in rows:
-        first, second = row.first_half_ns, row.second_half_ns
-        if row.low is not None and first is not None and second is not None:
-            chance = chance_of(row.first_ns, first, row.second_ns, second, 1 + share)
-            known.append((row, chance))
-    surely = holm([chance for _, chance in known])
+    limit = 1 + parse_number(share, "share")
+    judged = [row for row in rows if row.low is not None and row.estimates is not None]
+    pairs = [each for row in judged if (each := row.estimates) is not None]
+    spread = typical_spread(pairs)
+    sure = holm([chance_of(*pair, limit, spread) for pair in pairs])
+    bound = limit * (1 + ROUNDING)
     worse = [
         row
-        for (row, _), sure in zip(known, surely, strict=True)
-        if sure and row.ratio > row.repeats_to
+        for row, is_sure in zip(judged, sure, strict=True)
+        if is_sure and row.low is not None and row.low > bound and row.ratio > row.repeats_to
     ]
     return sorted(worse, key=lambda row: -row.ratio)
 
@@ -265,12 +312,26 @@ def _experiments(document: Summary) -> dict[Key, Experiment]:
     }
 
 
-def _row(
+def row_of(
     key: Key,
     first: Experiment,
     second: Experiment,
-    repeated: Sequence[Answers],
+    repeated: Sequence[Answers] = (),
+    unknown: str | None = None,
 ) -> Row | None:
+    """Compare one experiment; None where a result has no mean of it.
+
+    Parameters
+    ----------
+    key
+        Which it is.
+    first, second
+        The experiment in either result.
+    repeated
+        How well either result repeats itself.
+    unknown
+        Why there is no verdict (`comparable.why_unknown`).
+    """
     one, other = first["together"], second["together"]
     if not one["mean_ns"] or not other["mean_ns"]:
         return None
@@ -291,14 +352,26 @@ def _row(
         ratio=ratio,
         low=low,
         high=high,
-        verdict=_verdict(ratio, bounds, repeats_to),
+        verdict="unknown" if unknown else _verdict(ratio, bounds, repeats_to),
         p50_ratio=of_median,
         p99_ratio=of_tail,
         repeats_to=repeats_to,
         first_half_ns=one["half_width_ns"],
         second_half_ns=other["half_width_ns"],
         repetitions=min(len(each["repetitions"]) for each in (first, second)),
+        first_degrees=_degrees(first),
+        second_degrees=_degrees(second),
+        unknown_because=unknown or (None if bounds else NO_INTERVAL),
     )
+
+
+def _degrees(experiment: Experiment) -> int:
+    """Return the degrees of freedom of the interval of a mean.
+
+    Where the interval of the runs is wider than that of their scatter, this takes it for a more
+    certain mean of as few repetitions: the chance of a difference is then overestimated.
+    """
+    return len(experiment["repetitions"]) - 1 or DEGREES_OF_A_RUN
 
 
 def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float) -> str:

@@ -1,0 +1,166 @@
+"""How often `--fail-if-slower` fails for a device that is compared with itself.
+
+The means of repetitions are drawn from a law of scatter, made into experiments as `uflip compare`
+has them, and asked whether any is slower. Nothing is, so that each that is returned is a false
+alarm. Beside it stands what the caution costs: the share of comparisons in which the one experiment
+that takes 1.5 times as long is returned.
+
+**Source** the promise of docs/how-to/compare-two-runs.md: at most one comparison in forty fails.
+**Faithful** the interval of the mean (`agreement.together`), the row, and the question
+(`comparison.slower_than`) are those of a comparison.
+**Simplified** a run knows its own mean exactly: all scatter is that of repetitions. An experiment
+has nine peers.
+**Ambiguous** which laws. Those that promise nothing are here too: one side that scatters more than
+the other, and two states, of which three repetitions may meet either alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip.executors import on_all
+from uflip.results.agreement import peers_among, together
+from uflip.results.comparison import Row, row_of, slower_than
+from uflip.results.neighbours import MANY
+
+Means = NDArray[np.float64]
+Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]
+"""Draws the means of so many experiments, with so many repetitions of the first, and the second."""
+SORT = 10
+"""Experiments that are peers of each other."""
+SLOWER = 1.5
+"""How much longer one experiment takes where something is to be found."""
+
+
+@dataclass(frozen=True)
+class SelfComparison:
+    """A law of scatter, and how often each side was repeated."""
+
+    name: str
+    law: Law
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Shares of comparisons: failed with nothing slower; found the one experiment that is."""
+
+    failed: float
+    found: float
+
+
+def normal(first: float, second: float | None = None) -> Law:
+    """Scatter normally, the second side otherwise than the first where that is given."""
+    other = first if second is None else second
+
+    def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
+        return random.normal(1, first, (n, ours)), random.normal(1, other, (n, theirs))
+
+    return draw
+
+
+def alternating(first: float, second: float) -> Law:
+    """Scatter normally, every other experiment otherwise."""
+
+    def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
+        sigma = np.where(np.arange(n) % 2 == 0, first, second)[:, None]
+        return random.normal(1, sigma, (n, ours)), random.normal(1, sigma, (n, theirs))
+
+    return draw
+
+
+def of_either(draw_one: Callable[[np.random.Generator, tuple[int, int]], Means]) -> Law:
+    """Draw both sides from one law."""
+
+    def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
+        return draw_one(random, (n, ours)), draw_one(random, (n, theirs))
+
+    return draw
+
+
+def lognormal(random: np.random.Generator, shape: tuple[int, int]) -> Means:
+    """Factors with a scatter of 30 %."""
+    return random.lognormal(0, 0.3, shape)
+
+
+def exponential(random: np.random.Generator, shape: tuple[int, int]) -> Means:
+    """A level, and a tail of 10 % above it."""
+    return 1 + random.exponential(0.1, shape)
+
+
+def two_states(random: np.random.Generator, shape: tuple[int, int]) -> Means:
+    """A third of repetitions takes 1.3 times as long, and all scatter by 3 %."""
+    return np.where(random.random(shape) < 1 / 3, 1.3, 1.0) * random.normal(1, 0.03, shape)
+
+
+FAILS_BY_CHANCE = (
+    *(SelfComparison(f"normal, 3 %, {n} and {n}", normal(0.03), n, n) for n in (2, 3, 5)),
+    SelfComparison("normal, 10 %, 3 and 3", normal(0.1), 3, 3),
+    SelfComparison("normal, 3 % and 5 % in turn, 3 and 3", alternating(0.03, 0.05), 3, 3),
+    SelfComparison("log-normal, 30 %, 3 and 3", of_either(lognormal), 3, 3),
+    SelfComparison("exponential, 10 %, 3 and 3", of_either(exponential), 3, 3),
+    SelfComparison("normal, 3 %, 2 and 5", normal(0.03), 2, 5),
+    SelfComparison("normal, 3 %, 3 and 10", normal(0.03), 3, 10),
+    SelfComparison("second scatters 3 times as much, 3 and 3", normal(0.03, 0.09), 3, 3),
+    SelfComparison("second scatters 10 times as much, 3 and 3", normal(0.01, 0.1), 3, 3),
+    SelfComparison("first scatters 3 times as much, 2 and 5", normal(0.09, 0.03), 2, 5),
+)
+"""Laws of which at most one comparison in forty may fail."""
+HIDDEN = tuple(
+    SelfComparison(f"two states, {n} and {n}", of_either(two_states), n, n) for n in (3, 5, 10)
+)
+"""Laws whose repetitions do not show how far they may lie apart."""
+ALL = (*FAILS_BY_CHANCE, *HIDDEN)
+
+
+def measure_self(case: SelfComparison, experiments: int, repeats: int) -> Failures:
+    """Compare so many times, so many experiments each."""
+    trials = on_all(partial(_trial, ALL.index(case), experiments), range(repeats))
+    failed, found = np.array(trials).mean(axis=0)
+    return Failures(float(failed), float(found))
+
+
+def _trial(place: int, experiments: int, seed: int) -> tuple[bool, bool]:
+    """Return whether a comparison fails, and whether it finds the one experiment that is slower."""
+    case = ALL[place]
+    random = np.random.default_rng([seed, place, experiments])
+    first, second = case.law(random, experiments, case.first, case.second)
+    failed = bool(slower_than(_rows(first, second), 0.0))
+    second[0] *= SLOWER
+    rows = _rows(first, second)
+    return failed, rows[0] in slower_than(rows, 0.0)
+
+
+def _rows(first: Means, second: Means) -> list[Row]:
+    both = zip(_experiments(first), _experiments(second), strict=True)
+    found = (row_of(("baseline", "RW", "n", n), *pair) for n, pair in enumerate(both))
+    return [row for row in found if row is not None]
+
+
+def _experiments(means: Means) -> list[Any]:
+    """Make experiments, ten of a sort, of repetitions that know their own mean."""
+    every: list[list[Any]] = [
+        [
+            {"mean_ns": 1e5 * mean, "half_width_ns": 0.0, "converged": True, "reasons": []}
+            for mean in each
+        ]
+        for each in means.tolist()
+    ]
+    # The interval of fewer repetitions rests on nothing but them.
+    speak = means.shape[1] >= MANY
+    sorts = (every[n : n + SORT] for n in range(0, len(every), SORT))
+    peers = [peers_among(each) if speak else None for each in sorts]
+    return [
+        {
+            "unit": None,
+            "statistics": None,
+            "repetitions": runs,
+            "together": together(runs, peers=peers[n // SORT]),
+        }
+        for n, runs in enumerate(every)
+    ]
