@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from uflip.analysis import analyse
 from uflip.proof import families as make
@@ -26,13 +26,14 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.trials import DETECTION, LENGTH, UNSEEN, Case, detect, measure
+from uflip.proof.trials import DETECTION, LENGTH, MOVING, UNSEEN, Case, detect, measure
 
 REPEATS = 30
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/method-proof.md"
 TABLES = {
     "detection": {case.name for case in DETECTION},
     "lengths": {case.name for case in LENGTH},
+    "moving --repeats 100": {name for name, _ in MOVING},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
     "repetitions --repeats 1000": {case.name for case in REPEATED} | {MIXED},
@@ -101,6 +102,48 @@ def test_a_slow_drift_to_the_end_is_no_startup(change: float) -> None:
     step = make.after_startup(2048, make.flat(0.1), cheap=1e5 * (1 - change))
     found = [analyse(step(random, 8192).times).startup_ios for _ in range(30)]
     assert sum(abs(ios - 2048) < 200 for ios in found) >= 28
+
+
+@pytest.mark.parametrize(
+    ("family", "phases"),
+    [
+        (make.drifting(0.05), {"drifting"}),
+        (make.drifting(0.1), {"drifting"}),
+        (make.widening(0.05, 1.2), {"flat", "oscillating"}),
+        (make.shifted(1.5), {"never-steady"}),
+        (make.shifted(3.0), {"never-steady"}),
+        (make.wave(0.4, 3), {"never-steady"}),
+        (make.flat(0.3), {"flat"}),
+    ],
+)
+@pytest.mark.parametrize("ios", [20_480, 40_960])
+def test_a_level_that_moves_has_no_period_and_its_phase_says_so(
+    family: make.Family, phases: set[str], ios: int
+) -> None:
+    """Of drifts by 5 and 10 % nine in ten were given a period, and shifts were called flat."""
+    found = [analyse(family(np.random.default_rng(seed), ios).times) for seed in range(12)]
+    assert sum(each.period_ios > 1 for each in found) <= 1
+    assert sum(each.phase in phases for each in found) >= 11
+    assert not [each for each in found if each.phase == "flat" and each.change_points]
+    assert not [each for each in found if each.phase == "never-steady" and not each.change_points]
+
+
+def test_correlation_by_chance_does_not_refuse_what_is_known_well_enough() -> None:
+    """Of 32 independent batches one series in twenty shows more correlation than 0.3."""
+    random = np.random.default_rng(7)
+    found = [analyse(make.flat(0.3)(random, 3000).times) for _ in range(200)]
+    assert not [each for each in found if "batches_correlated" in each.reasons]
+
+
+def test_long_memory_has_the_correlation_that_hosking_gives() -> None:
+    """By the gamma functions, over many series; the logarithm has the mean of a mean of one."""
+    d, n = 0.3, 2048
+    every = [make.long_memory(d)(np.random.default_rng(seed), n) for seed in range(400)]
+    logs = np.log([each.times / each.mean for each in every]) + 0.3**2 / 2
+    seen = [(logs[:, k:] * logs[:, : n - k]).mean() / (logs**2).mean() for k in (1, 10, 100)]
+    ratio = special.gamma(1 - d) / special.gamma(d)
+    expected = [ratio * special.poch(k + 1 - d, 2 * d - 1) for k in (1, 10, 100)]
+    assert seen == pytest.approx(expected, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["drift, 11 times", "bursts of 2,000 and 400"])

@@ -25,6 +25,11 @@ FILE is a run of a result folder, a CSV or Parquet table, a latency log of fio
 --record` writes it. The unit is what the name of the column ends with (_ns,
 _us, _ms, _s), else ns; of such a trace ticks of 100 ns. Of a run with several
 processes the mean of the I/Os of the same number is taken.
+
+\b
+Limits: what comes less than once in a third of the I/Os may not have come yet,
+and a device whose level wanders at all time scales has intervals that are too
+narrow (docs/reference/analysis.md, "What an analysis cannot see").
 """
 
 
@@ -93,6 +98,7 @@ def _print(file: Path, found: "Analysis") -> None:
         ("slow episodes", _slow(found)),
         ("percentiles", _percentiles(found)),
         ("level changes", _changes(found)),
+        ("not excluded", _not_excluded(found)),
     ]
     echo_pairs(pairs, "  ")
 
@@ -124,6 +130,12 @@ def _percentiles(found: "Analysis") -> str:
         f"[{format_duration_ns(each.low_ns)}, {format_duration_ns(each.high_ns)}]"
         for each in found.percentiles
     )
+
+
+def _not_excluded(found: "Analysis") -> str:
+    """Say how rare an I/O may be that has not come: none in n has a chance of 5 % at 3/n."""
+    rarest = max(1, (found.ios - found.startup_ios) // 3)
+    return f"an I/O that comes less than once in {format_count(rarest)}, and memory beyond the run"
 
 
 def _changes(found: "Analysis") -> str:

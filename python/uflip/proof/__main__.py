@@ -28,10 +28,13 @@ from uflip.proof.self_comparison import SLOWER, measure_self
 from uflip.proof.trials import (
     DETECTION,
     LENGTH,
+    MOVING,
+    MOVING_IOS,
     UNSEEN,
     Detected,
     Lengths,
     detect,
+    look_at_moving,
     measure,
 )
 
@@ -60,6 +63,17 @@ def _print_detection(repeats: int) -> None:
     for case in DETECTION:
         row: Detected = detect(case, repeats)
         _row(row.case, _percent(row.found), _percent(row.claimed_wrongly), _percent(row.period))
+
+
+def _print_moving(repeats: int) -> None:
+    print(f"## A level that moves, {repeats} series a family and length\n")
+    _head("family", "I/Os", "given a period", "converged", "phase")
+    for place, (name, _) in enumerate(MOVING):
+        for ios in MOVING_IOS:
+            found = look_at_moving(place, ios, repeats)
+            phases = ", ".join(f"{phase} {_percent(n)}" for phase, n in found.phases.items())
+            first = name if ios == MOVING_IOS[0] else ""
+            _row(first, f"{ios:,}", _percent(found.period), _percent(found.converged), phases)
 
 
 def _print_lengths(repeats: int) -> None:
@@ -152,6 +166,7 @@ def _percent(share: float | None) -> str:
 
 TABLES = {
     "detection": _print_detection,
+    "moving": _print_moving,
     "lengths": _print_lengths,
     "unseen": _print_unseen,
     "economy": _print_economy,

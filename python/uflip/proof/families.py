@@ -211,6 +211,69 @@ def drifting(change: float) -> Family:
     return make
 
 
+def climbing(change: float, period: int, ratio: float) -> Family:
+    """Oscillate between two levels that rise by this share from the first I/O to the last."""
+
+    def make(random: Random, n: int) -> Series:
+        line = 1 + change * np.arange(n) / n
+        level = np.where(np.arange(n) % period == 0, ratio, 1.0)
+        return Series(1e5 * line * level * noise(random, n, 0.1), None, period, float("nan"))
+
+    return make
+
+
+def shifted(ratio: float, sigma: float = 0.3) -> Family:
+    """The level is higher by this ratio in the middle third, and as before after it."""
+
+    def make(random: Random, n: int) -> Series:
+        place = np.arange(n)
+        level = np.where((place >= n // 3) & (place < 2 * n // 3), ratio, 1.0)
+        return Series(1e5 * level * noise(random, n, sigma), None, 1, float("nan"))
+
+    return make
+
+
+def wave(amplitude: float, cycles: float, sigma: float = 0.3) -> Family:
+    """The level follows a sine of so many cycles: fewer than six are no period that shows."""
+
+    def make(random: Random, n: int) -> Series:
+        phase = random.uniform(0, 2 * np.pi)
+        level = 1 + amplitude * np.sin(2 * np.pi * cycles * np.arange(n) / n + phase)
+        return Series(1e5 * level * noise(random, n, sigma), None, 1, 1e5)
+
+    return make
+
+
+def widening(first: float, last: float) -> Family:
+    """The scatter grows from the first I/O to the last, and the mean stays."""
+
+    def make(random: Random, n: int) -> Series:
+        sigma = np.linspace(first, last, n)
+        times = 1e5 * np.exp(random.normal(-sigma * sigma / 2, sigma))
+        return Series(times, None, 1, 1e5)
+
+    return make
+
+
+def long_memory(d: float, sigma: float = 0.3) -> Family:
+    """Neighbours resemble each other at all distances: ARFIMA(0, d, 0) of the logarithm.
+
+    The correlation at distance k is Γ(1 − d) Γ(k + d) / (Γ(d) Γ(k + 1 − d)) (Hosking 1981), and the
+    mean of n I/Os scatters by n^(d − 1/2). The series is exact: by circulant embedding (Davies and
+    Harte 1987).
+    """
+
+    def make(random: Random, n: int) -> Series:
+        k = np.arange(1, n + 1)
+        half = np.concatenate([[1.0], np.cumprod((k - 1 + d) / (k - d))])
+        spectrum = np.fft.rfft(np.concatenate([half, half[-2:0:-1]])).real.clip(min=0)
+        white = np.fft.rfft(random.normal(size=2 * n))
+        logs = sigma * np.fft.irfft(np.sqrt(spectrum) * white, 2 * n)[:n]
+        return Series(1e5 * np.exp(logs - sigma * sigma / 2), None, 1, 1e5)
+
+    return make
+
+
 def decaying(share: float, height: float = 4.0) -> Family:
     """Exponential approach to the level within this share of the series, from a multiple of it.
 

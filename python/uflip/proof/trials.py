@@ -5,6 +5,7 @@ none; is the period right. *Run length*: where a rule stops, how many I/Os it to
 its interval holds the true mean.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
@@ -58,6 +59,12 @@ DETECTION = (
     Case("AR(1), 0.9", make.autoregressive(0.9, 0.3), 5120),
     Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 20_480),
     Case("drift, 30 %", make.drifting(0.3), 5120),
+    Case("drift, 5 %", make.drifting(0.05), 20_480),
+    Case("drift, 10 %", make.drifting(0.1), 40_960),
+    Case("drift of 10 %, then period 40", make.climbing(0.1, 40, 3.0), 20_480),
+    Case("scatter 5 % … 120 %", make.widening(0.05, 1.2), 20_480),
+    Case("middle third 1.5 times", make.shifted(1.5), 20_480, converges=False),
+    Case("sine ± 40 %, 3 cycles", make.wave(0.4, 3), 20_480),
 )
 
 LENGTH = (
@@ -92,7 +99,28 @@ UNSEEN = (
     Case("one in 5,000 takes 500 times as long", make.stalls(5000, 500), 60_000),
     Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000),
     Case("fast: 8,192, then period 64", make.fast, 60_000),
+    Case("long memory, d = 0.2", make.long_memory(0.2), 60_000),
+    Case("long memory, d = 0.3", make.long_memory(0.3), 60_000),
+    Case("long memory, d = 0.4", make.long_memory(0.4), 60_000),
 )
+
+# A level that moves, at growing lengths: is it given a period, and what is it called?
+MOVING: tuple[tuple[str, Family], ...] = (
+    ("flat, scatter 30 %", make.flat(0.3)),
+    ("drift, 2 %", make.drifting(0.02)),
+    ("drift, 5 %", make.drifting(0.05)),
+    ("drift, 10 %", make.drifting(0.1)),
+    ("drift, 20 %", make.drifting(0.2)),
+    ("scatter 5 % … 120 %", make.widening(0.05, 1.2)),
+    ("middle third 1.5 times", make.shifted(1.5)),
+    ("middle third 3 times", make.shifted(3.0)),
+    ("middle third 10 times", make.shifted(10.0)),
+    ("sine ± 40 %, 3 cycles", make.wave(0.4, 3)),
+    ("sine ± 40 %, 20 cycles", make.wave(0.4, 20)),
+    ("AR(1), 0.9", make.autoregressive(0.9, 0.3)),
+    ("AR(1), 0.99", make.autoregressive(0.99, 0.3)),
+)
+MOVING_IOS = (5120, 20_480, 40_960)
 
 
 @dataclass(frozen=True)
@@ -103,6 +131,15 @@ class Detected:
     found: float | None
     claimed_wrongly: float
     period: float | None
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Shares of series: given a period; of each phase; converged."""
+
+    period: float
+    phases: dict[str, float]
+    converged: float
 
 
 @dataclass(frozen=True)
@@ -160,6 +197,24 @@ def detect(case: Case, repeats: int) -> Detected:
         _share(found),
         sum(claimed for _, claimed, _ in trials) / repeats,
         _share(periods),
+    )
+
+
+def _look(place: int, ios: int, seed: int) -> tuple[bool, str, bool]:
+    series = MOVING[place][1](np.random.default_rng(seed), ios)
+    found = analyse(series.times)
+    return found.period_ios > 1, found.phase, found.converged
+
+
+def look_at_moving(place: int, ios: int, repeats: int) -> Moving:
+    """Analyse so many series of a family of `MOVING`, each of so many I/Os."""
+    trials = on_all(partial(_look, place, ios), range(repeats))
+    periods, phases, converged = zip(*trials, strict=True)
+    counted = Counter(phases).most_common()
+    return Moving(
+        sum(periods) / repeats,
+        {phase: count / repeats for phase, count in counted},
+        sum(converged) / repeats,
     )
 
 
