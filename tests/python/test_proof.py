@@ -26,14 +26,15 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.trials import DETECTION, LENGTH, MOVING, UNSEEN, Case, detect, measure
+from uflip.proof.trials import DETECTION, LENGTH, MEMORY, MOVING, UNSEEN, Case, detect, measure
 
 REPEATS = 30
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/method-proof.md"
 TABLES = {
     "detection": {case.name for case in DETECTION},
     "lengths": {case.name for case in LENGTH},
-    "moving --repeats 100": {name for name, _ in MOVING},
+    "memory --repeats 200": {case.name for case in MEMORY},
+    "moving --repeats 50": {name for name, _ in MOVING},
     "unseen": {case.name for case in UNSEEN},
     "economy": {name for name, *_ in CASES},
     "repetitions --repeats 1000": {case.name for case in REPEATED} | {MIXED},

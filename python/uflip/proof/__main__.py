@@ -28,9 +28,11 @@ from uflip.proof.self_comparison import SLOWER, measure_self
 from uflip.proof.trials import (
     DETECTION,
     LENGTH,
+    MEMORY,
     MOVING,
     MOVING_IOS,
     UNSEEN,
+    Case,
     Detected,
     Lengths,
     detect,
@@ -89,8 +91,17 @@ def _print_lengths(repeats: int) -> None:
 
 def _print_unseen(repeats: int) -> None:
     print(f"## What has not come yet, {repeats} series a family\n")
+    _print_ours(UNSEEN, repeats)
+
+
+def _print_memory(repeats: int) -> None:
+    print(f"## Memory longer than the run, {repeats} series a family\n")
+    _print_ours(MEMORY, repeats)
+
+
+def _print_ours(cases: Sequence[Case], repeats: int) -> None:
     _head("family", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
-    for case in UNSEEN:
+    for case in cases:
         (row,) = measure(case, repeats, OURS)
         _row(row.case, *_cells(row))
 
@@ -169,6 +180,7 @@ TABLES = {
     "moving": _print_moving,
     "lengths": _print_lengths,
     "unseen": _print_unseen,
+    "memory": _print_memory,
     "economy": _print_economy,
     "repetitions": _print_repetitions,
     "odd": _print_odd,

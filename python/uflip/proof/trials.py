@@ -99,9 +99,11 @@ UNSEEN = (
     Case("one in 5,000 takes 500 times as long", make.stalls(5000, 500), 60_000),
     Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000),
     Case("fast: 8,192, then period 64", make.fast, 60_000),
-    Case("long memory, d = 0.2", make.long_memory(0.2), 60_000),
-    Case("long memory, d = 0.3", make.long_memory(0.3), 60_000),
-    Case("long memory, d = 0.4", make.long_memory(0.4), 60_000),
+)
+
+# A level that wanders at all time scales.
+MEMORY = tuple(
+    Case(f"long memory, d = {d}", make.long_memory(d), 20_000) for d in (0.1, 0.2, 0.3, 0.4)
 )
 
 # A level that moves, at growing lengths: is it given a period, and what is it called?
@@ -168,7 +170,7 @@ def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
 
 
 # Trials in other processes name a case by its place in here: a family is a function that was made.
-ALL = (*DETECTION, *LENGTH, *UNSEEN)
+ALL = (*DETECTION, *LENGTH, *UNSEEN, *MEMORY)
 
 
 def _series(case: Case, seed: int) -> Series:

@@ -21,7 +21,7 @@ from typing import Any
 from uflip.data.manifest import IMPORTED
 from uflip.data.summary import Experiment, Summary
 from uflip.durability import UNKNOWN, meaning
-from uflip.results.ended import INSIDE_STARTUP
+from uflip.results.ended import INSIDE_STARTUP, MARKS
 from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
 from uflip.startup import NOT_OVER
@@ -34,7 +34,7 @@ SAME_STRETCH = 0.75
 """The share of two windows that lies in both, from which on they are the same stretch of a run."""
 ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
     "one_repetition",
-    "inside_startup",
+    INSIDE_STARTUP,
     "different_window",
     "no_interval",
 )
@@ -42,7 +42,8 @@ UNKNOWN_BECAUSE = {
     NO_INTERVAL: "one of the means has no interval",
     ONE_REPETITION: "one of the results has a single repetition, which does not show how far "
     "repetitions lie apart",
-    STARTUP: "in one of the results the device may have been inside its start-up",
+    STARTUP: "in one of the results the device may have been inside its start-up, or never left "
+    "its write cache",
     WINDOW: "the runs measured different stretches: they ignored other I/Os, or made other numbers",
 }
 """Why two means have no verdict -> what that means."""
@@ -299,14 +300,14 @@ def of_the_start(document: Summary) -> set[str]:
     runs = {
         str(run)
         for each in document["warnings"]
-        if each["code"] == INSIDE_STARTUP
+        if each["code"] in MARKS
         for run in each["numbers"].get("runs", ())
     }
     return runs | {
         run["run"]
         for _, experiment in experiments_of(document)
         for run in experiment["repetitions"]
-        if not {INSIDE_STARTUP, NOT_OVER}.isdisjoint(run["reasons"] or ())
+        if not {*MARKS, NOT_OVER}.isdisjoint(run["reasons"] or ())
     }
 
 
