@@ -195,3 +195,26 @@ def _of_a_row(spec: Spec) -> list[tuple[Part, float]]:
 
 def _ceil(total: float, each: float) -> int:
     return int(-(-total // each))
+
+
+STEADY_PART, STARTUPS = 8, 2
+
+
+def steady_bytes(capacity_bytes: int, startup_bytes: int = 0, *, overwritten: bool = True) -> int:
+    """Return how much random writes must write before there is a verdict on steady state [bytes].
+
+    The last half is what the verdict looks at; the first is as long. A device that was overwritten
+    at random was steady once: what it takes in advance is what it reclaims while it is idle, a part
+    of its spare space at most. An eighth of the device is more than the spare space of most drives,
+    and no start-up that is known is half as long. Any other device is fast until all of its free
+    blocks are used up, which takes its whole capacity and more.
+
+    Examples
+    --------
+    >>> steady_bytes(1 << 30) == 1 << 28, steady_bytes(1 << 30, 1 << 28) == 1 << 30
+    (True, True)
+    >>> steady_bytes(1 << 30, overwritten=False) == 2 << 30
+    True
+    """
+    least = capacity_bytes // STEADY_PART if overwritten else capacity_bytes
+    return 2 * max(least, STARTUPS * startup_bytes)

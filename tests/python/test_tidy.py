@@ -56,7 +56,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "results", "session", "spec", "units",
     },
     "experiment": {"data", "errors", "spec", "units"},
-    "microbench": {"_native", "choices", "data", "errors", "experiment", "spec", "units"},
+    "microbench": {
+        "_native", "choices", "data", "errors", "experiment", "spec", "startup", "units",
+    },
     "methodology": {
         "_native", "analysis", "choices", "data", "device", "durability", "ends", "errors",
         "experiment", "flash_waits", "footprint", "microbench", "spec", "startup", "stats", "units",

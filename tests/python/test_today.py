@@ -25,6 +25,7 @@ from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, suited, va
 from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
 from uflip.microbench.today.loaded import DEPTH
 from uflip.microbench.words import by_pattern
+from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.results.consistency import asks_for, question
@@ -336,14 +337,46 @@ def test_small_reads_wait_for_the_pages_of_long_ones(tmp_path: Path) -> None:
     assert "among writes of 4 KiB a small read takes" in said
 
 
-def test_a_steady_state_is_known_where_there_is_one(tmp_path: Path) -> None:
+def test_free_blocks_that_are_used_up_are_no_steady_state(tmp_path: Path) -> None:
     """No block is full before the run ends: each write is a program, from the first to the last."""
     found, said = measured(ONE_DIE, tmp_path / "r", "steady_state")
     first = found["RW"][0]
-    (repetition,) = first["repetitions"]
-    assert repetition["converged"]
     assert mean_ns(first) == pytest.approx(PROGRAM_NS, rel=0.01)
-    assert said.startswith("4 KiB: 3,333 IOPS, 300 µs each")
+    assert first["repetitions"][0]["converged"]
+    assert first["together"]["converged"] is False
+    assert first["steadiness"]["reasons"] == ["too_little_written"]
+    # The device was written in order: twice its 153 MiB, at 300 µs for 4 KiB each.
+    size = first["steadiness"]["needed_bytes"]
+    assert first["steadiness"]["needed_ns"] == pytest.approx(size / PAGE * PROGRAM_NS, rel=0.01)
+    assert said.startswith("4 KiB: not steady after 38.25 MiB (too little was written): 3,333 IOPS")
+
+
+def test_the_steady_rate_is_that_of_greedy_collection(tmp_path: Path) -> None:
+    blocks, size, spare = 128, 512, 0.25
+    url = ONE_DIE.replace("state=sequential", "state=random") + f"&gc=greedy&pages_per_block={size}"
+    url = url.replace("blocks_per_die=1024", f"blocks_per_die={blocks}")
+    url = url.replace("spare_factor=0.4", f"spare_factor={spare}")
+    found, said = measured(
+        url, tmp_path / "r", "steady_state", scale="standard", state="random", repetitions=2
+    )
+    pages = package.inspect_device(url).capacity_bytes // PAGE
+    pool = theory.pool_spare_factor(
+        physical_blocks=blocks, pages_per_block=size, logical_pages=pages, held_blocks=2
+    )
+    moved = theory.greedy(spare_factor=pool, pages_per_block=size)
+    first = found["RW"][0]
+    verdict = first["steadiness"]
+    assert verdict["steady"], verdict["reasons"]
+    assert verdict["write_amplification"] == pytest.approx(moved, rel=0.05)
+    each_ns = PROGRAM_NS + (moved - 1) * (READ_NS + PROGRAM_NS)
+    assert verdict["ios_per_s"] == pytest.approx(1e9 / each_ns, rel=0.05)
+    assert f"4 KiB: {round(verdict['ios_per_s']):,} IOPS" in said
+    assert len(first["rounds"]) == 2
+    # Nothing else of what was recorded inside the device is stored.
+    assert not (tmp_path / "r" / "inside").exists()
+    page = tmp_path / "page.html"
+    assert uflip("report", tmp_path / "r", "-o", page).code == 0
+    assert "written [GiB]" in page.read_text()
 
 
 # End to end

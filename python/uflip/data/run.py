@@ -2,10 +2,11 @@
 
 Which run it is, and of which folder (`folder_id`), so that a file that was copied over another is
 found even where nothing else tells; what the device counted; when it finished; and how a run that
-finds its own length came to it.
+finds its own length came to it. Runs that are divided into rounds have `samples`: counters of a
+simulated device over the course of the run, none of a real one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -38,6 +39,7 @@ class RunMetadata(Struct, frozen=True):
     refreshed_bytes: Count | None = None
     disturbed: dict[str, Count] | None = None
     inside: InsideFile | None = None
+    samples: dict[str, list[Count]] | None = None
 
 
 class About(TypedDict, total=False):
@@ -47,6 +49,8 @@ class About(TypedDict, total=False):
     pause_ns: int
     refreshed_bytes: int
     disturbed: Mapping[str, int]
+    samples: Mapping[str, Sequence[int]]
+    samples_only: bool  # nothing else of what was recorded inside the device is stored
 
 
 class Series(Struct, frozen=True):

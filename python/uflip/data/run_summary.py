@@ -18,7 +18,7 @@ Version history
 3   intervals of runs of fixed length are those of what was measured
 4   `ios_per_s` of runs with several I/Os under way is that of their steady part,
     and jobs over physical addresses have intervals
-5   added `by_mode`
+5   added `by_mode`, and `rounds` of runs that have such
 
 A version means numbers: whatever changes how one follows from a run raises it, and
 summaries of other versions are made again when they are needed.
@@ -91,6 +91,16 @@ class OfMode(Struct, frozen=True, forbid_unknown_fields=True):
     statistics: Statistics | None
 
 
+class Round(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a long run of writes: `uflip.results.steadiness`."""
+
+    written_bytes: Count
+    ended_ns: Count
+    ios_per_s: float | None
+    p99_ns: Count
+    write_amplification: float | None
+
+
 class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run, or all repetitions of one: `uflip.results.merged` says what each number is."""
 
@@ -108,6 +118,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     disagreement: float | None
     components: dict[Name, Component] | UnsetType = UNSET
     by_mode: dict[Name, OfMode] | UnsetType = UNSET
+    rounds: list[list[Round]] | UnsetType = UNSET
     time_spent_ns: dict[Name, float] | UnsetType = UNSET
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET

@@ -100,6 +100,39 @@ class OfMode(TypedDict):
     statistics: Statistics | None
 
 
+class Round(TypedDict):
+    """A part of a long run of writes: until where, and what it showed.
+
+    `written_bytes` and `ended_ns` count from the begin of the run; write amplification is null
+    where it is not known.
+    """
+
+    written_bytes: Count
+    ended_ns: Count
+    ios_per_s: float | None
+    p99_ns: Count
+    write_amplification: float | None
+
+
+class Steadiness(TypedDict):
+    """The verdict on random writes that were to become steady: `uflip.results.steadiness`.
+
+    Rate, p99 and write amplification are means of the last half of all repetitions.
+    `needed_bytes` and `needed_ns` are what a verdict takes, or took, in all.
+    """
+
+    steady: bool
+    reasons: list[Name]
+    ios_per_s: float
+    p99_ns: float | None
+    write_amplification: float | None
+    written_bytes: Count
+    needed_bytes: Count
+    needed_ns: Count | None
+    first_minute_ios_per_s: float | None
+    disagreement: float | None
+
+
 class Repetitions(TypedDict):
     """All repetitions of one run."""
 
@@ -115,6 +148,7 @@ class Repetitions(TypedDict):
     disagreement: float | None
     components: NotRequired[dict[str, Component]]
     by_mode: NotRequired[dict[str, OfMode]]
+    rounds: NotRequired[list[list[Round]]]
     time_spent_ns: NotRequired[dict[str, float]]
     counters: NotRequired[dict[str, Count]]
     write_amplification: NotRequired[float | None]
@@ -127,6 +161,7 @@ class Experiment(Repetitions):
 
     value: int | float | None
     statistics: Statistics | None
+    steadiness: NotRequired[Steadiness]
 
 
 class NamedExperiment(Experiment):
@@ -140,6 +175,7 @@ class Measured(Repetitions):
 
     value: int | float
     statistics: Statistics
+    steadiness: NotRequired[Steadiness]
 
 
 class Repeated(TypedDict):

@@ -127,6 +127,7 @@ class Device(Managed, Saved):
         *,
         spool: Path | None = None,
         in_pieces: bool = False,
+        samples: bool = False,
     ) -> _native.Trace:
         """Execute one pattern and return the trace of all of its I/Os.
 
@@ -142,6 +143,8 @@ class Device(Managed, Saved):
         in_pieces : bool
             Only parts of the columns will be read of a trace that is in a file. Without it, memory
             for whole columns must be free before a long run begins.
+        samples : bool
+            Look inside a simulated device, for `uflip.device.samples`.
 
         Returns
         -------
@@ -160,7 +163,8 @@ class Device(Managed, Saved):
         self._state_name = None
         text = text_of(spec)
         place = None if spool is None else str(spool)
-        rest = self.durability, place, self._ios, self.looks_inside, in_pieces
+        inside = self.looks_inside or (samples and self.info.simulated)
+        rest = self.durability, place, self._ios, inside, in_pieces
         return self._finished(lambda: self._opened().start(text, *rest), on_progress)
 
     def run_series(

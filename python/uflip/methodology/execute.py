@@ -34,6 +34,7 @@ from uflip.device.disturbance import (
     disturbed,
 )
 from uflip.device.opened import Device
+from uflip.device.samples import counter_samples
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference
@@ -52,6 +53,7 @@ from uflip.methodology.history import History
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes, refresh_spec
 from uflip.methodology.state import OnState
+from uflip.microbench import has_rounds
 
 
 class Writer(Growing, Finisher, Protocol):
@@ -189,7 +191,7 @@ def _make(
     else:
         (run,) = runs
         spec = found.adapted(run)
-        traces = [device.run(spec, on_progress, spool=spool)]
+        traces = [device.run(spec, on_progress, spool=spool, samples=has_rounds(run))]
     stands = device.standing()
     check_target(stood, stands, device.url)
     buffered = device.info.buffered
@@ -201,6 +203,9 @@ def _make(
         about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
         if others:
             about["disturbed"] = others
+        if has_rounds(run):
+            about["samples"] = counter_samples(trace)
+            about["samples_only"] = not device.looks_inside
         made.append(_Made(run, trace, about))
         history.after(trace, device.durability)
     return made, stands

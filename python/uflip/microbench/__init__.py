@@ -128,6 +128,12 @@ def keeps_its_length(run: PlannedRun) -> bool:
     return known is not None and known.own_length
 
 
+def has_rounds(run: PlannedRun) -> bool:
+    """Whether a run is divided into rounds, of which rate and write amplification are stored."""
+    known = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return known is not None and known.rounds
+
+
 def in_turn(run: PlannedRun) -> bool:
     """Whether a run is one of those that come last, once, in their order and at their places."""
     known = MICRO_BENCHMARKS.get(run.micro_benchmark)

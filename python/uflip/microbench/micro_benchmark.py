@@ -54,6 +54,9 @@ class MicroBenchmark:
     in_turn
         Whether its runs are made once, by their value, behind all others, and where they say: each
         leaves the device as the next one wants it, and in no state for anything else.
+    rounds
+        Whether its runs are divided into rounds, and counters of a simulated device are sampled
+        while they last (`uflip.results.steadiness`).
     """
 
     name: str
@@ -69,3 +72,4 @@ class MicroBenchmark:
     suites: tuple[Suite, ...] = ("uflip",)
     own_length: bool = False
     in_turn: bool = False
+    rounds: bool = False

@@ -23,6 +23,7 @@ from uflip.results.agreement import disagreement
 from uflip.results.columns import measured, pieces
 from uflip.results.ended import repetition
 from uflip.results.run_statistics import statistics_of
+from uflip.results.steadiness import Samples, rounds_of
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
@@ -40,6 +41,8 @@ class Part:
     path: Path
     said: Repetition | None = None
     """What it says of its mean, where that is known already."""
+    sampled: Samples | None = None
+    """Counters over the course of a fresh run that is divided into rounds."""
 
     def says(self) -> summary.Repetition:
         """Return what it says of its mean."""
@@ -47,6 +50,14 @@ class Part:
             known: summary.Repetition = msgspec.to_builtins(self.said)
             return known
         return {"run": self.run.id, **repetition(self.trace, measured(self.trace), self.path)}
+
+    @property
+    def rounds(self) -> list[summary.Round] | None:
+        """The rounds of a run that is divided into such."""
+        samples = self.sampled
+        if samples is None and self.trace.metadata_json:
+            samples = metadata_of(self.path, self.trace.metadata_json).samples
+        return None if samples is None else rounds_of(self.trace, samples, self.page_bytes)
 
     @property
     def counters(self) -> dict[str, int] | None:
@@ -107,6 +118,9 @@ def merged(parts: Sequence[Part]) -> RunSummary:
         }
     if found.separate_modes:
         document["by_mode"] = found.separate_modes
+    rounds = [each for part in parts if (each := part.rounds) is not None]
+    if len(rounds) == len(parts):
+        document["rounds"] = rounds
     if first.trace.causes:
         document["time_spent_ns"] = found.causes_ns
     known = [counters for counters in (part.counters for part in parts) if counters is not None]

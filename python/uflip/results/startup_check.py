@@ -53,6 +53,7 @@ from uflip.startup import (
     longest_of,
     never_ends,
     startup_of,
+    steady_bytes,
 )
 
 # Runs that show the start-up themselves.
@@ -315,7 +316,7 @@ class _Baselines:
         found = Inside(run.run_id, 1.0, rows, count or 0, ignored or 0)
         if run.baseline is not None:
             return found if self._is_past(run.baseline) is False and run.writes else None
-        if never_ends(run.spec, startup):
+        if never_ends(run.spec, startup) or self._is_long(run):
             return None
         for each in run.writes:
             if self._is_past(each.label) is False:
@@ -323,6 +324,11 @@ class _Baselines:
             if count is not None and count < TWICE * rows and self._is_too_quick(each):
                 return found
         return None
+
+    def _is_long(self, run: Examined) -> bool:
+        """Whether a run wrote so much that it is past any start-up, whatever baselines show."""
+        enough = steady_bytes(self._capacity)
+        return bool(run.writes) and all(each.bytes_written >= enough for each in run.writes)
 
     def _is_too_quick(self, each: Writes) -> bool:
         """Whether fewer writes are slow than of its baseline, beyond chance."""

@@ -33,6 +33,7 @@ from uflip.results.atomic import temporary_name
 from uflip.results.jobs import summary_of
 from uflip.results.merged import Part, experiment_of, merged
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
+from uflip.results.steadiness import Samples
 
 PYRAMID_KIND = Kind("pyramid", 64 << 20, "remove it: it is made again from the run file")
 Proof = tuple[int, str]
@@ -138,12 +139,14 @@ class Keeper:
         self._page_bytes = page_bytes
         self._made: dict[str, RunSummary] = {}
 
-    def committed(self, run: PlanEntry, path: Path, proof: Proof, trace: Log) -> None:
+    def committed(
+        self, run: PlanEntry, path: Path, proof: Proof, trace: Log, sampled: Samples | None = None
+    ) -> None:
         """Keep what a run says whose file is this."""
         if isinstance(trace, _native.FlashTrace):
             summary = summary_of(run, trace)
         else:
-            summary = merged([Part(run, trace, self._page_bytes, path)])
+            summary = merged([Part(run, trace, self._page_bytes, path, sampled=sampled)])
         self._made[run.id] = summary
         self._summaries.keep_run(run.id, proof, summary, pyramid_of(trace))
 

@@ -35,7 +35,9 @@ from uflip.results.consistency import (
 )
 from uflip.results.ended import Mark
 from uflip.results.startup_check import marks_of
+from uflip.results.steadiness import steadiness
 from uflip.results.store import Results, repeated
+from uflip.startup import startup_of, steady_bytes
 from uflip.units import format_size
 
 BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine micro-benchmarks
@@ -95,6 +97,7 @@ def summary(results: Results) -> Summary:
         document["together"] = together(document["repetitions"], slowest_ns, others)
         if any(each["run"] in marks for each in document["repetitions"]):
             document["together"]["converged"] = False
+        _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
     told = only_what_repeats(characteristics(means, benchmarks).as_dict(), repeated_to)
     return around(
@@ -124,6 +127,27 @@ def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experi
             each["reasons"] = sorted({*(each["reasons"] or ()), mark})
     row["together"] = {name: row["repetitions"][0][name] for name in Together.__annotations__}
     return cast(Experiment, row)
+
+
+def _judge_steadiness(document: Experiment, kept: manifest.Manifest, io_size: int) -> None:
+    """Add the verdict on writes that were to become steady; those that are not are not converged.
+
+    `io_size` is that of the baselines [bytes].
+    """
+    if "rounds" not in document:
+        return
+    capacity = kept.target_size_bytes or kept.device.capacity_bytes
+    startup = 0
+    if kept.phases is not None:
+        startup = startup_of(kept.phases, io_size).writes * io_size
+    overwritten = kept.state.state == "random"
+    needed = steady_bytes(capacity, startup, overwritten=overwritten)
+    verdict = steadiness(document["rounds"], needed)
+    if verdict is None:
+        return
+    document["steadiness"] = verdict
+    if not verdict["steady"]:
+        document["together"]["converged"] = False
 
 
 def around(results: Results, found: Found, target_spaces: Sequence[TargetSpace]) -> Summary:

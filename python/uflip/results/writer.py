@@ -257,7 +257,8 @@ class ResultsWriter:
         """
         entry = self._entry(run.id)
         counters = trace.counters_json() if isinstance(trace, _native.Trace) else None
-        inside = self._files.store_inside(entry, trace)
+        about = extra or {}
+        inside = None if about.get("samples_only") else self._files.store_inside(entry, trace)
         metadata = {
             "format": "uflip-run",
             "format_version": manifest.FORMAT_VERSION,
@@ -268,13 +269,14 @@ class ResultsWriter:
             "finished_utc": utc_now(),
             "elapsed_ns": trace.elapsed_ns(),
             "counters": json.loads(counters) if counters is not None else None,
-            **(extra or {}),
+            **{name: value for name, value in about.items() if name != "samples_only"},
             **({} if inside is None else {"inside": msgspec.to_builtins(inside)}),
         }
         path = self._files.store(entry, trace, json.dumps(metadata, allow_nan=False))
-        self._keeper.committed(entry, path, self._files.digests[entry.id], trace)
+        proof = self._files.digests[entry.id]
+        self._keeper.committed(entry, path, proof, trace, about.get("samples"))
         self._said.hear(entry.id, self._keeper.repetition(entry.id))
-        self._examiner.look(entry, trace, extra or {})
+        self._examiner.look(entry, trace, about)
         return path
 
     def finish(self, status: str, warnings: Sequence[Warned] = ()) -> None:

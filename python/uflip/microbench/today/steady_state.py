@@ -1,12 +1,17 @@
-"""Steady state: random writes over the whole device until their mean does not change any more.
+"""Steady state: random writes over the whole device until rate, p99, amplification are flat.
 
 **Source**: SNIA, *Solid state storage performance test specification* (v2.0.2, 2020): IOPS of
-random writes, by block size, in steady state. Ours is when it is reached.
-**Faithful**: random writes over the whole target, by block size.
-**Simplified**: no rounds of a minute, and writes only: SNIA's other mixes are read under write.
-**Ambiguous**: when a state is steady. SNIA's rule, five rounds within 20 % of their mean and a
-slope of 10 %, is met by a device that still falls; here a run ends when its mean is known to a part
-of itself and its start-up is over (`crates/method`), and a run that its budget ends says so.
+random writes, by block size, in steady state.
+**Faithful**: random writes over the whole target, by block size; rounds, and a verdict by the
+largest excursion of a round and of the line through the rounds (`uflip.results.steadiness`).
+**Simplified**: rounds are of bytes, not of a minute; writes only: SNIA's other mixes are read under
+write.
+**Ambiguous**: how much is written. What a device takes in advance (write cache, SLC cache, spare
+space) is flat as well while it lasts, so a verdict needs a fourth of the device to be written for
+each size; of a device that was not overwritten at random, twice the device
+(`uflip.startup.steady_bytes`). A large or slow device may take longer than a run may last
+(`MAX_TIME_NS`), and quick writes little: then there is no verdict, and the result states what it
+would take.
 """
 
 from uflip.experiment import Context, Experiment
@@ -14,19 +19,25 @@ from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec, until_converged
+from uflip.startup import steady_bytes
 from uflip.units import format_count, format_duration_ns, format_size
 
 VARYING = Varying("steady_state", "io_size", "bytes")
 PATTERN = "RW"
 STANDARD = (4 << 10, 16 << 10, 64 << 10, 256 << 10)
 QUICK = (4 << 10, 64 << 10)
-# The device twice over, in all sizes together, is what SNIA takes to precondition one; a run in
-# quick is short.
-OVERWRITES = 2
+# A run in quick is short.
 QUICK_BYTES = 256 << 20
 # A run is no longer, however small its I/Os: five minutes as of any other run, or ten seconds.
 MAX_TIME_NS, QUICK_TIME_NS = 300_000_000_000, 10_000_000_000
-FEWEST = 1024
+FEWEST = 512
+REASONS = {
+    "too_little_written": "too little was written",
+    "rate_changes": "the rate still changes",
+    "write_amplification_changes": "write amplification still changes",
+    "p99_changes": "p99 still changes",
+    "repetitions_differ": "the repetitions differ",
+}
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -36,32 +47,51 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
-    size = OVERWRITES * context.capacity // len(QUICK if context.quick else STANDARD)
-    most = max(min(size, QUICK_BYTES) if context.quick else size, 2 * FEWEST * io_size) // io_size
+    size = steady_bytes(context.capacity)
+    size = max(min(size, QUICK_BYTES) if context.quick else size, 2 * FEWEST * io_size)
+    ios = -(-size // io_size)
     return until_converged(
         baseline_spec(context, pattern, io_size=io_size),
-        min_ios=FEWEST,
-        max_ios=most,
+        min_ios=ios,
+        max_ios=ios,
         max_time_ns=QUICK_TIME_NS if context.quick else MAX_TIME_NS,
     )
 
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """The steady rate of each size, how well it is known, and what came before."""
-    parts = [_told(run) for run in measured.get(PATTERN, ())]
+    """The verdict on each size: the steady rate, or what a verdict would take."""
+    parts = [_verdict(run) for run in measured.get(PATTERN, ())]
     return "; ".join(parts) + "." if parts else ""
 
 
-def _told(run: Run) -> str:
-    first, steady = run["repetitions"][0], mean_ns(run)
-    size = format_size(int(run["value"]))
-    text = f"{size}: {format_count(round(1e9 / steady))} IOPS, {format_duration_ns(steady)} each"
-    if width := first["half_width_ns"]:
-        text += f" (± {100 * width / steady:.1f} %)"
-    if not first["converged"]:
-        return f"{text}, not steady yet after {format_count(first['io_count'])} I/Os"
-    started = first["startup_ios"] or 0
-    return f"{text}, steady after {format_count(started)} I/Os" if started else f"{text}, steady"
+def _verdict(run: Run) -> str:
+    size, verdict = format_size(int(run["value"])), run.get("steadiness")
+    if verdict is None:
+        rate = format_count(round(1e9 / mean_ns(run)))
+        return f"{size}: {rate} IOPS, no verdict: the run has no rounds"
+    rate = format_count(round(verdict["ios_per_s"]))
+    written = format_size(verdict["written_bytes"])
+    if not verdict["steady"]:
+        why = " and ".join(REASONS[reason] for reason in verdict["reasons"])
+        needed = format_size(verdict["needed_bytes"])
+        if verdict["needed_ns"] is not None:
+            needed += f", about {format_duration_ns(verdict['needed_ns'])}"
+        return (
+            f"{size}: not steady after {written} ({why}): {rate} IOPS in the last half; a verdict "
+            f"takes {needed} of writes{_first_minute(run)}"
+        )
+    text = f"{size}: {rate} IOPS, {format_duration_ns(1e9 / verdict['ios_per_s'])} each"
+    if verdict["p99_ns"] is not None:
+        text += f", p99 {format_duration_ns(verdict['p99_ns'])}"
+    if verdict["write_amplification"] is not None:
+        text += f", write amplification {verdict['write_amplification']:.2f}"
+    return f"{text}, steady over the last half of {written}{_first_minute(run)}"
+
+
+def _first_minute(run: Run) -> str:
+    """Return what a test of one minute would have concluded."""
+    rate = run["steadiness"]["first_minute_ios_per_s"]
+    return "" if rate is None else f" (the first minute: {format_count(round(rate))} IOPS)"
 
 
 MICRO_BENCHMARK = MicroBenchmark(
@@ -70,11 +100,15 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=experiments,
     question="What do random writes cost when the device does not change any more?",
     how_to_read=(
-        "Each mean is that of a run which ended when it was known, start-up left out. A run that "
-        "was not steady when its budget ended says so below."
+        "Rate, write amplification (of simulated devices) and p99 over the bytes written, in "
+        "rounds of equal size; thin lines are further repetitions. The shaded half decides: the "
+        "device is steady where all three are flat in it, enough was written, and all repetitions "
+        "agree. What is flat only before it is a cache or spare space that fills up."
     ),
     finding=finding,
+    figure="rounds",
     levels=False,
     suites=("today",),
     own_length=True,
+    rounds=True,
 )

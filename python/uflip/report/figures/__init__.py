@@ -7,6 +7,7 @@ what it finds.
 =================  ==========================================================================
 `sweep`            response time against the varying parameter (the paper's figures 6–8)
 `mix`              the six mixes, each against what its baselines would cost
+`rounds`           rate, write amplification and p99 over the bytes written, towards a steady state
 `queue`            throughput and response time against the depth of a queue
 `traces`           every I/O of the baselines, with running averages (figure 3)
 `distribution`     the share of I/Os slower than a given time: the whole distribution
@@ -44,6 +45,7 @@ from uflip.report.figures import (
     phases,
     places,
     queue,
+    rounds,
     spent,
     sweep,
     traces,
@@ -61,6 +63,7 @@ __all__ = [
     "phases",
     "places",
     "queue",
+    "rounds",
     "spent",
     "sweep",
     "traces",
@@ -85,6 +88,7 @@ MICRO_BENCHMARKS: dict[str, Kind] = {
     "sweep": Kind(sweep.figure, sweep.chart),
     "mix": Kind(mix.figure, mix.chart),
     "queue": Kind(queue.figure, queue.chart),
+    "rounds": Kind(rounds.figure, rounds.chart),
 }
 """How a micro-benchmark can be drawn."""
 

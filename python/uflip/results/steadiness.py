@@ -1,0 +1,218 @@
+"""Whether random writes have become steady: rate, write amplification and p99 over bytes written.
+
+::
+
+    IOPS  |▇▇▇▇▅▃▃▂▂▂|▂▂▂▂▂▂▂▂▂▂      20 rounds of equal size; the last half decides
+          +----------+-----------> bytes written
+
+A device is fast as long as something takes its writes in advance: a write cache, an SLC cache,
+spare space that was collected while it was idle. What is flat there is not steady. So a verdict
+looks at the last half of a run, and that half must be long.
+
+**Source** SNIA, *Solid state storage performance test specification* (v2.0.2, 2020): rounds, a
+measurement window of five of them, the largest excursion of a round from the mean of the window and
+the excursion of a line fitted through it.
+**Faithful** Rounds, both excursions.
+**Simplified** Rounds are bytes, not minutes: what a device takes in advance is bytes. The window is
+half of all rounds. Limits are half of SNIA's 20 % and 10 % for the rate and for write
+amplification, and SNIA's for p99, which is known less well. A slope counts where it is beyond
+chance. Write amplification is known of simulated devices alone.
+**Ambiguous** How much must be written. SNIA's window is five minutes, whatever the device; here it
+is a part of its capacity (`uflip.startup.steady_bytes`).
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uflip import _native
+from uflip.data.summary import Round, Steadiness
+from uflip.results.columns import as_array
+
+ROUNDS = 20
+RATE_LIMITS = (0.10, 0.05)
+TAIL_LIMITS = (0.20, 0.10)
+"""Largest excursion of a round, and of the line through all, relative to the mean."""
+WINDOW = 5
+"""Parts of the window: SNIA's rounds. A part is the mean of two of ours."""
+BY_CHANCE = 0.01
+AGREEMENT = 0.10
+"""Repetitions agree whose rates differ by no more than this share."""
+MINUTE_NS = 60_000_000_000
+TAIL = 0.99
+
+Samples = Mapping[str, Sequence[int]]
+"""`written_bytes` and `pages_programmed` (n,) since the run began; empty where unknown."""
+
+
+def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) -> list[Round]:
+    """Divide a run into rounds of as many I/Os each.
+
+    Parameters
+    ----------
+    trace
+        A run of I/Os of one size.
+    samples
+        Counters that were sampled while it lasted.
+    page_bytes
+        Size of a flash page [bytes].
+    """
+    submitted, times = as_array(trace, "submit_ns"), as_array(trace, "response_time_ns")
+    sizes = as_array(trace, "io_size_bytes")
+    if len(times) < ROUNDS:
+        return []
+    order = np.argsort(submitted, kind="stable")
+    ended = np.maximum.accumulate((submitted + times)[order].astype(np.float64))
+    written = np.cumsum(sizes[order], dtype=np.float64)
+    times, begin = times[order], float(submitted.min())
+    edges = np.linspace(0, len(times), ROUNDS + 1).astype(int)
+    programmed = _programmed(samples, written[edges[1:] - 1], page_bytes)
+    rounds: list[Round] = []
+    for number, (first, last) in enumerate(pairwise(edges)):
+        before = (begin, 0.0) if not number else (ended[first - 1], written[first - 1])
+        lasted, amount = ended[last - 1] - before[0], written[last - 1] - before[1]
+        rounds.append(
+            {
+                "written_bytes": int(written[last - 1]),
+                "ended_ns": int(ended[last - 1] - begin),
+                "ios_per_s": float((last - first) / lasted * 1e9) if lasted else None,
+                "p99_ns": _tail(times[first:last]),
+                "write_amplification": None
+                if programmed is None
+                else float((programmed[number + 1] - programmed[number]) / amount),
+            }
+        )
+    return rounds
+
+
+def _programmed(
+    samples: Samples, written: NDArray[np.float64], page_bytes: int | None
+) -> NDArray[np.float64] | None:
+    """Return how much was programmed by the end of each round, and 0 before [bytes]."""
+    at, pages = samples.get("written_bytes", ()), samples.get("pages_programmed", ())
+    if page_bytes is None or len(at) < ROUNDS or len(at) != len(pages):
+        return None
+    found = np.interp(written, np.asarray(at, float), np.asarray(pages, float) * page_bytes)
+    return np.concatenate([[0.0], found])
+
+
+def _tail(times: NDArray[np.uint64]) -> int:
+    place = int(np.ceil(TAIL * len(times))) - 1
+    return int(np.partition(times, place)[place])
+
+
+def steadiness(repetitions: Sequence[Sequence[Round]], needed: int) -> Steadiness | None:
+    """Return the verdict on the repetitions of a run; None where nothing was written.
+
+    Parameters
+    ----------
+    repetitions
+        The rounds of each.
+    needed
+        How much must be written before there is one: `uflip.startup.steady_bytes` [bytes].
+    """
+    if not repetitions or not all(repetitions):
+        return None
+    written = min(rounds[-1]["written_bytes"] for rounds in repetitions)
+    rates = [_window_rate(rounds) for rounds in repetitions]
+    reasons = sorted({reason for rounds in repetitions for reason in _changes(rounds)})
+    if written < needed:
+        reasons.append("too_little_written")
+    if max(rates) - min(rates) > AGREEMENT * max(rates):
+        reasons.append("repetitions_differ")
+    mean = sum(rates) / len(rates)
+    first = repetitions[0]
+    # What still changes, or differs, after enough was written takes as much again at least.
+    wanted = needed if written < needed else 2 * written
+    lasted = first[-1]["ended_ns"]
+    return {
+        "steady": not reasons,
+        "reasons": reasons,
+        "ios_per_s": mean,
+        "p99_ns": _window_mean(repetitions, "p99_ns"),
+        "write_amplification": _window_mean(repetitions, "write_amplification"),
+        "written_bytes": written,
+        "needed_bytes": needed if not reasons else wanted,
+        "needed_ns": None
+        if not reasons
+        else round(_left_ns(first, wanted - first[-1]["written_bytes"]) + lasted),
+        "first_minute_ios_per_s": _first_minute(first),
+        "disagreement": (max(rates) - min(rates)) / max(rates) if len(rates) > 1 else None,
+    }
+
+
+def _window(rounds: Sequence[Round]) -> Sequence[Round]:
+    return rounds[len(rounds) // 2 :]
+
+
+def _window_rate(rounds: Sequence[Round]) -> float:
+    """Return the rate of the last half [IOPS]: rounds have as many I/Os, so it is harmonic."""
+    slow = [1 / rate for each in _window(rounds) if (rate := each["ios_per_s"])]
+    return len(slow) / sum(slow) if slow else 0.0
+
+
+def _window_mean(repetitions: Sequence[Sequence[Round]], name: str) -> float | None:
+    values = [float(each[name]) for rounds in repetitions for each in _window(rounds)  # type: ignore[literal-required]
+              if each[name] is not None]  # type: ignore[literal-required]  # fmt: skip
+    return sum(values) / len(values) if values else None
+
+
+def _changes(rounds: Sequence[Round]) -> list[str]:
+    """Return what still changes in the last half of a run."""
+    found = []
+    for name, reason, limits in (
+        ("ios_per_s", "rate_changes", RATE_LIMITS),
+        ("write_amplification", "write_amplification_changes", RATE_LIMITS),
+        ("p99_ns", "p99_changes", TAIL_LIMITS),
+    ):
+        values = [each[name] for each in _window(rounds)]  # type: ignore[literal-required]
+        if None not in values and not is_flat(np.asarray(values, dtype=np.float64), limits):
+            found.append(reason)
+    return found
+
+
+def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
+    """Whether no fifth of some values (n,), and no end of a line through them, is too far off.
+
+    Examples
+    --------
+    >>> is_flat(np.array([100.0, 102.0, 99.0, 101.0, 100.0]), (0.10, 0.05))
+    True
+    >>> is_flat(np.array([100.0, 102.0, 104.0, 106.0, 108.0]), (0.10, 0.05))
+    False
+    """
+    n, mean = len(values), float(values.mean())
+    if mean <= 0 or n < WINDOW:
+        return True
+    parts = np.array([each.mean() for each in np.array_split(values, WINDOW)])
+    if float(parts.max() - parts.min()) > limits[0] * mean:
+        return False
+    at = np.arange(n) - (n - 1) / 2
+    slope = float(at @ values / (at @ at))
+    rest = values - mean - slope * at
+    error = float(np.sqrt(rest @ rest / (n - 2) / (at @ at)))
+    by_chance = float(_native.student_quantile(BY_CHANCE, n - 2)) * error
+    return abs(slope) * (n - 1) <= limits[1] * mean or abs(slope) <= by_chance
+
+
+def _left_ns(rounds: Sequence[Round], left_bytes: int) -> float:
+    """Return how long so much more takes at the rate of the last half [ns]."""
+    window = _window(rounds)
+    before = rounds[len(rounds) // 2 - 1]
+    written = window[-1]["written_bytes"] - before["written_bytes"]
+    lasted = window[-1]["ended_ns"] - before["ended_ns"]
+    return max(left_bytes, 0) * lasted / written if written else 0.0
+
+
+def _first_minute(rounds: Sequence[Round]) -> float | None:
+    """Return what the first minute would have shown [IOPS]: all of a run that is shorter."""
+    ends = np.array([each["ended_ns"] for each in rounds], dtype=np.float64)
+    share = np.arange(1, len(rounds) + 1) / len(rounds)
+    ios_of_round = float((rounds[0]["ios_per_s"] or 0.0) * ends[0] / 1e9)
+    lasted = min(float(ends[-1]), float(MINUTE_NS))
+    if lasted <= 0:
+        return None
+    done = float(np.interp(lasted, np.concatenate([[0.0], ends]), np.concatenate([[0.0], share])))
+    return done * len(rounds) * ios_of_round / lasted * 1e9
