@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use uflip_core::{
     Completion, Counters, Device, DeviceInfo, FlashIo, FlashOp, Io, Mode, Nanos, Result, Ticket,
 };
-use uflip_sim::{OpenChannelDevice, Operation, Operations, SimDevice};
+use uflip_sim::{OpenChannelDevice, Operation, Operations, SimDevice, Wait};
 use uflip_store::Inside;
 
 use crate::error::raise_to_user;
@@ -234,6 +234,9 @@ fn columns_of(operations: &Operations, began: u64) -> Inside {
     let column = |name: &str, value: &dyn Fn(&Operation) -> u64| -> (String, Vec<u64>) {
         (format!("op_{name}"), operations.kept.iter().map(value).collect())
     };
+    let waits = |name: &str, value: &dyn Fn(&Wait) -> u64| -> (String, Vec<u64>) {
+        (format!("wait_{name}"), operations.waits.iter().map(value).collect())
+    };
     let ends = |of: fn(&(u64, u64)) -> u64| operations.gaps.iter().map(of).map(since).collect();
     vec![
         ("ops_all".to_owned(), vec![operations.all]),
@@ -255,6 +258,17 @@ fn columns_of(operations: &Operations, began: u64) -> Inside {
         column("block_and_one", &|op| op.block.into()),
         column("kind", &|op| op.kind.into()),
         column("purpose", &|op| op.purpose.into()),
+        waits("from_ns", &|wait| since(wait.from)),
+        waits("ns", &|wait| since(wait.until) - since(wait.from)),
+        waits("io_and_one", &|wait| wait.io.into()),
+        waits("die", &|wait| wait.plane.into()),
+        waits("page", &|wait| wait.page.into()),
+        waits("kind", &|wait| wait.kind.into()),
+        ("valid_job".to_owned(), operations.valid.iter().map(|(job, _)| (*job).into()).collect()),
+        (
+            "valid_pages".to_owned(),
+            operations.valid.iter().map(|(_, pages)| (*pages).into()).collect(),
+        ),
     ]
 }
 

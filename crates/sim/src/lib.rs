@@ -52,5 +52,5 @@ pub use pool::alloc::ALLOCATORS;
 pub use pool::victim::VICTIM_POLICIES;
 pub use snapshot::Snapshot;
 pub use timeline::breakdown::{FlashBreakdown, SimBreakdown};
-pub use timeline::log::{Operation, Operations};
+pub use timeline::log::{Operation, Operations, Wait};
 pub use timeline::{DieQueue, MultiPlane};

@@ -3,23 +3,24 @@
 use uflip_core::{Breakdown, Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimBreakdown, SimDevice};
 
-const PROGRAM: u64 = 300_000;
+pub const PROGRAM: u64 = 300_000;
 /// 4096 bytes at 100 MB/s.
-const TRANSFER: u64 = 40_960;
+pub const TRANSFER: u64 = 40_960;
 /// 4096 bytes at 1 GB/s.
-const LINK: u64 = 4_096;
-const COMMAND: u64 = 10_000;
+pub const LINK: u64 = 4_096;
+pub const COMMAND: u64 = 10_000;
 /// A write that the cache takes.
-const TAKEN: u64 = COMMAND + LINK;
+pub const TAKEN: u64 = COMMAND + LINK;
 /// A page that goes to flash.
-const FLASH: u64 = TRANSFER + PROGRAM;
+pub const FLASH: u64 = TRANSFER + PROGRAM;
 
 /// The demo with plain times: one command at a time, no collection before it is needed.
 fn device(dies: u32, cache_pages: u64) -> SimDevice {
     with(dies, cache_pages, "")
 }
 
-fn with(dies: u32, cache_pages: u64, more: &str) -> SimDevice {
+/// The same with `more` keys.
+pub fn with(dies: u32, cache_pages: u64, more: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"channels": 1, "dies_per_channel": {dies}, "planes_per_die": 1, "blocks_per_die": 64,
         "pages_per_block": 16, "metadata_pages": 0, "page_bytes": 4096, "spare_bytes": 0, "spare_factor": 0.3,
@@ -33,7 +34,7 @@ fn with(dies: u32, cache_pages: u64, more: &str) -> SimDevice {
     SimDevice::new("test", Profile::parse(demo, "demo.toml", &overrides).unwrap()).unwrap()
 }
 
-fn write(page: u64, bytes: u64) -> Io {
+pub fn write(page: u64, bytes: u64) -> Io {
     Io { offset: Bytes(page * 4096), size: Bytes(bytes), mode: Mode::Write, stream: 0 }
 }
 
@@ -49,8 +50,9 @@ fn alone(device: &mut SimDevice, io: Io) -> (u64, u64) {
     let parts = done.breakdown.parts();
     let response = (done.completed - done.submitted).0;
     assert_eq!(parts.iter().sum::<u64>(), response, "the parts sum to the response time");
-    let waits = SimBreakdown::CAUSES.iter().position(|cause| *cause == "cache_wait_ns").unwrap();
-    (response, parts[waits])
+    let taken = ["controller_ns", "link_ns"];
+    let waits = SimBreakdown::CAUSES.iter().zip(parts).filter(|(cause, _)| !taken.contains(cause));
+    (response, waits.map(|(_, ns)| ns).sum())
 }
 
 #[test]
@@ -100,7 +102,15 @@ fn who_waits_for_a_flush_says_so() {
     let mut device = device(1, 8);
     device.set_durability("flush:2".parse().unwrap());
     assert_eq!(alone(&mut device, write(0, 4096)), (TAKEN, 0));
-    assert_eq!(alone(&mut device, write(1, 4096)), (TAKEN + 2 * FLASH, 2 * FLASH));
+    device.submit(&write(1, 4096)).unwrap();
+    let done = device.complete().unwrap();
+    assert_eq!((done.completed - done.submitted).0, TAKEN + 2 * FLASH);
+    // For the program of the page before, and for its own.
+    let waits = [("die_wait_ns", FLASH), ("transfer_ns", TRANSFER), ("cell_program_ns", PROGRAM)];
+    for (cause, ns) in SimBreakdown::CAUSES.iter().zip(done.breakdown.parts()).skip(2) {
+        let expected = waits.iter().find(|(name, _)| name == cause).map_or(0, |(_, ns)| *ns);
+        assert_eq!(*ns, expected, "{cause}");
+    }
 }
 
 #[test]

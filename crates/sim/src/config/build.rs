@@ -159,6 +159,7 @@ impl Profile {
             die_queue: part.die_queue,
             host_memory_read_ns: self.host_memory_read_ns(),
             multi_plane: self.geometry.multi_plane,
+            keeps_history: self.cache.write_cache_bytes > 0,
             in_turn: self.merges() && at_rate(part.channel_bytes_per_s) > 0,
         }
     }

@@ -4,6 +4,7 @@ use crate::device::backend::Backend as _;
 use crate::device::merging::Merged;
 use crate::device::paged::Paged;
 use crate::device::zoned::Zoned;
+use crate::flash::geometry::{Lpn, Place};
 
 /// One of the two kinds of FTLs, or zones. Which one it is never changes, so the branch is always foreseen.
 // In place: a device has one of them, and goes through it with every page.
@@ -21,6 +22,15 @@ impl AnyBackend {
     #[inline]
     pub(crate) fn takes_ahead(&self) -> bool {
         matches!(self, AnyBackend::Paged(_))
+    }
+
+    /// Where the map says that `page` is.
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+        match self {
+            AnyBackend::Paged(paged) => paged.ftl().lookup(page),
+            AnyBackend::Merged(merged) => merged.lookup(page),
+            AnyBackend::Zoned(zoned) => zoned.find(page),
+        }
     }
 
     #[inline]

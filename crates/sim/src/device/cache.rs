@@ -110,6 +110,11 @@ impl WriteCache {
         taken.then_some(host)
     }
 
+    /// The host page that waits longest.
+    pub(crate) fn first_waiting(&self) -> Option<PageIdx> {
+        self.waiting.front().map(|(host, ..)| *host)
+    }
+
     fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
         let there = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
         self.absorbed += u64::from(there);

@@ -3,14 +3,14 @@
 use uflip_core::Io;
 
 use super::SimDevice;
+use super::any::AnyBackend;
 use super::backend::Write;
 use super::cache::{Flushed, WriteCache};
 use super::leaving::Sectors;
-use super::token::{Epoch, Target};
-use crate::flash::geometry::Lpn;
+use super::token::{Epoch, PageIdx, Target};
+use crate::flash::geometry::{DieIdx, Lpn};
 use crate::flash::make::Equipped;
 use crate::ftl::extent::Extent;
-use crate::timeline::breakdown::Cause;
 
 impl SimDevice {
     pub(super) fn set_cache_idle(&mut self, idle: bool) {
@@ -54,16 +54,32 @@ impl SimDevice {
         while let Some(cache) = &self.cache
             && let Some(held) = self.durable.release(|until| cache.is_over(until))
         {
-            self.events.spent(Some(held.page.account()), Cause::CacheWait, at - held.since);
+            self.has_waited(held.page, held.since, page, at);
             self.fail_if_worn_out(held.page);
             self.drain(held.page, at, at);
         }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
-            let waited = at - self.host.page_of(index).arrived;
-            self.events.spent(Some(index.account()), Cause::CacheWait, waited);
+            self.has_waited(index, self.host.page_of(index).arrived, page, at);
             self.ended::<Equipped>(index, at);
         }
+        let first = self.cache.as_ref().and_then(WriteCache::first_waiting);
+        let arrived = first.map(|index| self.host.page_of(index).arrived);
+        self.events.awaited_flush(arrived.into_iter().chain(self.durable.held_since()).min());
         self.flush(at);
+    }
+
+    /// The host's page `index` has waited for the write cache since `since`, until `flushed` was on flash at `at`.
+    fn has_waited(&mut self, index: PageIdx, since: u64, flushed: Lpn, at: u64) {
+        let die = self.die_of_flush(flushed, at);
+        let merges = matches!(self.backend, AnyBackend::Merged(_));
+        self.events.spent_on_flush(index.account(), die, merges, since, at);
+        self.events.note_cache_wait(index.account(), die, flushed, since, at);
+    }
+
+    /// The die whose program ended at `at`, with which `page` was on flash. The map may have a newer place by now.
+    fn die_of_flush(&self, page: Lpn, at: u64) -> Option<DieIdx> {
+        let likely = self.backend.lookup(page).map(|place| self.flash.geometry.die_at(place));
+        self.events.programmed_until(likely, at)
     }
 }
 

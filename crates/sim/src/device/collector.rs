@@ -176,6 +176,7 @@ impl Collector {
         let Some(collection) = ftl.begin_collection(plane, &mut media) else {
             return false;
         };
+        parts.events.collects_pages(parts.ftl.valid_in_victim(&collection));
         self.jobs[plane.0 as usize] = Some(Job { collection, step: Step::Beginning });
         self.under_way += 1;
         parts.flash.counters.blocks_collected_idle += u64::from(self.idle);

@@ -92,6 +92,11 @@ impl Durable {
         self.held.push_back(held);
     }
 
+    /// Since when who waits longest does.
+    pub(crate) fn held_since(&self) -> Option<u64> {
+        self.held.front().map(|held| held.since)
+    }
+
     /// Who waited longest, where `is_over` says so of what it waited for.
     pub(crate) fn release(&mut self, is_over: impl Fn(Epoch) -> bool) -> Option<Held> {
         let over = is_over(self.held.front()?.until);

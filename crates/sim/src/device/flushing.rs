@@ -19,7 +19,6 @@ use super::token::{IoIdx, PageIdx, Target, Told};
 use crate::flash::geometry::Lpn;
 use crate::flash::make::Equipped;
 use crate::timeline::Timing;
-use crate::timeline::breakdown::Cause;
 
 impl SimDevice {
     /// A flush, a trim or a command to a zone is let in at `at`.
@@ -79,6 +78,7 @@ impl SimDevice {
         }
         self.fail_if_worn_out(index);
         if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
+            self.events.awaits_flush(end);
             return self.durable.hold(Held { page: index, since: end, until });
         }
         self.drain(index, end, taken);
@@ -114,7 +114,9 @@ impl SimDevice {
     /// What the FTL kept in memory when `index` was to end is on flash.
     pub(super) fn drained(&mut self, index: PageIdx, at: u64) {
         let since = self.host.page_of(index).arrived;
-        self.events.spent(Some(index.account()), Cause::CacheWait, at - since);
+        let die = self.events.programmed_until(None, at);
+        let merges = matches!(self.backend, AnyBackend::Merged(_));
+        self.events.spent_on_flush(index.account(), die, merges, since, at);
         self.end::<Equipped>(index, at);
     }
 }

@@ -99,6 +99,7 @@ impl<'a> Scan<'a> {
             die_queue: DieQueue::Fifo,
             cache_program: false,
             in_turn: false,
+            keeps_history: false,
             ..timing
         };
         let mut scan = Scan {

@@ -1,6 +1,6 @@
 //! Pages of the host that look for room, and wait where no plane has any.
 
-use super::backend::Hardware;
+use super::backend::{Hardware, Write};
 use super::paged::Paged;
 use super::waiting::{Sought, Waiter};
 use crate::flash::geometry::PlaneIdx;
@@ -125,7 +125,10 @@ impl Paged {
                     }
                     let Waiter { write, since, .. } = waiter;
                     self.in_vain = 0;
-                    hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+                    let Write { page, target, .. } = write;
+                    hardware.events.spent(target.account, Cause::FreePage, at - since);
+                    let die = hardware.flash.geometry.die_of(plane);
+                    hardware.events.waited_for_page(target.account, die, page, since, at);
                     self.write_to::<Equipped>(plane, &write, at, hardware);
                     self.gathered_late(write.through, at, hardware);
                 }

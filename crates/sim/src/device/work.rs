@@ -296,6 +296,8 @@ impl SimDevice {
             self.host.arrived(index, at);
             if cache.offer(index, page, sectors, io.stream) {
                 self.ended::<M>(index, at);
+            } else {
+                self.events.awaits_flush(at);
             }
             return self.flush(at);
         }

@@ -64,7 +64,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if !M::PLAIN && timing.cache_program && op.is_host_program() {
             end = dies[die.0 as usize].program(end, op.cell_ns);
         }
-        if !M::PLAIN && self.watched {
+        if !M::PLAIN && self.writes_down {
             cold_path();
             let op = &self.ops[index as usize];
             let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };

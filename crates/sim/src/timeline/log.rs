@@ -18,8 +18,8 @@ use std::num::NonZeroU32;
 
 use super::AccountIdx;
 use super::op::{Kind, Noted, Purpose};
-pub use super::operation::{Operation, Operations};
-use crate::flash::geometry::{DieIdx, PlaneIdx};
+pub use super::operation::{Operation, Operations, Wait};
+use crate::flash::geometry::{DieIdx, Lpn, PlaneIdx};
 
 /// Operations that come and go together.
 const STRETCH: usize = 4096;
@@ -63,12 +63,14 @@ struct Stretch {
     /// The longest response time beside it [ns].
     slowest: u64,
     operations: Vec<Operation>,
+    waits: Vec<Wait>,
 }
 
 impl Stretch {
     fn new(number: u64) -> Stretch {
         let operations = Vec::with_capacity(STRETCH);
-        Stretch { number, from: u64::MAX, until: 0, slowest: 0, operations }
+        let waits = Vec::new();
+        Stretch { number, from: u64::MAX, until: 0, slowest: 0, operations, waits }
     }
 }
 
@@ -90,6 +92,8 @@ pub(crate) struct Log {
     collections: Vec<Whom>,
     plans: Vec<Whom>,
     jobs: u32,
+    /// Collections, and how many valid pages their blocks had when they began.
+    valid: Vec<(u32, u32)>,
     /// Who waits in the rings, and who has each die; or is the next to have it, of those that waited.
     rings: Vec<VecDeque<Asked>>,
     holders: Vec<Asked>,
@@ -119,6 +123,7 @@ impl Log {
             collections: vec![Whom::default(); dies],
             plans: Vec::new(),
             jobs: 0,
+            valid: Vec::new(),
             rings: waiting.into_iter().map(|ring| ring.into_iter().map(asked).collect()).collect(),
             holders: vec![asked(u64::MAX); dies],
             beside: Vec::new(),
@@ -137,6 +142,11 @@ impl Log {
     pub(super) fn collects(&mut self, die: u32, block: u32) {
         self.jobs += 1;
         self.collections[die as usize] = Whom { io: 0, job: self.jobs, block: block + 1 };
+    }
+
+    /// The block of the collection that began last has so many valid pages.
+    pub(super) fn collects_pages(&mut self, valid: u32) {
+        self.valid.push((self.jobs - 1, valid));
     }
 
     /// A plan gets the place `place`: for whom, and which block it erases first.
@@ -263,6 +273,46 @@ impl Log {
         newest.operations.push(operation);
     }
 
+    /// A page of the I/O of `account` has waited for a free page of `die`, which is for `page`.
+    pub(super) fn had_no_page(
+        &mut self,
+        account: AccountIdx,
+        die: DieIdx,
+        page: Lpn,
+        from: u64,
+        until: u64,
+    ) {
+        let (io, kind) = (self.io_of(account), 0);
+        self.wait(Wait { from, until, io, plane: die.0, page: page.0, kind });
+    }
+
+    /// A page of the I/O of `account` has waited for the write cache, until `page` was on `die`. Of the pages of one
+    /// I/O that do so one after the other the last is kept, which ends it.
+    pub(super) fn had_no_cache(
+        &mut self,
+        account: AccountIdx,
+        die: DieIdx,
+        page: Lpn,
+        from: u64,
+        until: u64,
+    ) {
+        let (io, kind) = (self.io_of(account), 1);
+        let newest = self.stretches.back_mut().expect("there always is one");
+        if let Some(last) = newest.waits.last()
+            && (last.io, last.kind, last.until) == (io, kind, until)
+        {
+            return; // the first of those that end at one time is the last page of the I/O
+        }
+        newest.waits.pop_if(|last| (last.io, last.kind) == (io, kind));
+        self.wait(Wait { from, until, io, plane: die.0, page: page.0, kind });
+    }
+
+    fn wait(&mut self, wait: Wait) {
+        if wait.from < wait.until {
+            self.stretches.back_mut().expect("there always is one").waits.push(wait);
+        }
+    }
+
     /// An I/O ended at `end` which was submitted at `begin`.
     pub(super) fn completed(&mut self, begin: u64, end: u64) {
         let beside = |stretch: &&mut Stretch| stretch.until >= begin;
@@ -294,11 +344,20 @@ impl Log {
     }
 
     pub(super) fn finish(self) -> Operations {
-        let kept: Vec<Operation> =
-            self.stretches.into_iter().flat_map(|stretch| stretch.operations).collect();
+        let (mut kept, mut waits) = (Vec::new(), Vec::new());
+        for stretch in self.stretches {
+            kept.extend(stretch.operations);
+            waits.extend(stretch.waits);
+        }
         let gone: u64 = self.gaps.iter().map(|gap| gap.last - gap.first + 1).sum();
         let gaps = self.gaps.iter().map(|gap| (gap.from, gap.until)).collect();
-        Operations { all: kept.len() as u64 + gone * STRETCH as u64, kept, gaps }
+        Operations {
+            all: kept.len() as u64 + gone * STRETCH as u64,
+            kept,
+            gaps,
+            waits,
+            valid: self.valid,
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod carry;
 pub(crate) mod cells;
 mod channel;
 mod descriptors;
+mod history;
 mod holding;
 pub(crate) mod log;
 mod op;
@@ -69,6 +70,7 @@ use channel::Channel;
 pub use descriptors::Completion;
 use descriptors::Descriptors;
 pub(crate) use descriptors::Rings;
+use history::History;
 use log::Log;
 pub(crate) use op::{Kind, Op, Purpose, Report, Stage};
 pub use planes::MultiPlane;
@@ -127,6 +129,8 @@ pub(crate) struct Timing {
     pub(crate) seek_read_ns: u64,
     /// Until the host's memory answers where the map is cached there; 0: it is not.
     pub(crate) host_memory_read_ns: u64,
+    /// Whether it is kept what dies did lately: writes may wait for a write cache.
+    pub(crate) keeps_history: bool,
 }
 
 /// All clocks of a device, and what is going to happen. `T` is what its user wants to be
@@ -164,6 +168,10 @@ pub(crate) struct Timeline<T, A = SimBreakdown> {
     pub(crate) contents: Option<Box<Contents>>,
     /// Whether there is either of these.
     watched: bool,
+    /// What dies did lately, where writes wait for a write cache.
+    history: Option<Box<History>>,
+    /// Whether there is any of these three, so that each operation of a die is written down.
+    writes_down: bool,
     /// What the time of every host page under way was spent on.
     pub(crate) accounts: Vec<A>,
 }
@@ -197,6 +205,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             log: None,
             contents: None,
             watched: false,
+            history: timing.keeps_history.then(|| Box::new(History::new(shape.planes))),
+            writes_down: timing.keeps_history,
             accounts: Vec::new(),
         }
     }
@@ -208,7 +218,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let parts = self.timing.transfer_parts > 0;
         let shared = parts || !self.buses.is_empty() || self.geometry.has_planes_in_step();
         let preferred = die_queue != DieQueue::Fifo || suspend.is_some() || in_turn;
-        !(shared || preferred || cache_program || rings.is_some() || self.watched)
+        !(shared || preferred || cache_program || rings.is_some() || self.writes_down)
     }
 
     /// Whether somebody wants to know what dies do.

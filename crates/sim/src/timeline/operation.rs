@@ -30,6 +30,23 @@ pub struct Operation {
     pub purpose: u8,
 }
 
+/// A wait of a host page that no operation has: for a free page, or for a place in the write cache.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// Since when, and until when.
+    pub from: u64,
+    /// See `from`.
+    pub until: u64,
+    /// The I/O that waited, and one more; 0: not known.
+    pub io: u32,
+    /// The die, as its first plane, that had the free page in the end, or whose program made the place.
+    pub plane: u32,
+    /// The page that was programmed then: its own, or the one that was flushed.
+    pub page: u32,
+    /// One of [`Operations::WAITS`].
+    pub kind: u8,
+}
+
 /// What was recorded.
 #[derive(Clone, Default, Debug)]
 pub struct Operations {
@@ -40,6 +57,10 @@ pub struct Operations {
     pub gaps: Vec<(u64, u64)>,
     /// Kept or not.
     pub all: u64,
+    /// Waits beside the operations that were kept, in the order of their ends.
+    pub waits: Vec<Wait>,
+    /// Collections by their number, and how many valid pages their blocks had when they began.
+    pub valid: Vec<(u32, u32)>,
 }
 
 impl Operations {
@@ -47,6 +68,8 @@ impl Operations {
     pub const KINDS: [&'static str; 4] = ["read", "program", "inside", "rest"];
     /// What is left of a program or an erase that was suspended.
     pub(super) const REST: u8 = 3;
+    /// What a page of the host waits for outside of the dies.
+    pub const WAITS: [&'static str; 2] = ["free page", "write cache"];
     /// For what it does it.
     pub const PURPOSES: [&'static str; 9] = [
         "host read",

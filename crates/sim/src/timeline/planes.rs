@@ -205,7 +205,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let end = at + all[0].cell_ns;
         for op in all {
             self.charge(op, op.purpose.cause(), op.cell_ns);
-            if self.watched {
+            if self.writes_down {
                 self.write_down(op.die, op.what(), at, end);
             }
         }
@@ -223,7 +223,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             // Others may come until it is sent.
             return;
         }
-        if self.watched {
+        if self.writes_down {
             self.write_down(die, self.ops[index as usize].what(), at - cell_ns, ends);
         }
         let together = self.together(die);
@@ -250,7 +250,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         for (op, since) in &loaded {
             self.charge(op, Cause::DieWait, at - since);
             self.charge(op, Cause::CellProgram, op.cell_ns);
-            if self.watched {
+            if self.writes_down {
                 self.write_down_sent(op.die, op.what(), op.arrived, *since, end);
             }
         }

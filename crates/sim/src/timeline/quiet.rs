@@ -26,7 +26,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let now = self.calendar.now;
         let is_free = |free_at: u64| free_at <= now;
         !self.is_due(u64::MAX)
-            && !self.watched
+            && !self.writes_down
             // The firmware looks at rings at times of its own; what planes do together follows from pages, too.
             && self.descriptors.is_none()
             && self.planes.is_none()

@@ -26,13 +26,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
         }
         self.log = Some(Box::new(log));
-        self.watched = true;
+        (self.watched, self.writes_down) = (true, true);
     }
 
     /// What was written down; no more is.
     pub(crate) fn end_log(&mut self) -> Operations {
         let Some(mut log) = self.log.take() else { return Operations::default() };
         self.watched = self.contents.is_some();
+        self.writes_down = self.watched || self.history.is_some();
         let now = self.calendar.now;
         for (die, state) in (0..).zip(&self.dies) {
             // It has its die, and nobody knows yet until when.
@@ -46,7 +47,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Keep what is on flash from now on.
     pub(crate) fn keep_contents(&mut self, contents: Box<Contents>) {
         self.contents = Some(contents);
-        self.watched = true;
+        (self.watched, self.writes_down) = (true, true);
     }
 
     /// The cells of a record are at work from `begin` to `end`.
@@ -130,6 +131,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
+    /// The block of the collection that began last has `valid` pages to be moved.
+    pub(crate) fn collects_pages(&mut self, valid: u16) {
+        if let Some(log) = &mut self.log {
+            log.collects_pages(valid.into());
+        }
+    }
+
     /// A plan gets the place `place`: for whom, and which block it erases first.
     #[inline]
     pub(crate) fn plans(
@@ -169,7 +177,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 
     /// What has `die` has it from `begin` to `end`, and its channel was the last to be taken.
-    #[cold]
+    #[inline(never)]
     pub(super) fn write_down(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64) {
         let lane = self.channels[self.dies[die.0 as usize].channel as usize].lane;
         let sent_until = if what.kind == Kind::Inside || what.rest { 0 } else { lane.free_at };
@@ -187,6 +195,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     ) {
         if what.writes != 0 {
             self.note_record(what, end);
+        }
+        if let Some(history) = &mut self.history {
+            history.add(die, what, begin, end, self.calendar.now);
         }
         let Some(log) = &mut self.log else { return };
         let length = self.timing.transfer::<Equipped>(what.transfers);

@@ -59,7 +59,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn occupy(&mut self, begin: u64, end: u64, now: u64, op: Op<T>) {
         let can_be =
             self.timing.suspend.and_then(|suspend| suspend.stop_ns(op.kind, op.purpose)).is_some();
-        if self.watched {
+        if self.writes_down {
             self.write_down(op.die, op.what(), begin, end);
         }
         if can_be {
@@ -133,6 +133,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if let Some(log) = &mut self.log {
             log.is_suspended(die.0, stop, ends, next);
         }
+        if let Some(history) = &mut self.history {
+            history.suspend(die, ends, next);
+        }
     }
 
     /// What was suspended has its die again.
@@ -143,6 +146,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let end = at + op.cell_ns;
         if self.watched {
             self.note_begin(at, op.die.0, op.token.into(), op.account);
+        }
+        if self.writes_down {
             self.write_down(op.die, op.what(), at, end);
         }
         self.run(end, at, op);

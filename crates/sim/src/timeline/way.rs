@@ -261,7 +261,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return self.occupy(at, end, now, op);
         }
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
-        if !M::PLAIN && self.watched {
+        if !M::PLAIN && self.writes_down {
             cold_path();
             self.write_down(op.die, op.what(), at, held);
         }

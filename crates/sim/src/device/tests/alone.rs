@@ -46,8 +46,9 @@ fn a_merge_takes_as_long_as_the_one_before_with_the_same_steps() {
     let mut known = 0;
     for seed in 0..DEVICES {
         let (mut profile, text) = draw_merging::profile(&mut rng, seed, Flash::Lasts);
-        // Where power may be lost everybody is watched.
+        // Where power may be lost everybody is watched, and where writes wait for a cache a history is kept.
         profile.power_loss = None;
+        profile.cache.write_cache_bytes = 0;
         let mut device = SimDevice::new("test", profile).expect("drawn until it is one");
         let mut watched = device.clone();
         watched.record_operations();

@@ -155,6 +155,11 @@ impl PageMap {
         self.blocks.is_closed(block).then(|| self.blocks.valid_count(block))
     }
 
+    /// How many valid pages the victim of `collection` has.
+    pub(crate) fn valid_in_victim(&self, collection: &Collection) -> u16 {
+        self.blocks.valid_count(collection.victim)
+    }
+
     pub(crate) fn new(options: PageMapOptions) -> PageMap {
         let geometry = options.geometry;
         let retirement = options.retirement.as_ref();
