@@ -1,4 +1,4 @@
-"""Make `web/src/palette.ts` from the palette of the report: a cause has one colour everywhere.
+"""Make `web/src/palette.ts` from the palette of the report: an activity has one colour everywhere.
 
 python tools/gen_palette.py            write it
 python tools/gen_palette.py --check    say whether it is current; exit 1 if not
@@ -10,15 +10,32 @@ from pathlib import Path
 
 from generated import write_or_check
 
-from uflip.report.figures.palette import CAUSES
+from uflip.report.figures.palette import ACTIVITIES, CAUSES, MUTED, activity, paler
+from uflip.results.operations import CAUSE_OF, HOST_READ, HOST_WRITE, READ, WORDS
 
 FILE = Path(__file__).resolve().parent.parent / "web" / "src" / "palette.ts"
 HEAD = "// Made by tools/gen_palette.py of python/uflip/report/figures/palette.py."
+PALE = 0.32
+"""How much paler the read of a page that is moved is than its program."""
 
 
 def text() -> str:
-    """The file: the colours of causes, in their order."""
-    return f"{HEAD}\nexport const CAUSES = {json.dumps(CAUSES)} as const;\n"
+    """The file: colours that differ, those of causes, and those of operations in their order."""
+    tables = {"MANY": CAUSES, "ACTIVITIES": ACTIVITIES, "OPERATIONS": [*_operations(), MUTED]}
+    lines = [
+        f"export const {name} = {json.dumps(table)} as const;" for name, table in tables.items()
+    ]
+    return "\n".join([HEAD, *lines, ""])
+
+
+def _operations() -> list[str]:
+    """Colours by the order of `WHATS`: the rest of one that was suspended looks as it does."""
+    colors = []
+    for purpose, does in WORDS:
+        color = activity(CAUSE_OF[purpose, does])
+        is_copied = does == READ and purpose not in (HOST_READ, HOST_WRITE)
+        colors.append(paler(color, PALE) if is_copied else color)
+    return colors
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from uflip.report.figures import palette
+from uflip.results.operations import WHATS
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"
@@ -67,6 +68,38 @@ def test_colours_are_those_of_the_report() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "#" not in re.sub(r"`#\$", "", (WEB / "src" / "paint.ts").read_text(encoding="utf-8"))
+
+
+def test_an_activity_has_the_same_colour_in_charts_of_causes_and_of_dies() -> None:
+    """An erase is an erase, whether an I/O waits for it or a die does it; a wait is none."""
+    text = (WEB / "src" / "palette.ts").read_text(encoding="utf-8")
+    tables = {
+        name: json.loads(table)
+        for name, table in re.findall(r"export const (\w+) = (.*) as const;", text)
+    }
+    causes, operations = tables["ACTIVITIES"], dict(zip(WHATS, tables["OPERATIONS"], strict=True))
+    same = {
+        "host read": "cell_read_ns",
+        "host program": "cell_program_ns",
+        "host program resumed": "cell_program_ns",
+        "read-modify-write": "read_to_modify_ns",
+        "valid-page program": "relocation_ns",
+        "copy-back": "relocation_ns",
+        "merge program": "merge_ns",
+        "erase": "erase_ns",
+        "erase resumed": "erase_ns",
+        "metadata program": "metadata_ns",
+        "mapping program": "mapping_ns",
+        "scrub program": "scrub_ns",
+        "program in vain": "retry_ns",
+    }
+    assert {what: operations[what] for what in same} == {
+        what: causes[cause] for what, cause in same.items()
+    }
+    # Pages that are read to be moved are paler, and look like nothing else.
+    pale = {operations[f"{what} read"] for what in ("valid-page", "merge", "mapping", "scrub")}
+    assert len(pale) == 4
+    assert pale.isdisjoint(causes.values())
 
 
 def test_packages_are_pinned_and_name_no_registry() -> None:

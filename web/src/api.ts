@@ -50,7 +50,7 @@ export interface Stats {
 /** A stretch of a run: single I/Os, or rows of neighbours. */
 export interface Picture {
   complete: boolean; kind: "ios" | "rows"; io_count: number; last_ns: number; streams: number;
-  start: number; stop: number; window: Stats; causes?: string[];
+  start: number; stop: number; window: Stats; causes?: string[]; cause_columns?: string[];
   first_class?: number; classes?: number;
   rows: number;
   at: Record<string, Float64Array | Uint32Array | Uint8Array>;

@@ -3,7 +3,7 @@
 
 import type { Picture, Plain } from "./api";
 import { color } from "./dom";
-import { CAUSES } from "./palette";
+import { ACTIVITIES, MANY, OPERATIONS } from "./palette";
 import type { Pen } from "./pen";
 import type { Plane } from "./plot";
 import { modeName } from "./words";
@@ -16,7 +16,21 @@ export interface Key { words: string; color: string }
 
 /** The colour of what has no meaning but that it differs from others: one of those that no two of which look alike. */
 export function many(code: number): string {
-  const hue = CAUSES[code % CAUSES.length]!;
+  return visible(MANY[code % MANY.length]!);
+}
+
+/** The colour of what a cause column counts. */
+export function activity(column: string): string {
+  return visible((ACTIVITIES as Record<string, string>)[column] ?? OPERATIONS.at(-1)!);
+}
+
+/** The colour of an operation of the flash, by its place among them: that of its cause. */
+export function operation(what: number): string {
+  return visible(OPERATIONS[what] ?? OPERATIONS.at(-1)!);
+}
+
+/** What is dark on paper is lighter in the dark. */
+function visible(hue: string): string {
   const [red, green, blue] = channels(hue);
   const dim = 0.3 * red + 0.59 * green + 0.11 * blue < 110;
   return dim && matchMedia("(prefers-color-scheme: dark)").matches ? `#${[red, green, blue].map((each) => Math.round(each + (255 - each) * 0.55).toString(16).padStart(2, "0")).join("")}` : hue;
@@ -38,7 +52,7 @@ export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: n
   if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, place) => many(place));
   if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, place) => many(place));
   if (by === "partition") return coded(partitionsOf(at.offset_bytes, spec), (code) => `partition ${code}`, (_, place) => many(place));
-  if (by === "cause") return coded(at.cause, (code) => picture.causes?.[code] ?? `cause ${code}`, (code) => many(code));
+  if (by === "cause") return coded(at.cause, (code) => picture.causes?.[code] ?? `cause ${code}`, (code) => activity(picture.cause_columns?.[code] ?? ""));
   return one;
 }
 

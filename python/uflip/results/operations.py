@@ -49,11 +49,55 @@ WORDS: Mapping[tuple[int, int], str] = {
     (RETRY, PROGRAM): "program in vain",
 }
 """What an operation is, by its purpose and what its die does."""
+_CAUSES = {
+    HOST_READ: "cell_read_ns",
+    HOST_WRITE: "cell_program_ns",
+    RELOCATION: "relocation_ns",
+    MERGE: "merge_ns",
+    ERASE: "erase_ns",
+    METADATA: "metadata_ns",
+    MAPPING: "mapping_ns",
+    RETRY: "retry_ns",
+    SCRUB: "scrub_ns",
+}
+CAUSE_OF = {each: _CAUSES[each[0]] for each in WORDS} | {(HOST_WRITE, READ): "read_to_modify_ns"}
+"""The cause column that counts the same activity where an I/O waits for it."""
+WAITS = ("free page", "write cache")
+"""What a page of the host waits for outside of the dies: `Operations::WAITS` of the simulator."""
 JOBS = ("collection", "merge", "scrub")
 """What an FTL empties a block for."""
 UNDER_WAY = "already under way"
 WHATS = (*WORDS.values(), UNDER_WAY)
 Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Waits of the host's pages that no operation has, in the order of their ends (n,).
+
+    Attributes
+    ----------
+    begin, end : numpy.ndarray
+        Since when and until when, since the run began [ns].
+    io : numpy.ndarray
+        Which I/O waited, in the order of submission; −1 where that is not known.
+    die : numpy.ndarray
+        The die that had the free page in the end, or that programmed the flushed page.
+    page : numpy.ndarray
+        The logical page that was programmed then: its own, or the one that was flushed.
+    kind : numpy.ndarray
+        Which of `WAITS`.
+    """
+
+    begin: Whole
+    end: Whole
+    io: Whole
+    die: Whole
+    page: Whole
+    kind: Whole
+
+    def __len__(self) -> int:
+        return len(self.begin)
 
 
 @dataclass(frozen=True)
@@ -82,6 +126,11 @@ class Operations:
         From when until when operations are missing (gaps, 2).
     recorded : int
         How many there were, kept or not.
+    valid : numpy.ndarray
+        How many valid pages the block of a collection had when that began, by its job; −1 of other
+        jobs (jobs,), and of all in a file of before that was recorded.
+    waits : Waits
+        Waits for a free page and for the write cache; none in a file of before they were recorded.
     """
 
     asked: Whole
@@ -99,6 +148,8 @@ class Operations:
     clocks: Whole
     gaps: NDArray[np.int64]
     recorded: int
+    valid: Whole
+    waits: Waits
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -178,4 +229,26 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
         np.asarray(columns.get("die_clock", own), dtype=np.int64),
         np.stack(ends, axis=1),
         int(columns["ops_all"][0]),
+        _valid_of(columns),
+        _waits_of(columns),
     )
+
+
+def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Whole:
+    if "valid_job" not in columns:
+        return np.zeros(0, np.int64)
+    jobs = np.asarray(columns["valid_job"], dtype=np.int64)
+    found = np.full(int(jobs.max(initial=-1)) + 1, -1, np.int64)
+    found[jobs] = columns["valid_pages"]
+    return found
+
+
+def _waits_of(columns: Mapping[str, NDArray[Any]]) -> Waits:
+    nothing = np.zeros(0, np.int64)
+
+    def of(name: str) -> Whole:
+        return np.asarray(columns.get(f"wait_{name}", nothing), dtype=np.int64)
+
+    begin = of("from_ns")
+    io = of("io_and_one") - 1
+    return Waits(begin, begin + of("ns"), io, of("die"), of("page"), of("kind"))

@@ -174,6 +174,7 @@ def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, objec
     spread = np.bincount(classes_of(times), minlength=CLASSES)
     header: dict[str, object] = {"kind": "ios", "window": _said(times), **_covered(stretches)}
     header["causes"] = [cause_name(each) for each in run.causes]
+    header["cause_columns"] = run.causes
     return header, arrays | _spread(spread[None, :], header) | averages(run, stretches, 1, times)
 
 

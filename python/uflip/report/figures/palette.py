@@ -35,8 +35,8 @@ GRID = "#e3e4e8"
 CARD = "#fefefe"
 SHADE = "#f1f1f4"
 
-# Kinds of time spent: Okabe and Ito's palette, deepened where it is too light to stand on white,
-# and then dark and pale ones: no two of the causes that a device has may look alike.
+# Things that have to differ: Okabe and Ito's palette, deepened where it is too light to stand on
+# white, and then dark and pale ones: no two of them look alike.
 CAUSES = (
     "#3b7fb8",
     "#e69f00",
@@ -57,6 +57,65 @@ CAUSES = (
     "#00d0c8",
     "#6b00b3",
 )
+
+# What time is spent on, by the columns of a trace. An activity has one colour in all figures,
+# whatever other causes a device has; columns that are the same activity on other devices share it.
+ACTIVITIES: dict[str, str] = {
+    "controller_ns": CAUSES[0],
+    "link_ns": CAUSES[1],
+    "bus_ns": CAUSES[2],
+    "die_wait_ns": CAUSES[3],
+    "channel_wait_ns": CAUSES[4],
+    "transfer_ns": CAUSES[5],
+    "cell_read_ns": CAUSES[6],
+    "cell_program_ns": CAUSES[7],
+    "read_to_modify_ns": CAUSES[8],
+    "relocation_ns": CAUSES[9],
+    "erase_ns": CAUSES[10],
+    "metadata_ns": CAUSES[11],
+    "free_page_wait_ns": CAUSES[12],
+    "cache_wait_ns": CAUSES[13],
+    "merge_ns": CAUSES[14],
+    "mapping_ns": CAUSES[15],
+    "retry_ns": CAUSES[16],
+    "scrub_ns": CAUSES[17],
+    # Of a run in an open loop, and of a real device.
+    "submission_wait_ns": "#c9c2ff",
+    "device_ns": CAUSES[0],
+    # Of an open-channel device.
+    "submission_ns": CAUSES[0],
+    "dispatch_ns": CAUSES[2],
+    "program_wait_ns": CAUSES[3],
+    "erase_wait_ns": CAUSES[12],
+    "read_wait_ns": CAUSES[14],
+    "lun_switch_ns": CAUSES[13],
+    "cell_erase_ns": CAUSES[10],
+    "completion_ns": CAUSES[17],
+}
+
+
+def activity(cause: str) -> str:
+    """Return the colour of what a cause column counts; of an unknown one that of what is muted.
+
+    Examples
+    --------
+    >>> activity("erase_ns") == activity("cell_erase_ns"), activity("erase_ns")
+    (True, '#1f3552')
+    """
+    return ACTIVITIES.get(cause, MUTED)
+
+
+def paler(color: str, by: float) -> str:
+    """Mix a colour "#rrggbb" with white.
+
+    Examples
+    --------
+    >>> paler("#000000", 0.5)
+    '#808080'
+    """
+    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(each + (255 - each) * by):02x}" for each in parts)
+
 
 _NEUTRALS = {
     INK: ("ink", "#e8e9ec"),

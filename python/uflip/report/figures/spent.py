@@ -79,14 +79,10 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 
 
 def _causes(bars: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, str]:
-    """Causes worth drawing and their colours: a cause keeps its colour whatever others appear."""
+    """Causes worth drawing and their colours."""
     every = list(bars[0][0])
     seen = {cause: max(_share(bar, cause) for pair in bars for bar in pair) for cause in every}
-    return {
-        cause: palette.CAUSES[index % len(palette.CAUSES)]
-        for index, cause in enumerate(every)
-        if seen[cause] >= NEGLIGIBLE
-    }
+    return {cause: palette.activity(cause) for cause in every if seen[cause] >= NEGLIGIBLE}
 
 
 def _share(mean_ms: Mapping[str, float], cause: str) -> float:
