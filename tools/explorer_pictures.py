@@ -74,7 +74,6 @@ def pictures_of_a_run(page: "Page") -> None:
     page.locator(".runs a").first.wait_for()
     page.get_by_role("region", name="The slowest I/Os").wait_for()
     page.screenshot(path=IMAGES / "explorer-run.png")
-    page.get_by_label("colour by").select_option("cause")
     page.get_by_role("region", name="The slowest I/Os").locator("button").first.click()
     page.get_by_role("region", name="One I/O").wait_for()
     page.wait_for_function("() => location.hash.includes('from=')")
@@ -92,7 +91,7 @@ def picture_of_dies(page: "Page", url: str) -> None:
     page.get_by_role("region", name="One I/O").wait_for()
     page.wait_for_function("() => location.hash.includes('from=')")
     page.locator(".pad").focus()
-    for _ in range(2):
+    for _ in range(3):
         page.keyboard.press("+")
     page.wait_for_timeout(500)  # the answer to the last stretch is drawn
     page.locator(".gantt").evaluate("panel => scrollTo(0, panel.offsetTop - 60)")

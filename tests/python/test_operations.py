@@ -279,6 +279,37 @@ def test_the_waits_of_an_io_are_those_of_its_operations(tmp_path: Path) -> None:
     assert one(run, slowest)["number"] == slowest
 
 
+def test_waits_for_a_free_page_are_those_that_are_charged(tmp_path: Path) -> None:
+    """I/Os of one page: each wait is all of its column, and its card has it."""
+    results = recorded(tmp_path / "r", SMALL, io_size=4096)
+    _, lanes = opened(results)
+    waits, charged = lanes.of.waits, times_of(results, "free_page_wait_ns")
+    found = np.zeros(len(charged), np.int64)
+    np.add.at(found, waits.io, waits.end - waits.begin)
+    assert (found == charged).all()
+    slowest = int(charged.argmax())
+    assert charged[slowest] > 0
+    told = of_io(lanes, slowest)
+    assert told is not None
+    (wait,) = told["waits"]
+    assert (wait["kind"], wait["ns"]) == ("free page", charged[slowest])
+    assert any("block" in each for each in wait["waited_for"])
+
+
+def test_a_collection_has_the_valid_pages_that_it_moves(tmp_path: Path) -> None:
+    """Some of them become stale before it is their turn; a page of metadata is read as well."""
+    _, lanes = opened(recorded(tmp_path / "r", f"{SMALL}&metadata_pages=0", io_size=4096))
+    found = lanes.of
+    reads = found.what == WHATS.index("valid-page read")
+    moved = np.bincount(found.job[reads & (found.job >= 0)], minlength=len(found.valid))
+    ended = np.unique(found.job[found.what == WHATS.index("erase")])
+    ended = ended[(ended >= 0) & (ended < len(found.valid))]
+    stale = found.valid[ended] - moved[ended]
+    assert len(ended) > 20
+    assert (stale >= 0).all()
+    assert (stale == 0).sum() > len(ended) / 4
+
+
 def test_what_an_io_waited_for_is_a_block_that_was_erased(tmp_path: Path) -> None:
     _, lanes = opened(results := recorded(tmp_path / "r", SMALL))
     found, inside = lanes.of, read_inside(results.runs[0])

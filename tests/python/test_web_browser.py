@@ -100,6 +100,8 @@ def test_from_the_list_to_the_cause_of_a_spike(
             found = True
             break
     assert found, "the mouse finds it where it is drawn"
+    # The same words stand at the pointer.
+    assert page.locator(".pad .tip").inner_text() == page.locator(".readout").inner_text()
     assert "most of it" in page.locator(".readout").inner_text()
 
 
@@ -148,9 +150,10 @@ def test_an_address_that_is_shared_shows_the_same(
     page.locator(".pad").focus()
     page.keyboard.press("+")
     settled(page, before + 1)
-    page.get_by_label("colour by").select_option("cause")
+    assert page.get_by_label("colour by").input_value() == "cause", "of a simulated device"
+    page.get_by_label("colour by").select_option("mode")
     page.wait_for_function(
-        "() => location.hash.includes('from=') && location.hash.includes('cause')"
+        "() => location.hash.includes('from=') && location.hash.includes('colour=mode')"
     )
     page.keyboard.press("Tab")
     other = Watched(browser)

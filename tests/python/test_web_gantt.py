@@ -104,7 +104,7 @@ def test_hovering_says_what_it_was_and_for_whom_it_waited(
     card = page.get_by_role("region", name="One I/O")
     card.wait_for()
     assert f"I/O {number:,}" in card.inner_text()
-    assert "For whom it waited" in card.inner_text()
+    assert "What it waited for" in card.inner_text()
     assert f"{first['what']} on die {first['die']}" in card.inner_text()
     check_usable(page, "dies and channels")
     check_in_all_looks(page, "dies and channels")

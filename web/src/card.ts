@@ -3,7 +3,7 @@
 import type { Plain } from "./api";
 import { fill, h, facts } from "./dom";
 import { whom } from "./gantt";
-import { many } from "./paint";
+import { activity } from "./paint";
 import { bytes, count, duration, modeName, percent } from "./words";
 
 export function draw(node: HTMLElement, io: Plain, around: () => void, close: () => void): void {
@@ -22,11 +22,19 @@ export function draw(node: HTMLElement, io: Plain, around: () => void, close: ()
     io.flash ? flash(io.flash) : null);
 }
 
-// What the flash did for it, and for whom that waited: where operations were recorded.
+// What the flash did for it, and what it waited for: where operations were recorded.
 function flash(did: Plain): HTMLElement {
   const list = (of: Plain[]) => h("ul", {}, of.slice(0, 8).map((each) => h("li", {}, whom(each))), of.length > 8 ? h("li", { class: "quiet" }, `and ${of.length - 8} more`) : null);
-  return h("div", { class: "flash" }, h("h3", {}, "What the flash did for it"), list(did.did),
-    did.waited_for.length ? [h("h3", {}, "For whom it waited"), list(did.waited_for)] : null);
+  return h("div", { class: "flash" }, h("h3", {}, "What the flash did"), list(did.did),
+    did.waits.length || did.waited_for.length ? h("h3", {}, "What it waited for") : null,
+    did.waits.map((each: Plain) => [h("p", {}, wait(each)), list(each.waited_for)]), did.waited_for.length ? list(did.waited_for) : null);
+}
+
+// A wait for the write cache or for a free page; what its die did meanwhile follows.
+function wait({ kind, ns, page, die }: Plain): string {
+  const meanwhile = `Meanwhile die ${die} was busy with:`;
+  if (kind === "write cache") return `The write cache was full for ${duration(ns)}, until page ${count(page)}, which was flushed to die ${die}, was programmed. ${meanwhile}`;
+  return `No page was free for ${duration(ns)}, until die ${die} had one. ${meanwhile}`;
 }
 
 function causes(io: Plain): HTMLElement {
@@ -34,6 +42,6 @@ function causes(io: Plain): HTMLElement {
   return h("div", { class: "causes" }, h("h3", {}, "Why it took so long"),
     h("ol", {}, io.causes.map((each: Plain) => h("li", {},
       h("span", { class: "what" }, each.words),
-      h("span", { class: "track", "aria-hidden": "true" }, h("span", { vars: { "--share": `${(100 * each.ns) / total}%`, "--hue": many(each.code) } })),
+      h("span", { class: "track", "aria-hidden": "true" }, h("span", { vars: { "--share": `${(100 * each.ns) / total}%`, "--hue": activity(each.name) } })),
       h("span", { class: "n" }, duration(each.ns)), h("span", { class: "n quiet" }, percent(each.ns / total))))));
 }

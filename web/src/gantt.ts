@@ -3,7 +3,7 @@
 
 import { ask, unpacked, type Picture, type Plain } from "./api";
 import { color, fill, h, later } from "./dom";
-import { many, type Axis } from "./paint";
+import { activity, operation as hue, type Axis } from "./paint";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
 import { saveCsv } from "./save";
@@ -11,17 +11,16 @@ import { count, duration, linearTicks, percent, tickOf } from "./words";
 
 interface Lane { name: string; channel: number; die: number }
 
-// By the order of `uflip.results.operations.WHATS`: what the host wants is blue, valid pages are moved
-// in warm colours, erases are dark; what goes on has the colour of what was suspended.
-const HUES = [5, 0, 10, 1, 4, 11, 1, 4, 11, 12, 8, 2, 13, 0, 4, 4, 12, 8, 13, 8];
+// Waits are lines below the row of the die, each in a track of its own: by `uflip.results.operations.WAITS`, after those
+// for the die itself.
+const WAITS: [string, string][] = [["waits for the die", "die_wait_ns"], ["waits for a free page", "free_page_wait_ns"], ["waits for the write cache", "cache_wait_ns"]];
 
-function hue(what: number): string {
-  return many(HUES[what] ?? 8);
-}
+/** An I/O that was selected: from when until when it was under way, and the operations of the flash that it is about. */
+export interface Marked { io: number; from: number; until: number; rows: number[] }
 
 /** Whom something waited for, or what was done, as words. */
 export function whom(each: Plain): string {
-  const of = [each.io === undefined ? "" : `I/O ${count(each.io)}`, each.job === undefined ? "" : `${each.made}${each.block === undefined ? "" : ` of block ${count(each.block)}`}`];
+  const of = [each.io === undefined ? "" : `I/O ${count(each.io)}`, each.job === undefined ? "" : `${each.made}${each.block === undefined ? "" : ` of block ${count(each.block)}`}${each.valid === undefined ? "" : ` with ${count(each.valid)} valid pages`}`];
   return `${each.count > 1 ? `${count(each.count)} × ` : ""}${each.what} on die ${each.dies?.length > 1 ? each.dies.join(", ") : each.die}${of.some(Boolean) ? ` (${of.filter(Boolean).join(", ")})` : ""}, ${duration(each.ns)}`;
 }
 
@@ -36,6 +35,7 @@ export class Gantt {
   private chosen = -1;
   private seen: (Range & { axis: Axis }) | null = null;
   private asked = "";
+  private marked: Marked | null = null;
   private readonly tell: () => void;
 
   constructor(private readonly key: string, private readonly name: string, private readonly select: (io: number) => void, chosen: (range: Range) => void) {
@@ -54,7 +54,7 @@ export class Gantt {
       clicked: (x, y) => this.click(x, y),
     });
     this.node = h("details", { class: "panel gantt", open: true, ontoggle: () => this.follow() }, h("summary", {}, h("h2", {}, "Dies and channels")),
-      h("p", { class: "quiet" }, "Full: the cells work. Pale: the die is held, and waits for its channel or has its data there. A line below a row: I/Os of the host that wait for the die. Drag to zoom; click an operation for its I/O."),
+      h("p", { class: "quiet" }, "Full: the cells work. Pale: the die is held, and waits for its channel or has its data there. Lines below a row: the host waits for the die, for a free page of it, or for the page that it programs to leave the write cache. The selected I/O is shaded, and what the flash did for it is framed. Drag to zoom; click an operation for its I/O."),
       this.legend, this.plot.node, this.readout, this.said, this.plot.saving([["CSV", () => this.save()]]));
     this.tell = later(60, () => void this.ask());
   }
@@ -100,12 +100,34 @@ export class Gantt {
       const wide = (found as Plain).columns as number;
       for (let i = 0; i < shares!.length; i++) if (shares![i]) met.add(Math.floor(i / wide) % whats.length);
     }
-    fill(this.legend, [...met].sort((a, b) => a - b).map((what) => h("li", { vars: { "--hue": hue(what) } }, whats[what])));
+    fill(this.legend, [...met].sort((a, b) => a - b).map((what) => h("li", { vars: { "--hue": hue(what) } }, whats[what])),
+      this.waits().map((kind) => h("li", { class: "stroke", vars: { "--hue": activity(WAITS[kind]![1]) } }, WAITS[kind]![0])));
     fill(this.said, `${count(operations)} operations of the flash in this stretch`, found.at.shares ? ", drawn as shares of time: zoom in to see each of them." : ".",
       kept < recorded ? ` Of ${count(recorded)} in this run ${count(kept)} were kept, those beside its slowest I/Os; ${gaps.length ? "some of this stretch are missing, where it is shaded." : "all of this stretch are."}` : "");
-    fill(this.readout, "Hover an operation: what it was, for which I/O, and for whom it waited.");
+    fill(this.readout, "Hover an operation: what it was, for which I/O, and what it waited for.");
     this.plot.draw();
     this.plot.node.dataset.drawn = String(Number(this.plot.node.dataset.drawn ?? 0) + 1);
+  }
+
+  /** Marks what belongs to the I/O that is selected. */
+  mark(marked: Marked | null): void {
+    this.marked = marked;
+    this.plot.draw();
+    this.plot.node.dataset.marked = marked ? String(marked.io) : "";
+  }
+
+  /** The kinds of waits that are drawn. */
+  private waits(): number[] {
+    const { at } = this.found!;
+    if (!at.row) return [];
+    const kinds = new Set(Array.from(at.wait_kind!, (kind) => kind + 1));
+    if (at.row.some((_, i) => this.waitsForDie(at, i))) kinds.add(0);
+    return [...kinds].sort();
+  }
+
+  private waitsForDie(at: Picture["at"], i: number): boolean {
+    const ofHost = at.io![i]! >= 0 || (this.found as Plain).whats[at.what![i]!].startsWith("host ");
+    return ofHost && at.begin![i]! > at.asked![i]!;
   }
 
   private row(plane: Plane, lane: number): [number, number] {
@@ -122,6 +144,30 @@ export class Gantt {
     for (const [from, until] of (found as Plain).gaps as [number, number][]) pen.rect(plane.x(from), plane.top, Math.max(plane.x(until) - plane.x(from), 1), plane.height, color("startup"));
     if (found.at.shares) this.paintShares(pen, plane, found);
     else this.paintOperations(pen, plane, found);
+    if (this.marked) this.paintMarked(pen, plane, found.at, this.marked);
+  }
+
+  /** The I/O that is selected: a band over all rows; the operations that it is about are framed, its waits are thick. */
+  private paintMarked(pen: Pen, plane: Plane, at: Picture["at"], { io, from, until, rows }: Marked): void {
+    const within = (value: number) => Math.min(Math.max(plane.x(value), plane.left), plane.left + plane.width);
+    const [left, right] = [within(from), within(until)];
+    pen.rect(left, plane.top, Math.max(right - left, 1), plane.height, color("accent"), 0.13);
+    for (const x of [from, until]) if (within(x) === plane.x(x)) pen.line([[plane.x(x), plane.top], [plane.x(x), plane.top + plane.height]], color("accent"), 1, [3, 3]);
+    if (!at.row) return;
+    const [place, own] = [this.places(), new Set(rows)];
+    at.row.forEach((row, i) => {
+      const lane = place.get(at.die![i]!);
+      if (lane === undefined || !own.has(row)) return;
+      const [top, tall] = this.row(plane, lane);
+      const [begin, end] = [within(at.begin![i]!), within(at.end![i]!)];
+      pen.line([[begin, top], [end, top], [end, top + tall], [begin, top + tall], [begin, top]], color("accent"), 2);
+    });
+    at.wait_io!.forEach((waits, i) => {
+      const lane = place.get(at.wait_die![i]!);
+      if (lane === undefined || waits !== io) return;
+      const [top, tall] = this.row(plane, lane);
+      pen.line([[within(at.wait_begin![i]!), top + tall * 1.12], [within(at.wait_end![i]!), top + tall * 1.12]], activity(WAITS[at.wait_kind![i]! + 1]![1]), 3.5);
+    });
   }
 
   private paintShares(pen: Pen, plane: Plane, found: Picture): void {
@@ -158,11 +204,18 @@ export class Gantt {
       const [top, tall] = this.row(plane, die);
       wide(at.begin![i]!, at.end![i]!, top, tall, tone, 0.35);
       wide(at.cells_from![i]!, at.cells_until![i]!, top, tall, tone);
-      if (at.io![i]! >= 0 && at.begin![i]! > at.asked![i]!) wide(at.asked![i]!, at.begin![i]!, top + tall * 1.06, Math.max(tall * 0.16, 1), color("accent"), 0.55);
+      if (this.waitsForDie(at, i)) wide(at.asked![i]!, at.begin![i]!, ...track(top, tall, 0), activity(WAITS[0]![1]));
       if (at.sent_until![i]! > at.sent![i]!) {
         const [top, tall] = this.row(plane, place.get(-1 - this.channelOf(at.die![i]!))!);
         wide(at.sent![i]!, at.sent_until![i]!, top, tall, tone);
       }
+    }
+    for (let i = 0; i < at.wait_kind!.length; i++) {
+      const lane = place.get(at.wait_die![i]!);
+      if (lane === undefined) continue;
+      const [top, tall] = this.row(plane, lane);
+      const kind = at.wait_kind![i]! + 1;
+      wide(at.wait_begin![i]!, at.wait_end![i]!, ...track(top, tall, kind), activity(WAITS[kind]![1]));
     }
     if (this.chosen >= 0) this.paintChosen(pen, plane, at, place);
   }
@@ -173,7 +226,7 @@ export class Gantt {
     const [top, tall] = this.row(plane, place.get(at.die![i]!)!);
     const [left, right, asked] = [plane.x(at.begin![i]!), plane.x(at.end![i]!), plane.x(at.asked![i]!)];
     pen.line([[left, top], [right, top], [right, top + tall], [left, top + tall], [left, top]], color("ink"), 1.6);
-    if (left > asked) pen.line([[asked, top], [asked, top + tall], [left, top + tall]], color("accent"), 2.5);
+    if (left > asked) pen.line([[asked, top], [asked, top + tall], [left, top + tall]], activity(WAITS[0]![1]), 2.5);
   }
 
   private places(): Map<number, number> {
@@ -204,19 +257,26 @@ export class Gantt {
   }
 
   private hover(x: number | null, y: number): void {
+    const { found } = this;
+    if (found?.at.shares && x !== null) return this.hoverShares(found, x, y);
     const i = this.at(x, y);
-    if (i === this.chosen) return;
+    if (i === this.chosen) {
+      this.plot.tip(i < 0 ? "" : this.readout.textContent ?? ""); // it follows the pointer
+      return;
+    }
     this.chosen = i;
     this.plot.draw();
     this.plot.over.style.cursor = i >= 0 ? "pointer" : "crosshair";
-    const { found } = this;
-    if (found?.at.shares && x !== null) return this.hoverShares(found, x, y);
-    if (i < 0 || !found) return fill(this.readout, "");
+    if (i < 0 || !found) {
+      this.plot.tip("");
+      return fill(this.readout, "");
+    }
     const { at } = found;
     const what = (found as Plain).whats[at.what![i]!];
     const whose = [at.io![i]! >= 0 ? `I/O ${count(at.io![i]!)}` : "", at.job![i]! >= 0 && at.block![i]! >= 0 ? `${(found as Plain).jobs[at.made![i]!]} of block ${count(at.block![i]!)}` : ""].filter(Boolean).join(", ");
     fill(this.readout, h("b", {}, what), whose ? ` for ${whose}` : "", `: ${this.lanes.find((lane) => lane.die === at.die![i])!.name}, ${duration(at.end![i]! - at.begin![i]!)} from ${duration(at.begin![i]!)} on`,
       at.begin![i]! > at.asked![i]! ? `; waited ${duration(at.begin![i]! - at.asked![i]!)} for the die` : "; did not wait for the die");
+    this.plot.tip(this.readout.textContent ?? "");
     this.tell();
   }
 
@@ -227,9 +287,10 @@ export class Gantt {
     const column = Math.floor(((x - low) / (high - low)) * columns);
     const shares = (whats as string[]).map((what, i): [string, number] => [what, (found.at.shares![(lane * whats.length + i) * columns + column] ?? 0) / 255]).filter(([, share]) => share > 0);
     fill(this.readout, h("b", {}, this.lanes[lane]?.name ?? ""), `: ${shares.map(([what, share]) => `${what} ${percent(share)}`).join(", ") || "idle"}`);
+    this.plot.tip(this.readout.textContent ?? "");
   }
 
-  /** Says for whom the operation under the mouse waited. */
+  /** Says what the operation under the mouse waited for. */
   private async ask(): Promise<void> {
     const { chosen, found } = this;
     const row = found?.at.row?.[chosen];
@@ -240,6 +301,7 @@ export class Gantt {
     if (told.waited_for.length) this.readout.append(` — for ${few(told.waited_for)}`);
     if (told.channel_waited_ns) this.readout.append(` — and ${duration(told.channel_waited_ns)} for the channel: ${few(told.channel_waited_for)}`);
     this.readout.append(".");
+    this.plot.tip(this.readout.textContent ?? "");
     this.readout.dataset.told = String(row);
   }
 
@@ -269,4 +331,9 @@ export class Gantt {
     this.asking.abort();
     this.plot.remove();
   }
+}
+
+/** Where the line of a wait is, below a row: its top, and how tall it is. */
+function track(top: number, tall: number, kind: number): [number, number] {
+  return [top + tall * (1.03 + 0.08 * kind), Math.max(tall * 0.07, 1)];
 }

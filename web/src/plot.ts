@@ -42,6 +42,7 @@ export interface Options {
 export class Plot {
   readonly node: HTMLElement;
   private readonly frame: HTMLElement;
+  private readonly hint = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
   private u: uPlot;
   private readonly watch: ResizeObserver;
 
@@ -49,6 +50,7 @@ export class Plot {
     this.frame = h("div", { class: "plot" });
     this.node = h("figure", { class: "figure" }, this.frame);
     this.u = this.make(600);
+    this.frame.append(this.hint);
     this.watch = new ResizeObserver(() => {
       const width = Math.floor(this.frame.clientWidth);
       if (width > 0 && width !== this.u.width) this.u.setSize({ width, height: this.height(width) });
@@ -119,6 +121,21 @@ export class Plot {
   /** What the mouse is over. */
   get over(): HTMLElement {
     return this.u.over;
+  }
+
+  /** Shows words beside the pointer; none hide them. */
+  tip(words: string): void {
+    const { left = -1, top = -1 } = this.u.cursor;
+    this.hint.hidden = !words || left < 0;
+    if (this.hint.hidden) return;
+    this.hint.textContent = words;
+    const { offsetLeft, offsetTop, clientWidth, clientHeight } = this.u.over;
+    const [fromLeft, fromTop] = [offsetLeft + left + 14, offsetTop + top + 14];
+    const [onRight, below] = [left > clientWidth / 2, top > clientHeight / 2];
+    this.hint.style.left = onRight ? "" : `${fromLeft}px`;
+    this.hint.style.right = onRight ? `${this.frame.clientWidth - fromLeft + 28}px` : "";
+    this.hint.style.top = below ? "" : `${fromTop}px`;
+    this.hint.style.bottom = below ? `${this.frame.clientHeight - fromTop + 28}px` : "";
   }
 
   valueAt(clientX: number): number {

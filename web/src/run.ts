@@ -41,6 +41,8 @@ class RunView {
   picture: Picture | null = null;
   selected: Plain | null = null;
   readonly rail = h("aside", { class: "runs", "aria-label": "Runs of this result" });
+  /** What dots are coloured by if nobody asks for anything else. */
+  private readonly usual: Colour;
   private low: number;
   private high: number;
   private readonly plot: Plot;
@@ -61,7 +63,8 @@ class RunView {
   constructor(private readonly key: string, private readonly name: string, private readonly run: Plain, route: Route) {
     const { query } = route;
     this.axis = query.axis === "time" ? "time" : "number";
-    this.by = COLOURS.find((each) => each === query.colour) ?? "pattern";
+    this.usual = run.simulated && run.causes.length ? "cause" : "pattern";
+    this.by = COLOURS.find((each) => each === query.colour) ?? this.usual;
     if (Number(query.to) > Number(query.from)) this.range = { low: Number(query.from), high: Number(query.to) };
     const known = run.statistics;
     this.low = (known?.min_ns || 1000) / 1.5;
@@ -88,7 +91,7 @@ class RunView {
         const at = this.selected;
         paint(pen, plane, picture, this.axis, {
           startup: run.io_ignore, period: said.period_ios ?? 0, hue: this.hue(),
-          selected: at ? { x: this.axis === "number" ? at.number : at.submit_ns - at.begin_ns, y: at.response_time_ns } : null,
+          selected: at ? { x: this.place(at), y: at.response_time_ns } : null,
         }, run.edges_ns, this.look_);
       },
       chosen: (range) => this.go(range),
@@ -108,6 +111,11 @@ class RunView {
 
   private hue(): string {
     return color(HUES[this.run.pattern] ?? "rr");
+  }
+
+  /** Where an I/O is on the axis. */
+  private place(io: Plain): number {
+    return this.axis === "number" ? io.number : io.submit_ns - io.begin_ns;
   }
 
   /** How far the axis goes. */
@@ -131,7 +139,7 @@ class RunView {
     } }), ` ${words}`);
     const by = h("select", { onchange: () => {
       this.by = by.value as Colour;
-      note({ colour: this.by === "pattern" ? null : this.by });
+      note({ colour: this.by === this.usual ? null : this.by });
       this.draw();
     } }, COLOURS.filter((each) => (each !== "cause" || run.causes.length) && (each !== "partition" || run.spec.partitions > 1)).map((each) => h("option", { value: each }, each)));
     by.value = this.by;
@@ -207,9 +215,11 @@ class RunView {
     this.go(range);
   }
 
+  /** Zooms about a place: the pointer, or the I/O that is selected where that is seen. Others leave the middle where it is. */
   private zoom(factor: number, about?: number): void {
     const { low, high } = this.seen();
-    const middle = about ?? (low + high) / 2;
+    const at = this.selected ? this.place(this.selected) : NaN;
+    const middle = about ?? (at >= low && at <= high ? at : (low + high) / 2);
     this.go({ low: middle - (middle - low) * factor, high: middle + (high - middle) * factor });
   }
 
@@ -299,12 +309,14 @@ class RunView {
     this.plot.over.style.cursor = i === null ? "crosshair" : "pointer";
     if (i === null || !picture) {
       fill(this.readout, "Wheel zooms, drag selects, click an I/O for its causes.");
+      this.plot.tip("");
       return;
     }
     const { at } = picture;
     if (picture.kind === "rows") {
       const which = at.start ? `I/Os ${count(at.start[i]!)} to ${count(at.stop![i]! - 1)}` : `submitted from ${duration(at.first_ns![i]!)} on`;
       fill(this.readout, h("b", {}, which), `: min ${duration(at.min_ns![i]!)}, mean ${duration(at.mean_ns![i]!)}, max ${duration(at.max_ns![i]!)}`);
+      this.plot.tip(this.readout.textContent ?? "");
       return;
     }
     const words = [
@@ -312,6 +324,7 @@ class RunView {
       `submitted at ${duration(at.submit_ns![i]!)}`, at.cause ? `most of it ${picture.causes?.[at.cause[i]!] ?? ""}` : "", at.ignored?.[i] ? "start-up" : "",
     ];
     fill(this.readout, h("b", {}, `I/O ${count(at.number![i]!)}`), `: ${words.filter(Boolean).join(", ")}`);
+    this.plot.tip(this.readout.textContent ?? "");
   }
 
   private async click(x: number, y: number, plane: Plane): Promise<void> {
@@ -340,9 +353,16 @@ class RunView {
       this.selected = null;
       this.card.hidden = true;
       note({ io: null });
-      this.plot.draw();
+      this.drawSelected();
     });
+    this.drawSelected();
+  }
+
+  private drawSelected(): void {
+    const at = this.selected;
     this.plot.draw();
+    const from = at ? at.submit_ns - at.begin_ns : 0;
+    this.gantt?.mark(at ? { io: at.number, from, until: from + at.response_time_ns, rows: at.flash?.rows ?? [] } : null);
   }
 
   /** Selects an I/O and shows it among its neighbours. */

@@ -20,17 +20,18 @@ from numpy.typing import NDArray
 
 from uflip.errors import ResultsError, UsageError
 from uflip.results.inside import read_inside
-from uflip.results.operations import JOBS, WHATS
+from uflip.results.operations import JOBS, WAITS, WHATS
 from uflip.web.lanes import Lanes
 from uflip.web.open_run import OpenRun
 from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
-from uflip.web.told import Did, Flash, Lane, Operation, Share, Whom
+from uflip.web.told import Did, Flash, Lane, Operation, Share, Wait, Whom
 from uflip.web.window import AXES, RAW, Arrays, Axis, Header, Picture
 
 MOST = 12_000
 """Operations that are drawn one by one."""
 LEAST_COLUMNS, MOST_COLUMNS = 16, 800
+CACHE = WAITS.index("write cache")
 Whole = NDArray[np.int64]
 
 
@@ -109,7 +110,7 @@ def gantt(
         "lanes": shown,
     }
     if len(seen) <= MOST:
-        return Picture({"kind": "operations", **header}, _drawn(lanes, seen))
+        return Picture({"kind": "operations", **header}, _drawn(lanes, seen, begin, end))
     columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
     shares = _shares(lanes, shown, np.linspace(begin, end, columns + 1))
     return Picture({"kind": "shares", "columns": columns, **header}, {"shares": shares})
@@ -127,7 +128,7 @@ def drawn(opened: Opened, query: Query) -> Picture:
 
 
 def told(opened: Opened, query: Query) -> Operation:
-    """Answer the page: one operation, and for whom it waited."""
+    """Answer the page: one operation, and what it waited for."""
     _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
     return operation(lanes, int(number(query, "row")))
 
@@ -154,8 +155,9 @@ def _times(run: OpenRun, lanes: Lanes, axis: Axis, low: float, high: float) -> t
     return (min(first), max(last)) if first else (lanes.begin_ns, lanes.begin_ns + 1)
 
 
-def _drawn(lanes: Lanes, seen: Whole) -> Arrays:
-    of = lanes.of
+def _drawn(lanes: Lanes, seen: Whole, low: int, high: int) -> Arrays:
+    of, waits = lanes.of, lanes.of.waits
+    waiting = np.flatnonzero((waits.end > low) & (waits.begin < high))
     times = {
         "asked": of.asked,
         "begin": lanes.busy,
@@ -170,7 +172,16 @@ def _drawn(lanes: Lanes, seen: Whole) -> Arrays:
     made = np.where(job >= 0, np.append(of.jobs, 0)[job], 0)
     codes = {"row": seen, "die": of.die[seen], "what": of.what[seen], "made": made}
     signed = {"io": lanes.io[seen], "job": job, "block": of.block[seen]}
-    return found | codes | {name: values.astype(np.float64) for name, values in signed.items()}
+    times = {"begin": waits.begin - lanes.begin_ns, "end": waits.end - lanes.begin_ns}
+    whose = {"die": waits.die, "kind": waits.kind, "io": lanes.waiting}
+    waited = {f"wait_{name}": values[waiting] for name, values in {**times, **whose}.items()}
+    signed |= {"wait_io": waited.pop("wait_io")}
+    return (
+        found
+        | codes
+        | waited
+        | {name: values.astype(np.float64) for name, values in signed.items()}
+    )
 
 
 def _shares(lanes: Lanes, shown: list[Lane], edges: NDArray[np.float64]) -> NDArray[Any]:
@@ -202,7 +213,7 @@ def busy_until(begin: Whole, end: Whole, at: NDArray[np.float64]) -> NDArray[np.
 
 
 def operation(lanes: Lanes, row: int) -> Operation:
-    """Say everything about one operation, and for whom it waited."""
+    """Say everything about one operation, and what it waited for."""
     of = lanes.of
     if not 0 <= row < len(of):
         raise UsageError(
@@ -242,37 +253,63 @@ def _whom(lanes: Lanes, row: int) -> Whom:
         found["made"] = JOBS[of.jobs[of.job[row]]]
     if of.block[row] >= 0:
         found["block"] = int(of.block[row])
+        if 0 <= found.get("job", -1) < len(of.valid) and of.valid[found["job"]] >= 0:
+            found["valid"] = int(of.valid[found["job"]])
     return found
 
 
 def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[Share]:
     """Say for whom operations waited, those of one purpose and job together, the longest first."""
     of = lanes.of
-    begin, end = (of.sent, of.sent_until) if channel else (lanes.held, of.end)
-    found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
+    found = _Shares(lanes, channel=channel)
     for row in rows:
         low = lanes.came_to_channel(row) if channel else lanes.came_to_die(row)
-        # What is read from the die for which a program holds a channel passes on that meanwhile.
-        known = low
         high = int(of.sent[row] if channel else of.begin[row])
-        for other in (lanes.had_channel(row) if channel else lanes.had_die(row)).tolist():
-            ns = min(int(end[other]), high) - max(int(begin[other]), known)
-            if other == row or ns <= 0:
+        others = lanes.had_channel(row) if channel else lanes.had_die(row)
+        found.add(others[others != row], low, high)
+    return found.sorted()
+
+
+class _Shares:
+    """How long a die or a channel was busy with what, those of one purpose and job together."""
+
+    def __init__(self, lanes: Lanes, *, channel: bool = False) -> None:
+        of = lanes.of
+        self.lanes = lanes
+        self.begin, self.end = (of.sent, of.sent_until) if channel else (lanes.held, of.end)
+        self.found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
+
+    def add(self, rows: Whole, low: int, high: int) -> None:
+        """Add what these operations, in order, did in a stretch of time."""
+        of, lanes, known = self.lanes.of, self.lanes, low
+        for row in rows.tolist():
+            # What is read from the die for which a program holds a channel passes meanwhile.
+            ns = min(int(self.end[row]), high) - max(int(self.begin[row]), known)
+            if ns <= 0:
                 continue
-            known = max(known, min(int(end[other]), high))
-            of_job = int(of.job[other])
-            whom = (int(of.what[other]), of_job, -1 if of_job >= 0 else int(lanes.io[other]))
-            each = found.setdefault(whom, {**_whom(lanes, other), "count": 0, "ns": 0})
+            known = max(known, min(int(self.end[row]), high))
+            of_job = int(of.job[row])
+            whom = (int(of.what[row]), of_job, -1 if of_job >= 0 else int(lanes.io[row]))
+            each = self.found.setdefault(whom, {**_whom(lanes, row), "count": 0, "ns": 0})
             each["count"] += 1
             each["ns"] += ns
-    return sorted(found.values(), key=lambda each: -int(each["ns"]))
+
+    def sorted(self) -> list[Share]:
+        """Return them, the longest first."""
+        return sorted(self.found.values(), key=lambda each: -int(each["ns"]))
 
 
 def of_io(lanes: Lanes, number: int) -> Flash | None:
-    """Say what the flash did for an I/O, and for whom that waited; None where that is gone."""
+    """Say what the flash did for an I/O, and what it waited for; None where that is gone.
+
+    The program of the page whose place in the write cache it got counts as done for it.
+    """
     of = lanes.of
     own = np.flatnonzero(lanes.io == number)
-    if not len(own):
+    waits = np.flatnonzero(lanes.waiting == number).tolist()
+    flushes = [lanes.flush_of(row) for row in waits if of.waits.kind[row] == CACHE]
+    own = np.concatenate([own, np.array([row for row in flushes if row is not None], np.int64)])
+    if not len(own) and not waits:
         return None
     order = own[np.argsort(of.begin[own], kind="stable")]
     grouped: OrderedDict[tuple[int, int], Did] = OrderedDict()
@@ -284,4 +321,27 @@ def of_io(lanes: Lanes, number: int) -> Flash | None:
         die = int(of.clocks[of.die[row]])
         if die not in each["dies"]:
             each["dies"].append(die)
-    return {"did": list(grouped.values()), "waited_for": waited_for(lanes, order.tolist())}
+    asked = [row for row in order.tolist() if row not in flushes]
+    return {
+        "did": list(grouped.values()),
+        "waited_for": waited_for(lanes, asked),
+        "waits": [_wait(lanes, row) for row in waits],
+        "rows": order.tolist(),
+    }
+
+
+def _wait(lanes: Lanes, row: int) -> Wait:
+    """Say what a page waited for outside of the dies, and what its die did meanwhile."""
+    waits = lanes.of.waits
+    die, begin, end = (int(each[row]) for each in (waits.die, waits.begin, waits.end))
+    found = _Shares(lanes)
+    found.add(lanes.on_die(die, begin, end), begin, end)
+    return {
+        "kind": WAITS[waits.kind[row]],
+        "page": int(waits.page[row]),
+        "die": int(lanes.of.clocks[die]),
+        "begin": begin - lanes.begin_ns,
+        "end": end - lanes.begin_ns,
+        "ns": end - begin,
+        "waited_for": found.sorted(),
+    }

@@ -5,9 +5,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.results.operations import Operations
+from uflip.results.operations import HOST_WRITE, PROGRAM, REST, WHATS, WORDS, Operations
 
 Whole = NDArray[np.int64]
+PLACE_OF_PROGRAM = WHATS.index(WORDS[HOST_WRITE, PROGRAM])
+PLACE_OF_REST = WHATS.index(WORDS[HOST_WRITE, REST])
 
 
 class Lanes:
@@ -31,10 +33,8 @@ class Lanes:
         self.of = of
         self.holds = holds
         self.begin_ns = begin_ns
-        io = of.io
-        if numbers is not None and len(numbers):
-            io = np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
-        self.io = io
+        self.io = _numbered(of.io, numbers)
+        self.waiting = _numbered(of.waits.io, numbers)
         by_die = np.lexsort((of.begin, of.die))
         self.dies = _split(by_die, of.die, len(of.channels))
         sent = np.flatnonzero(of.sent_until > of.sent)
@@ -53,6 +53,18 @@ class Lanes:
         """Who had the die of an operation while that waited."""
         of, rows = self.of, self.clocks[self.of.clocks[self.of.die[row]]]
         return _overlapping(rows, self.held, of.end, self.came_to_die(row), of.begin[row])
+
+    def on_die(self, die: int, low: int, high: int) -> Whole:
+        """Those that had a die in a stretch of time, in order."""
+        return _overlapping(self.clocks[self.of.clocks[die]], self.held, self.of.end, low, high)
+
+    def flush_of(self, wait: int) -> int | None:
+        """The program that ended a wait for the write cache; None where it was not kept."""
+        waits, of = self.of.waits, self.of
+        rows = self.on_die(int(waits.die[wait]), int(waits.end[wait]) - 1, int(waits.end[wait]))
+        programs = (PLACE_OF_PROGRAM, PLACE_OF_REST)
+        ended = [row for row in rows.tolist() if of.end[row] == waits.end[wait]]
+        return next((row for row in ended if of.what[row] in programs), None)
 
     def name(self, die: int) -> str:
         """Call a die or, where those work together, one of its planes by its name."""
@@ -84,6 +96,13 @@ class Lanes:
     def _holds(self, row: int) -> bool:
         """Whether it has its channel before it has its die."""
         return self.holds and not self.of.is_read[row] and self.of.sent_until[row] > 0
+
+
+def _numbered(io: Whole, numbers: Whole | None) -> Whole:
+    """I/Os by their number in the run."""
+    if numbers is None or not len(numbers):
+        return io
+    return np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
 
 
 def _one_by_one(lanes: list[Whole], of: Operations) -> Whole:

@@ -24,6 +24,7 @@ class Whom(TypedDict):
     job: NotRequired[int]
     made: NotRequired[str]
     block: NotRequired[int]
+    valid: NotRequired[int]
 
 
 class Share(Whom):
@@ -39,11 +40,28 @@ class Did(Share):
     dies: list[int]
 
 
+class Wait(TypedDict):
+    """A wait for the write cache or a free page [ns since the first I/O]; what its die did then."""
+
+    kind: str
+    page: int
+    die: int
+    begin: int
+    end: int
+    ns: int
+    waited_for: list[Share]
+
+
 class Flash(TypedDict):
-    """What the flash did for an I/O, and for whom that waited."""
+    """What the flash did for an I/O, and what it waited for.
+
+    `rows`: the operations that were done for it, or whose end it waited for.
+    """
 
     did: list[Did]
     waited_for: list[Share]
+    waits: list[Wait]
+    rows: list[int]
 
 
 class Operation(Whom):
