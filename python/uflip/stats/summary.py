@@ -148,7 +148,13 @@ class Distribution:
         return self._count + self._waiting
 
     def add(self, response_time_ns: NDArray[Any]) -> None:
-        """Add response times (n,) [ns]."""
+        """Add response times.
+
+        Parameters
+        ----------
+        response_time_ns
+            Response times (n,) [ns]; none is no error.
+        """
         if not len(response_time_ns):
             return
         self._raw.append(response_time_ns)
@@ -157,7 +163,7 @@ class Distribution:
             self._pack()
 
     def summary(self) -> Summary | None:
-        """Summarise what was added; None of nothing."""
+        """Return the summary of what was added; None of nothing."""
         if not len(self):
             return None
         if self._span is None:
