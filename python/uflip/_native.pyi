@@ -24,6 +24,7 @@ __all__ = [
     "analyse",
     "autocorrelation",
     "check_block",
+    "check_data_file",
     "check_durability",
     "check_file",
     "check_polled",
@@ -148,6 +149,8 @@ class Handle(Generic[_T]):
     def cancel(self) -> None: ...
     def overdue(self, limit_ns: int) -> None:
         """Raise kind "device" where an I/O on a real device is seen under way for longer [ns]."""
+    def check_target(self) -> None:
+        """Raise kind "device" where the file that is worked on was cut by somebody."""
     def result(self) -> _T:
         """Wait for the end, and what came out; raises the work's error, or kind "interrupted" after
         `cancel`."""
@@ -170,16 +173,16 @@ class Listener:
 
 def serve(
     listeners: list[Listener],
-    exports: list[tuple[Device, str, str | None, bool]],
+    exports: list[tuple[Device, str, str | None, bool, str | None]],
     slowdown_permille: int,
     statistics: Listener | None = None,
     record: str | None = None,
 ) -> Handle[tuple[str, NativeError | None]]:
-    """Serve devices as NBD exports (device, name, data file or None for memory, read-only), so
-    many thousandths of the wall clock slow (0: as fast as they are computed), until `cancel`. What
-    was served (JSON) comes out, and why the recording is not whole; the devices are back then.
-    Whoever connects to `statistics` gets it meanwhile; `record` is a new file for every read and
-    write, in the form of MSR Cambridge."""
+    """Serve devices as NBD exports (device, name, data file or None for memory, read-only, what of
+    the file may be lost), so many thousandths of the wall clock slow (0: as fast as they are
+    computed), until `cancel`. What was served (JSON) comes out, and why the recording is not whole;
+    the devices are back then. Whoever connects to `statistics` gets it meanwhile; `record` is a
+    new file for every read and write, in the form of MSR Cambridge."""
 
 @final
 class Device:
@@ -217,10 +220,13 @@ class Device:
         `destroy` is its token (as `report_block` gives it), else kind "refused". `brand` is that of
         data written before, where none is found."""
     @staticmethod
-    def nbd(address: str, *, writable: bool, durability: str = "cached") -> Device:
+    def nbd(
+        address: str, *, writable: bool, durability: str = "cached", io_timeout_ns: int = 0
+    ) -> Device:
         """An export of an NBD server: unix:PATH or HOST:PORT, and :exportname=NAME where it is not
         the first; kind "refused" where it is to be written and is read-only, "usage" where its
-        server cannot do what `durability` asks of writes."""
+        server cannot do what `durability` asks of writes. A request that is not answered within
+        `io_timeout_ns` is an error; 0: never."""
     @staticmethod
     def null(capacity_bytes: int) -> Device: ...
     def choose_completion(self, name: str) -> bool:
@@ -349,6 +355,10 @@ def check_block(path: str, destroy: str | None) -> None:
 
 def check_file(path: str, destroy: str | None) -> None:
     """Raise what `Device.file` would, opened for writing; opens nothing for writing."""
+
+def check_data_file(path: str, size_bytes: int, read_only: bool, destroy: str | None) -> None:
+    """Raise what `serve` would for a data file of a device of this size; opens nothing for
+    writing."""
 
 def check_polled(path: str, buffered: bool) -> None:
     """Raise, kind "usage", where the disk below a file, or below the folder of one that is not

@@ -15,6 +15,7 @@ use crate::brand::Brand;
 use crate::buffer::Data;
 use crate::direct::DirectDevice;
 use crate::growth::{Back, Growth};
+use crate::guard::admit::Wanted;
 use crate::guard::kind::FileSystem;
 use crate::guard::machine::Machine;
 use crate::guard::mark::{self, Kept};
@@ -100,7 +101,12 @@ pub fn check_file(path: &str, destroy: Option<&str>, stop: &dyn Fn() -> bool) ->
     admit::admit_kind(&machine, &named, &format!("file:{path}"))?;
     refuse_read_only(path, &named)?;
     let reader = named.reader().map_err(|error| unreadable(path, &error))?;
-    admit::admit_file(&machine, &reader, path, destroy, None, stop).map(|_| ())
+    let place = format!("file:{path}");
+    admit::admit_file(&machine, &reader, wanted(&place, path, destroy), None, stop).map(|_| ())
+}
+
+fn wanted<'a>(place: &'a str, path: &'a str, destroy: Option<&'a str>) -> Wanted<'a> {
+    Wanted { place, path, destroy, instead: "name a file that does not exist yet, with --size" }
 }
 
 /// What is known about the file at `path`, without opening it for writing: as [`open_file`] would
@@ -168,7 +174,8 @@ fn existing(
     let system = admit::admit_kind(machine, named, &place)?;
     refuse_read_only(path, named)?;
     let reader = named.reader().map_err(|error| unreadable(path, &error))?;
-    let first = admit::admit_file(machine, &reader, path, options.destroy, None, stop)?;
+    let wanted = wanted(&place, path, options.destroy);
+    let first = admit::admit_file(machine, &reader, wanted, None, stop)?;
     refuse_memory(path, &system, options)?;
     lock::refuse_held(&reader, &place)?;
     let file =
@@ -178,7 +185,7 @@ fn existing(
     // Once more, now that no other benchmark can come in between.
     let machine = Machine::look(&machine.roots);
     let known = first.brand.map(|_| first.seen);
-    let ours = admit::admit_file(&machine, &reader, path, options.destroy, known, stop)?.brand;
+    let ours = admit::admit_file(&machine, &reader, wanted, known, stop)?.brand;
     let length = reader.metadata().map_or(0, |metadata| metadata.len());
     let found = ours.or_else(|| Brand::found_on(&reader, length));
     forget(&reader);
@@ -230,7 +237,7 @@ fn create(machine: &Machine, path: &str, options: FileOptions) -> Result<Opened>
     let system = admit::admit_file_system(machine, folder.held(), &place)?;
     refuse_memory(path, &system, options)?;
     // Without direct I/O first: where that is refused, the file would have been made all the same.
-    let made = Named::create(&folder, 0).map_err(not_made)?;
+    let made = Named::create(&folder, 0o666).map_err(not_made)?;
     let file = reopen(&made, true, flags(options));
     let file = file.map_err(|error| not_opened(path, options, &error));
     let file = file.inspect_err(|_| folder.remove(&made))?;

@@ -46,7 +46,7 @@ mod _native {
         profile_faults, profile_interface, profile_sources, read_quantity, toml_to_json,
     };
     #[pymodule_export]
-    use crate::serve::{Listener, serve};
+    use crate::serve::{Listener, check_data_file, serve};
     #[pymodule_export]
     use crate::trace::{
         Trace, check_traces, digest, digest_files, read_inside, read_metadata, read_specification,

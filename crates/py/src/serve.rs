@@ -6,8 +6,9 @@ use std::sync::Mutex;
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
-use uflip_core::{Error, Result};
+use uflip_core::{Bytes, Error, Result};
 use uflip_engine::Control;
+use uflip_host::DataOptions;
 use uflip_serve::{Data, Export, Model, Paced, Recorder, Slowdown, Ways};
 
 use crate::any_device::AnyDevice;
@@ -67,9 +68,22 @@ impl Listener {
 }
 
 /// What of a device is told to clients, and where its data is; `None` in memory.
-type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool);
+type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool, Option<String>);
 
-/// Serve devices, as (device, name, data file or None, read-only), until the work is cancelled; what was
+/// Raise what `serve` would for a data file; opens nothing for writing.
+#[pyfunction]
+pub fn check_data_file(
+    py: Python<'_>,
+    path: PathBuf,
+    size_bytes: u64,
+    read_only: bool,
+    destroy: Option<&str>,
+) -> PyResult<()> {
+    let options = DataOptions { size: Bytes(size_bytes), read_only, destroy };
+    py.detach(|| uflip_host::check_data_file(&path, options)).map_err(|error| raise(&error))
+}
+
+/// Serve devices, as (device, name, data file or None, read-only, what may be lost), until the work is cancelled; what was
 /// served as JSON, and why the recording is not whole. The devices are back when it is over.
 #[pyfunction]
 #[pyo3(signature = (listeners, exports, slowdown_permille, statistics = None, record = None))]
@@ -80,9 +94,9 @@ pub fn serve(
     statistics: Option<PyRef<'_, Listener>>,
     record: Option<PathBuf>,
 ) -> PyResult<Handle> {
-    let prepared = exports
-        .iter()
-        .map(|(device, name, data, read_only)| prepared(device, name, data.as_deref(), *read_only));
+    let prepared = exports.iter().map(|(device, name, data, read_only, destroy)| {
+        prepared(device, name, data.as_deref(), *read_only, destroy.as_deref())
+    });
     let devices = prepared.collect::<Result<Vec<_>>>().map_err(|error| raise(&error))?;
     let names = exports.iter().map(|(_, name, ..)| name.clone()).collect();
     let recorder = record.map(|path| Recorder::start(&path, names)).transpose();
@@ -101,7 +115,13 @@ pub fn serve(
 
 type Prepared = (AnySlot, Export, Data);
 
-fn prepared(device: &Device, name: &str, data: Option<&Path>, read_only: bool) -> Result<Prepared> {
+fn prepared(
+    device: &Device,
+    name: &str,
+    data: Option<&Path>,
+    read_only: bool,
+    destroy: Option<&str>,
+) -> Result<Prepared> {
     let info = device.described();
     if info.details.contains_key("zones") {
         return Err(Error::usage("A device with zones cannot be served: NBD knows none")
@@ -112,7 +132,7 @@ fn prepared(device: &Device, name: &str, data: Option<&Path>, read_only: bool) -
     let export = Export::of(name, device.described(), read_only);
     let data = match data {
         None => Data::in_memory(export.size),
-        Some(path) => Data::in_file(path, export.size, read_only),
+        Some(path) => Data::in_file(path, DataOptions { size: export.size, read_only, destroy }),
     };
     Ok((device.slot().clone(), export, data?))
 }

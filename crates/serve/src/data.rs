@@ -4,21 +4,28 @@
 //! is in the file before it is acknowledged: whatever becomes of this process, the kernel has it. What
 //! is to survive a loss of power too is synced before a flush is answered (`sync.rs`).
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, fallocate, flock, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use uflip_core::{Bytes, Error, ErrorKind, Result};
+use uflip_host::{DataFile, DataOptions};
 
 /// Where the data of an export is.
 #[derive(Debug)]
-pub struct Data {
-    file: File,
-    /// Whether it outlives this process.
-    durable: bool,
+pub struct Data(Storage);
+
+#[derive(Debug)]
+enum Storage {
+    /// Without a name: it ends with this process.
+    InMemory(File),
+    /// With one: it outlives this process.
+    InFile(DataFile),
 }
 
+/// A read of more than that gets exactly the room that it needs [bytes].
+const LONG: u32 = 1 << 20;
 /// What is written where no hole can be made [bytes].
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 
@@ -36,61 +43,23 @@ impl Data {
                 .got(error.to_string())
                 .action("keep it in a file: --data FILE")
         })?;
-        Ok(Data { file, durable: false })
+        Ok(Data(Storage::InMemory(file)))
     }
 
-    /// The file `path`: made, if it is not there, with `size` bytes of zeroes; used as it is, if it is a
-    /// file of that size. Nobody else serves it meanwhile.
+    /// The file `path`: made, if it is not there, with zeroes; used as it is, if it has the size of the
+    /// device and the guard lets it be written. Nobody else serves it meanwhile.
     ///
     /// # Errors
-    /// It cannot be made or written, is in use by another server, or is something else.
-    pub fn in_file(path: &Path, size: Bytes, read_only: bool) -> Result<Data> {
-        let place = || path.display().to_string();
-        let instead = if read_only {
-            "name a file that is there and may be read"
-        } else {
-            "name a file that may be written, or one that is not there yet"
-        };
-        let failed = |error: std::io::Error| {
-            Error::os("The data file cannot be used", place(), &error).action(instead)
-        };
-        let mut options = OpenOptions::new();
-        options.read(true).write(!read_only).mode(0o600);
-        // A pipe would be waited for.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-        let mut made = false;
-        let file = match options.open(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !read_only => {
-                made = true;
-                options.create_new(true).open(path).map_err(failed)?
-            }
-            other => other.map_err(failed)?,
-        };
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-            Error::new(ErrorKind::Refused, "The data file is in use")
-                .at(place())
-                .got(error.to_string())
-                .allowed("one server a file")
-                .action("end the other server, or name another file")
-        })?;
-        if made {
-            file.set_len(size.0).and_then(|()| file.sync_all()).map_err(failed)?;
+    /// As [`DataFile::open`].
+    pub fn in_file(path: &Path, options: DataOptions) -> Result<Data> {
+        DataFile::open(path, options).map(|file| Data(Storage::InFile(file)))
+    }
+
+    fn file(&self) -> &File {
+        match &self.0 {
+            Storage::InMemory(file) => file,
+            Storage::InFile(file) => file.file(),
         }
-        let found = file.metadata().map_err(failed)?;
-        if !found.is_file() || found.len() != size.0 {
-            let (none_yet, made_so) = if read_only {
-                ("", "")
-            } else {
-                (", or none yet", "; it is made with the size of the device")
-            };
-            let what = if found.is_file() { "" } else { "no regular file, " };
-            return Err(Error::new(ErrorKind::Refused, "The data file does not fit the device")
-                .at(place())
-                .got(format!("{what}{} bytes", found.len()))
-                .allowed(format!("a regular file of {} bytes{none_yet}", size.0))
-                .action(format!("name another file{made_so}")));
-        }
-        Ok(Data { file, durable: true })
     }
 
     /// Append `length` bytes from `offset` on to `out`.
@@ -99,8 +68,12 @@ impl Data {
     /// What the system says; `out` is then as it was.
     pub fn read(&self, out: &mut Vec<u8>, offset: u64, length: u32) -> std::io::Result<()> {
         let before = out.len();
+        // Twice as much as is needed would be reserved otherwise.
+        if length > LONG {
+            out.reserve_exact(length as usize);
+        }
         out.resize(before + length as usize, 0);
-        let done = self.file.read_exact_at(&mut out[before..], offset);
+        let done = self.file().read_exact_at(&mut out[before..], offset);
         if done.is_err() {
             out.truncate(before);
         }
@@ -112,7 +85,7 @@ impl Data {
     /// # Errors
     /// What the system says, a full disk above all.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        self.file().write_all_at(bytes, offset)
     }
 
     /// Let a range read as zeroes, and give its room back unless `keep` says that it is to stay.
@@ -122,7 +95,7 @@ impl Data {
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> std::io::Result<()> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let how = if keep { FallocateFlags::ZERO_RANGE } else { hole };
-        match fallocate(&self.file, how | FallocateFlags::KEEP_SIZE, offset, length) {
+        match fallocate(self.file(), how | FallocateFlags::KEEP_SIZE, offset, length) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.write_zeroes(offset, length),
             other => other.map_err(std::io::Error::from),
         }
@@ -143,7 +116,10 @@ impl Data {
     /// # Errors
     /// The system gives no further handle.
     pub fn to_sync(&self) -> std::io::Result<Option<File>> {
-        self.durable.then(|| self.file.try_clone()).transpose()
+        match &self.0 {
+            Storage::InMemory(_) => Ok(None),
+            Storage::InFile(file) => file.file().try_clone().map(Some),
+        }
     }
 }
 
@@ -168,13 +144,18 @@ mod tests {
         assert!(data.read(&mut Vec::new(), 1 << 20, 1).is_err(), "beyond the end");
     }
 
+    fn of(size: u64) -> DataOptions<'static> {
+        DataOptions { size: Bytes(size), read_only: false, destroy: None }
+    }
+
     #[test]
     fn memory_and_files_hold_what_is_written() {
         holds_what_is_written(&Data::in_memory(Bytes(1 << 20)).unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        holds_what_is_written(&Data::in_file(&path, Bytes(1 << 20), false).unwrap());
-        let again = Data::in_file(&path, Bytes(1 << 20), true).unwrap();
+        holds_what_is_written(&Data::in_file(&path, of(1 << 20)).unwrap());
+        let reading = DataOptions { read_only: true, ..of(1 << 20) };
+        let again = Data::in_file(&path, reading).unwrap();
         assert_eq!(read(&again, 10240, 2048), [1; 2048], "and keep it");
     }
 
@@ -183,14 +164,37 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         std::fs::write(&path, b"a thesis").unwrap();
-        assert!(Data::in_file(&path, Bytes(1 << 20), false).is_err());
+        assert!(Data::in_file(&path, of(1 << 20)).is_err());
+        let theirs = Data::in_file(&path, of(8)).unwrap_err();
+        assert_eq!(theirs.kind(), ErrorKind::Refused, "of the right size, and not ours: {theirs}");
         assert_eq!(std::fs::read(&path).unwrap(), b"a thesis");
-        assert!(Data::in_file(folder.path(), Bytes(1 << 20), true).is_err(), "a folder");
+        let reading = DataOptions { read_only: true, ..of(1 << 20) };
+        assert!(Data::in_file(folder.path(), reading).is_err(), "a folder");
         let other = folder.path().join("other");
-        let served = Data::in_file(&other, Bytes(4096), false).unwrap();
-        let second = Data::in_file(&other, Bytes(4096), false).unwrap_err();
+        let served = Data::in_file(&other, of(4096)).unwrap();
+        let second = Data::in_file(&other, of(4096)).unwrap_err();
         assert!(second.to_string().contains("in use"), "{second}");
         drop(served);
-        assert!(Data::in_file(&other, Bytes(4096), false).is_ok());
+        assert!(Data::in_file(&other, of(4096)).is_ok());
+    }
+
+    #[test]
+    fn a_served_file_is_ours_until_somebody_else_writes_to_it_or_copies_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("data"), folder.path().join("copy"));
+        let data = Data::in_file(&path, of(4096)).unwrap();
+        data.write(0, &[7; 512]).unwrap();
+        drop(data);
+        drop(Data::in_file(&path, of(4096)).expect("it is ours"));
+        std::fs::copy(&path, &copy).unwrap();
+        let refused = Data::in_file(&copy, of(4096)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+        std::fs::write(&path, [8; 4096]).unwrap();
+        let refused = Data::in_file(&path, of(4096)).unwrap_err();
+        assert!(refused.to_string().contains("changed since"), "{refused}");
+        let typed = path.display().to_string();
+        let given = DataOptions { destroy: Some(&typed), ..of(4096) };
+        assert_eq!(read(&Data::in_file(&path, given).unwrap(), 0, 4096), [8; 4096]);
+        assert!(Data::in_file(&path, of(4096)).is_ok(), "it is ours from now on");
     }
 }

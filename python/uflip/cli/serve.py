@@ -30,11 +30,19 @@ from uflip.data.folder import refuse_results
 from uflip.data.known import ServedDocument
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
-from uflip.device.opening import open_device
-from uflip.device.serving import Export, Told, listen_tcp, listen_unix, serve, served
+from uflip.device.opening import Making, Report, open_device
+from uflip.device.serving import (
+    Export,
+    Told,
+    check_data,
+    listen_tcp,
+    listen_unix,
+    serve,
+    served,
+)
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
-from uflip.units import format_size
+from uflip.units import format_duration_ns, format_size
 from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
 
 if TYPE_CHECKING:
@@ -68,6 +76,12 @@ MOST_SLOWDOWN = 1000.0
     metavar="FILE",
     type=ANY_PATH,
     help="Keep what is written in this sparse file, made where it is not there.  [in memory]",
+)
+@click.option(
+    "--destroy",
+    metavar="PATH",
+    help="Let clients write to this --data file, which `uflip serve` did not make; with what it "
+    "holds, as in disk.img+ext4.",
 )
 @click.option("--read-only", is_flag=True, help="Clients may not write.")
 @click.option(
@@ -117,6 +131,7 @@ def command(
     socket: Path | None,
     tcp: str | None,
     data: Path | None,
+    destroy: str | None,
     read_only: bool,
     speed: float,
     state: str,
@@ -135,7 +150,8 @@ def command(
     that failed; what is recorded and saved is kept then, too.
     """
     _check(devices, socket, tcp, data, state)
-    for path in filter(None, (socket, stats, data)):
+    _check_data(devices[0], data, destroy, read_only=read_only)
+    for path in filter(None, (socket, stats)):
         refuse_results(path, "file", str(path))
     if save is not None:
         _check_one(devices, "--save")
@@ -150,9 +166,9 @@ def command(
         if tcp is not None:
             listeners.append(listen_tcp(tcp))
         statistics = None if stats is None else listen_unix(stats)
-        opened = [_opened(stack.enter_context(open_device(url)), state) for url in devices]
+        opened = _opened(devices, state, stack, quiet=quiet or as_json)
         exports = [
-            Export(device, _name_of(url), data, read_only)
+            Export(device, _name_of(url), data, read_only, destroy)
             for device, url in zip(opened, devices, strict=True)
         ]
         listening = partial(serve, listeners, exports, speed, statistics=statistics)
@@ -213,10 +229,34 @@ def _is_cut_short(program: str | None) -> bool:
     return ends.caught() is not None and (program is not None or ends.caught() != signal.SIGINT)
 
 
-def _opened(device: Device, state: str) -> Device:
-    """Bring a device into a state."""
+def _opened(devices: tuple[str, ...], state: str, stack: ExitStack, *, quiet: bool) -> list[Device]:
+    """Open devices, and bring them into a state."""
+    opened = []
+    for url in devices:
+        making = None if quiet else Making(_announcing(url))
+        opened.append(stack.enter_context(open_device(url, on_progress=making)))
+    for device in opened:
+        _bring(device, state)
+    return opened
+
+
+def _announcing(url: str) -> Report:
+    """Say once how long a device takes to be made."""
+    said = False
+
+    def report(_done: int, _total: int, left_ns: int) -> None:
+        nonlocal said
+        if not said:
+            left = format_duration_ns(left_ns)
+            echo(f"making {url}: about {left} to write its state; Ctrl-C ends it", err=True)
+        said = True
+
+    return report
+
+
+def _bring(device: Device, state: str) -> None:
     if state == STATES[-1] or not device.info.simulated:
-        return device
+        return
     # Plans and numbers take a while to load.
     from uflip.methodology import plan_state
     from uflip.session.events import ignore
@@ -225,7 +265,6 @@ def _opened(device: Device, state: str) -> Device:
     wanted = plan_state(device.info, state)
     assert wanted is not None, "it is one that has writes"
     bring_into_state(device, wanted, None, ignore)
-    return device
 
 
 def _serve(
@@ -297,8 +336,29 @@ def _check(
                 action="serve a simulated device; `uflip devices` lists them",
             )
         inspect_device(url)
+    if state != STATES[-1] and "null" in devices:
+        raise UsageError(
+            "A null device has no state",
+            where="--state",
+            got=f"null with --state {state}",
+            allowed=STATES[-1],
+            action="leave --state away, or serve a simulated device",
+        )
     if data is not None:
         _check_one(devices, "--data")
+
+
+def _check_data(device: str, data: Path | None, destroy: str | None, *, read_only: bool) -> None:
+    """Refuse a data file before the device is made, and a `--destroy` that names no such file."""
+    if destroy is not None and (data is None or read_only):
+        raise UsageError(
+            "--destroy belongs to a --data file that clients may write to",
+            where="--destroy",
+            got="no --data" if data is None else "--read-only",
+            action="leave --destroy away, or name the file with --data",
+        )
+    if data is not None:
+        check_data(data, inspect_device(device).capacity_bytes, destroy, read_only=read_only)
 
 
 def _check_one(devices: tuple[str, ...], option: str) -> None:

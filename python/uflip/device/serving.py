@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uflip import _native
+from uflip.data.folder import refuse_results
 from uflip.data.known import ServedDocument
 from uflip.device.opened import Device
 from uflip.errors import UflipError, UsageError, from_native, native_errors
@@ -34,12 +35,32 @@ class Export:
         The file that what they write is kept in, made where it is not there; None: in memory.
     read_only : bool
         Clients may not write.
+    destroy : str or None
+        For a file that is there and that no server of uflip made: its path once more, with what it
+        holds, as in "disk.img+ext4".
     """
 
     device: Device
     name: str
     data: Path | None = None
     read_only: bool = False
+    destroy: str | None = None
+
+
+def check_data(data: Path, size_bytes: int, destroy: str | None, *, read_only: bool) -> None:
+    """Refuse a file that a device of this size [bytes] must not keep its data in.
+
+    Raises
+    ------
+    RefusedError
+        If it does not fit, is in use, is in a result folder, or holds what is not ours to lose.
+    DeviceError
+        If it cannot be made, read or written.
+    """
+    if not read_only:
+        refuse_results(data, "file", str(data))
+    with native_errors():
+        _native.check_data_file(str(data), size_bytes, read_only, destroy)
 
 
 def listen_unix(path: Path) -> _native.Listener:
@@ -118,7 +139,7 @@ def serve(
     UsageError
         If two exports have one name, or a device is a real one.
     RefusedError
-        If a data file does not fit its device, or is in use.
+        As `check_data`.
     """
     names = [export.name for export in exports]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -129,12 +150,17 @@ def serve(
             got=", ".join(twice),
             action="name each device once, or serve copies with different overrides",
         )
+    for export in exports:
+        if export.data is not None:
+            size = export.device.info.capacity_bytes
+            check_data(export.data, size, export.destroy, read_only=export.read_only)
     wanted = [
         (
             export.device.native(),
             export.name[:LONGEST_NAME],
             None if export.data is None else str(export.data),
             export.read_only,
+            export.destroy,
         )
         for export in exports
     ]

@@ -18,7 +18,7 @@ from uflip.data import state_record
 from uflip.data.device import DeviceInfo
 from uflip.data.state_record import Request, State, Written
 from uflip.device.identity import MEDIUM, identity, medium, other_medium
-from uflip.errors import ResultsError
+from uflip.errors import RefusedError, ResultsError
 from uflip.results import atomic
 from uflip.results.place import why_not
 
@@ -80,6 +80,8 @@ class StateRecord:
         """Note that nothing is known any more: what was deallocated is in no state to begin in."""
         self.state = None
         self.path.unlink(missing_ok=True)
+        if self.path.parent.exists():
+            atomic.fsync_directory(self.path.parent)
 
     def _save(self, state: State) -> None:
         self.state = msgspec.structs.replace(
@@ -89,7 +91,7 @@ class StateRecord:
             written=last_write(self._info),
         )
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.make_folders(self.path.parent)
             atomic.write_file(self.path, state_record.encode(self.state))
         except OSError as error:
             raise ResultsError(
@@ -125,7 +127,16 @@ def check_place(path: Path) -> None:
     Raises
     ------
     ResultsError
+    RefusedError
+        For a symbolic link, which a record would replace.
     """
+    if path.is_symlink():
+        raise RefusedError(
+            "The record of the device's state never replaces a symbolic link",
+            where=f"--record {path}",
+            allowed="the name of a file, or one that is free",
+            action="name the file that the link leads to",
+        )
     if not (reason := why_not(path)):
         return
     raise ResultsError(
@@ -160,7 +171,10 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
     ------
     ResultsError
         If the file is something else, or from a newer uflip.
+    RefusedError
+        As `check_place`.
     """
+    check_place(path)
     state = state_record.read(path)
     if state is None:
         return StateRecord(path, info, None)

@@ -71,6 +71,7 @@ def prepare(
     -------
     Prepared
     """
+    record_of(info, url, record)  # what cannot be kept is an error before anything is written
     with (
         ends.shielded(),
         open_watched(url, info, on_event, **opening) as opened,

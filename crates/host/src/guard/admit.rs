@@ -1,12 +1,13 @@
 //! Whether a target may be written to: everything that is asked of it, in this order. What it is; who
 //! uses it; what it holds; and whether the user said that exactly that may be lost.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use uflip_core::{Error, ErrorKind, Result};
 
+use super::data_mark::{self, Served};
 use super::kind::FileSystem;
 use super::machine::{Machine, Node, Number, Place, place_of};
 use super::mark::{self, Seen, Standing};
@@ -109,7 +110,7 @@ pub(crate) fn admit_kind(machine: &Machine, named: &Named, place: &str) -> Resul
             .at(place)
             .got(kind)
             .allowed("a regular file")
-            .action("name a file, as in file:scratch.bin"));
+            .action("name a regular file"));
     }
     admit_file_system(machine, named.held(), place)
 }
@@ -148,6 +149,18 @@ pub(crate) fn refuse_below_dev(real: &Path, place: &str) -> Result<()> {
         .action("name a block device by its path alone, as in /dev/nvme0n1"))
 }
 
+/// A file that is to be written, as the user named it.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// How errors name it.
+    pub(crate) place: &'a str,
+    /// What a `destroy` has to begin with.
+    pub(crate) path: &'a str,
+    pub(crate) destroy: Option<&'a str>,
+    /// What to do instead of giving the file up.
+    pub(crate) instead: &'a str,
+}
+
 /// Refuse to write to a file that is in use, or holds something that is not ours unless `destroy` is
 /// its path and names what it holds.
 ///
@@ -158,34 +171,72 @@ pub(crate) fn refuse_below_dev(real: &Path, place: &str) -> Result<()> {
 pub(crate) fn admit_file(
     machine: &Machine,
     reader: &File,
-    path: &str,
-    destroy: Option<&str>,
+    wanted: Wanted,
     known: Option<Seen>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Admitted> {
-    let place = format!("file:{path}");
+    let metadata = unused(machine, reader, wanted)?;
+    let seen = mark::seen(&metadata);
+    let why = match mark::standing(reader, known, stop) {
+        Standing::Expendable(brand) => {
+            refuse_writers(machine, &metadata, wanted)?;
+            return Ok(Admitted { brand: Some(brand), seen });
+        }
+        Standing::Unmarked if data_mark::served(reader) != Served::Unmarked => {
+            "it holds the data of a served device"
+        }
+        Standing::Unmarked => "",
+        Standing::Void(why) => why,
+    };
+    refuse_kept(reader, &metadata, wanted, why)?;
+    refuse_writers(machine, &metadata, wanted)?;
+    Ok(Admitted { brand: None, seen })
+}
+
+/// Refuse to let clients of a served device write to a file that is in use, or holds something that no
+/// server of ours left there unless `destroy` is its path and names what it holds.
+///
+/// # Errors
+/// [`ErrorKind::Refused`].
+pub(crate) fn admit_data_file(machine: &Machine, reader: &File, wanted: Wanted) -> Result<()> {
+    let metadata = unused(machine, reader, wanted)?;
+    let is_expendable =
+        || matches!(mark::standing(reader, None, &|| false), Standing::Expendable(_));
+    match data_mark::served(reader) {
+        Served::Ours => {}
+        Served::Unmarked if is_expendable() => {}
+        Served::Unmarked => refuse_kept(reader, &metadata, wanted, "")?,
+        Served::Void(why) => refuse_kept(reader, &metadata, wanted, why)?,
+    }
+    refuse_writers(machine, &metadata, wanted)
+}
+
+/// Refuse a file that the kernel, this program or the holder of a lock uses; what it is otherwise.
+fn unused(machine: &Machine, reader: &File, wanted: Wanted) -> Result<Metadata> {
     let metadata = reader.metadata();
-    let metadata = metadata.map_err(|e| Error::os("The file cannot be opened", &place, &e))?;
+    let metadata =
+        metadata.map_err(|e| Error::os("The file cannot be opened", wanted.place, &e))?;
     let mut uses = machine.uses_of_file(metadata.dev(), metadata.ino());
     if is_part_of_us(&machine.roots, metadata.dev(), metadata.ino()) {
         uses.push("a part of this running program".to_owned());
     }
-    refuse_used("The file is in use", &place, &uses)?;
-    lock::refuse_locked(metadata.dev(), metadata.ino(), &place)?;
-    let nobody_writes = || {
-        let writers = writers::of_file(machine, metadata.dev(), metadata.ino());
-        refuse_used("The file is in use", &place, &writers)
-    };
-    let seen = mark::seen(&metadata);
-    let admitted = |brand| nobody_writes().map(|()| Admitted { brand, seen });
-    let why = match mark::standing(reader, known, stop) {
-        Standing::Expendable(brand) => return admitted(Some(brand)),
-        Standing::Unmarked => "",
-        Standing::Void(why) => why,
-    };
+    refuse_used("The file is in use", wanted.place, &uses)?;
+    lock::refuse_locked(metadata.dev(), metadata.ino(), wanted.place)?;
+    Ok(metadata)
+}
+
+/// Refuse a file that another process has open for writing.
+fn refuse_writers(machine: &Machine, metadata: &Metadata, wanted: Wanted) -> Result<()> {
+    let writers = writers::of_file(machine, metadata.dev(), metadata.ino());
+    refuse_used("The file is in use", wanted.place, &writers)
+}
+
+/// Refuse a file that is not ours, for the reason `why` where it once was, unless the user gave it up.
+fn refuse_kept(reader: &File, metadata: &Metadata, wanted: Wanted, why: &str) -> Result<()> {
+    let Wanted { place, path, destroy, instead } = wanted;
     let signatures = if metadata.len() == 0 { vec![] } else { probe(reader) };
     if destroy.is_some_and(|typed| token::permits(typed, path, &signatures)) {
-        return admitted(None);
+        return Ok(());
     }
     let what = if metadata.len() == 0 {
         "This file was not made by uflip, and somebody may count on its being empty"
@@ -197,7 +248,7 @@ pub(crate) fn admit_file(
         .at(place)
         .got(typed(destroy) + &holding(&signatures) + &why)
         .allowed(format!("--destroy {path}{}", token::held(&signatures)))
-        .action("name a file that does not exist yet, with --size; or give exactly this --destroy"))
+        .action(format!("{instead}; or give exactly this --destroy")))
 }
 
 fn refuse_used(what: &str, place: &str, uses: &Uses) -> Result<()> {

@@ -16,6 +16,7 @@
 //!     somebody else wrote to it while uflip had it open.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::brand::Brand;
 use crate::standing::Others;
 
-const NAME: &std::ffi::CStr = c"user.uflip";
+const NAME: &CStr = c"user.uflip";
 const VERSION: &str = "2";
 /// What is not known, or of no meaning any more.
 const UNKNOWN: &str = "-";
@@ -187,8 +188,7 @@ impl Kept {
     pub(crate) fn give_back(&self) {
         self.book().is_no_more_ours = true;
         if let Some(file) = &self.file {
-            // SAFETY: an open descriptor and a text that ends in a zero.
-            unsafe { libc::fremovexattr(file.as_raw_fd(), NAME.as_ptr()) };
+            remove(file);
         }
     }
 
@@ -226,11 +226,7 @@ impl Kept {
             text += &format!(" {key}={value}");
         }
         text += if open { " open=1" } else { " open=0" };
-        // SAFETY: an open descriptor, a text that ends in a zero, and as many bytes as are said.
-        unsafe {
-            let (value, size) = (text.as_ptr().cast(), text.len());
-            libc::fsetxattr(file.as_raw_fd(), NAME.as_ptr(), value, size, 0);
-        }
+        write_text(file, NAME, &text);
     }
 }
 
@@ -246,7 +242,7 @@ impl Drop for Kept {
 }
 
 /// Wait until a further write would have a later time than the last one of ours.
-fn wait_for_the_next_tick(file: &File) {
+pub(crate) fn wait_for_the_next_tick(file: &File) {
     for _ in 0..TICKS {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: a valid timespec to write to; the clock exists on every Linux.
@@ -268,35 +264,65 @@ fn facts(
     brand: Brand,
     left: Option<Seen>,
 ) -> BTreeMap<&'static str, String> {
+    let size = left.map_or(metadata.len(), |(size, ..)| size);
+    let mut facts = BTreeMap::from(identity(file, metadata));
+    facts.insert("brand", brand.text());
+    facts.insert("size", size.to_string());
+    facts.insert("modified", left.map_or_else(|| UNKNOWN.to_owned(), modified_text));
+    facts
+}
+
+/// The time of the last write as a mark has it [ns].
+pub(crate) fn modified_text((_, s, ns): Seen) -> String {
+    (i128::from(s) * 1_000_000_000 + i128::from(ns)).to_string()
+}
+
+/// What tells a file from a copy of it and from a later file of the same inode number.
+pub(crate) fn identity(file: &File, metadata: &Metadata) -> [(&'static str, String); 3] {
     let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let mut generation: libc::c_long = 0;
     // SAFETY: an open descriptor and a place for the number.
     let told =
         unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_GETVERSION as _, &raw mut generation) };
-    let modified = |(_, s, ns): Seen| (i128::from(s) * 1_000_000_000 + i128::from(ns)).to_string();
-    let size = left.map_or(metadata.len(), |(size, ..)| size);
     let unknown = || UNKNOWN.to_owned();
-    BTreeMap::from([
-        ("brand", brand.text()),
-        ("size", size.to_string()),
-        ("modified", left.map_or_else(unknown, modified)),
+    [
         ("inode", metadata.ino().to_string()),
         ("born", born.map_or_else(unknown, |born| born.as_nanos().to_string())),
         ("generation", if told == 0 { (generation as u32).to_string() } else { unknown() }),
-    ])
+    ]
 }
 
 fn read(file: &File) -> Option<String> {
+    read_text(file, NAME)
+}
+
+/// Remove the mark of `file`: it is not expendable any more.
+pub(crate) fn remove(file: &File) {
+    // SAFETY: an open descriptor and a text that ends in a zero.
+    unsafe { libc::fremovexattr(file.as_raw_fd(), NAME.as_ptr()) };
+}
+
+/// The extended attribute `name` of `file`.
+pub(crate) fn read_text(file: &File, name: &CStr) -> Option<String> {
     let mut text = vec![0u8; LONGEST];
     // SAFETY: an open descriptor, a text that ends in a zero, and a buffer of the size that is said.
     let length = unsafe {
-        libc::fgetxattr(file.as_raw_fd(), NAME.as_ptr(), text.as_mut_ptr().cast(), text.len())
+        libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), text.as_mut_ptr().cast(), text.len())
     };
     text.truncate(usize::try_from(length).ok()?);
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn parse(text: &str) -> Option<(&str, BTreeMap<&str, &str>)> {
+/// Set the extended attribute `name` of `file`. Where a file system has none, the user is asked again.
+pub(crate) fn write_text(file: &File, name: &CStr, text: &str) {
+    // SAFETY: an open descriptor, a text that ends in a zero, and as many bytes as are said.
+    unsafe {
+        let (value, size) = (text.as_ptr().cast(), text.len());
+        libc::fsetxattr(file.as_raw_fd(), name.as_ptr(), value, size, 0);
+    }
+}
+
+pub(crate) fn parse(text: &str) -> Option<(&str, BTreeMap<&str, &str>)> {
     let mut words = text.split(' ');
     let version = words.next()?;
     Some((version, words.filter_map(|word| word.split_once('=')).collect()))

@@ -16,6 +16,7 @@
 //! RAID, LVM or ZFS can be a folder in a test.
 
 pub(crate) mod admit;
+pub(crate) mod data_mark;
 pub(crate) mod kind;
 pub(crate) mod lock;
 pub(crate) mod loops;

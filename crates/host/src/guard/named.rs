@@ -33,19 +33,13 @@ impl Named {
         Ok(Some(Named { held, metadata }))
     }
 
-    /// A new regular file of a name in `folder`; an error where anything has that name.
-    pub(crate) fn create(folder: &Folder, flags: i32) -> io::Result<File> {
-        let flags = flags | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+    /// A new regular file of a name in `folder`, with `mode`; an error where anything has that name.
+    pub(crate) fn create(folder: &Folder, mode: libc::c_uint) -> io::Result<File> {
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: an open descriptor and a text that ends in a zero.
-        let made = unsafe {
-            libc::openat(
-                folder.held.as_raw_fd(),
-                folder.name.as_ptr(),
-                flags,
-                0o666 as libc::c_uint,
-            )
-        };
+        let made =
+            unsafe { libc::openat(folder.held.as_raw_fd(), folder.name.as_ptr(), flags, mode) };
         if made < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -126,6 +120,11 @@ impl Folder {
 
     pub(crate) fn held(&self) -> &File {
         &self.held
+    }
+
+    /// Make names that were given or taken away in it durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        reopen(&self.held, false, libc::O_DIRECTORY)?.sync_all()
     }
 
     /// The path that the kernel knows the folder by.

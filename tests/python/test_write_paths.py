@@ -1,0 +1,302 @@
+"""Does every way to write a file leave alone what the user did not give up?
+
+`WAYS` lists every parameter of the command line that names a place, and what is written there; a
+parameter that is not listed fails the first test. Each way that writes meets a foreign file, a link
+to one, a folder, and an image that is mounted through a loop device. All of it stays as it was.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+import stored
+from command_line import Outcome, uflip
+
+from uflip.cli.main import VERBS
+from uflip.device.catalogue import inspect_device
+
+SMALL = "sim:demo?blocks_per_die=64"
+SERVED = "sim:demo?blocks_per_die=24"
+CAPACITY = inspect_device(SERVED).capacity_bytes
+QUICK = ("--only", "order", "--scale", "quick", "-q")
+ONCE = ("--pattern", "RW", "--io-count", "9")
+SWEEP = ("sweep", SMALL, "--vary", "gc=greedy", *ONCE, "-q")
+SERVE = ("serve", SERVED, "--run", "true", "-q")
+BUFFERED = ("--size", "1MiB", "--buffered")
+
+THESIS = b"three years of work\n"
+# Usage, refused, a device that cannot be used, results; each comes before anything is written.
+REFUSALS = (2, 3, 4, 5)
+# What a command made beside the name before it met it.
+ALLOWED = {"new.bin", "new.sock", "out"}
+
+READ = "read"
+"""Nothing is written there."""
+OWN = "own"
+"""A folder of uflip's own, made before, is continued; anything else is refused."""
+
+# (verb, parameter) -> a command whose next word is the name, with what may follow it; or READ, OWN.
+WAYS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str] = {
+    ("run", "devices"): (("run",), "file:", (*BUFFERED, *QUICK, "--out", "out")),
+    ("run", "--out"): (("run", SMALL, *QUICK, "--out"), "", ()),
+    ("run", "--plan"): READ,
+    ("run", "--resume"): OWN,
+    ("run", "--record"): (
+        ("run", "file:new.bin", *BUFFERED, *QUICK, "--out", "out", "--record"), "", ()
+    ),
+    ("plan", "device"): READ,
+    ("plan", "--record"): READ,
+    ("plan", "--plan"): READ,
+    ("plan", "--out"): (("plan", SMALL, *QUICK[:-1], "--out"), "", ()),
+    ("prepare", "device"): (("prepare",), "file:", BUFFERED),
+    ("prepare", "--record"): (("prepare", "file:new.bin", *BUFFERED, "--record"), "", ()),
+    ("prepare", "--save"): (("prepare", SMALL, "--save"), "", ()),
+    ("deallocate", "device"): (("deallocate",), "file:", ("--buffered",)),
+    ("deallocate", "--save"): (("deallocate", SMALL, "--save"), "", ()),
+    ("zones", "device"): (("zones",), "file:", ("--buffered", "--reset", "0")),
+    ("zones", "--save"): (("zones", "sim:zns", "--reset", "0", "--save"), "", ()),
+    ("pattern", "device"): (("pattern",), "file:", (*BUFFERED, *ONCE)),
+    ("pattern", "--spec"): READ,
+    ("pattern", "--trace"): (("pattern", "null", *ONCE, "--trace"), "", ()),
+    ("pattern", "--inside"): (("pattern", SMALL, *ONCE, "--inside"), "", ()),
+    ("pattern", "--save"): (("pattern", SMALL, *ONCE, "--save"), "", ()),
+    ("replay", "trace"): READ,
+    ("replay", "device"): (("replay", "writes.iolog"), "file:", (*BUFFERED, "--out", "out")),
+    ("replay", "--out"): (("replay", "writes.iolog", SMALL, "--out"), "", ()),
+    ("replay", "--resume"): OWN,
+    ("sweep", "device"): READ,
+    ("sweep", "--spec"): READ,
+    ("sweep", "--data"): ((*SWEEP, "--data"), "", ()),
+    ("sweep", "--resume"): OWN,
+    ("sweep", "--out"): ((*SWEEP, "-o"), "", ()),
+    ("sweep", "--csv"): ((*SWEEP, "--csv"), "", ()),
+    ("show", "results"): READ,
+    ("hints", "results"): READ,
+    ("cost", "results"): READ,
+    ("compare", "results"): READ,
+    ("compare", "--out"): (("compare", "r", "r", "-o"), "", ()),
+    ("verify", "results"): READ,
+    ("analyse", "file"): READ,
+    ("explore", "paths"): READ,
+    ("explore", "--served"): READ,
+    ("site backup", "folder"): READ,
+    ("site backup", "out"): (("site", "backup", "s"), "", ()),
+    ("site restore", "backup_folder"): READ,
+    ("site restore", "folder"): (("site", "restore", "b"), "", ()),
+    ("site seed", "folder"): OWN,
+    ("site seed", "--device"): READ,
+    ("site serve", "folder"): OWN,
+    ("site token", "folder"): (("site", "token"), "", ("somebody",)),
+    ("submit", "result"): READ,
+    ("pull", "--out"): (("pull", "http://127.0.0.1:1", "0123456789ab", "--out"), "", ()),
+    ("report", "results"): READ,
+    ("report", "--out"): (("report", "r", "-o"), "", ()),
+    ("figure", "results"): READ,
+    ("figure", "--out"): (("figure", "r", "overview", "-o"), "", ()),
+    ("export", "results"): READ,
+    ("export", "--out"): (("export", "r", "-o"), "", ()),
+    ("import", "files"): READ,
+    ("import", "--out"): (("import", "fio-log", "latency.log", "--out"), "", ()),
+    ("oc pattern", "device"): READ,
+    ("oc pattern", "--log"): (("oc", "pattern", "sim:dfc", "--mix", "W", "--log"), "", ()),
+    ("oc pattern", "--save"): (("oc", "pattern", "sim:dfc", "--mix", "W", "--save"), "", ()),
+    ("oc run", "device"): READ,
+    ("oc run", "--out"): (
+        ("oc", "sim:dfc", "--scale", "quick", "--only", "oc2", "--out"), "", ()
+    ),
+    ("powercut", "device"): READ,
+    ("serve", "devices"): READ,
+    ("serve", "--socket"): ((*SERVE, "--socket"), "", ()),
+    ("serve", "--stats"): ((*SERVE, "--socket", "new.sock", "--stats"), "", ()),
+    ("serve", "--data"): ((*SERVE, "--socket", "new.sock", "--data"), "", ()),
+    ("serve", "--record"): ((*SERVE, "--socket", "new.sock", "--record"), "", ()),
+    ("serve", "--save"): ((*SERVE, "--socket", "new.sock", "--save"), "", ()),
+    ("reproduce", "--out"): (("reproduce", "ofc-fig5a", "-o"), "", ()),
+    ("profile check", "path"): READ,
+    ("profile export", "device"): READ,
+    ("profile new", "device"): READ,
+    ("profile new", "path"): (("profile", "new", "sim:demo"), "", ()),
+    ("info", "device"): READ,
+}  # fmt: skip
+MAKES_A_SITE = {("site token", "folder")}
+WRITING = {way: told for way, told in WAYS.items() if not isinstance(told, str)}
+# The ending that a name must have, where it decides about the form.
+ENDINGS = {
+    "--save": ".snapshot", "--trace": ".csv", "--csv": ".csv", "--log": ".csv", "--record": ".csv",
+    "path": ".toml",
+    ("run", "--record"): ".json", ("prepare", "--record"): ".json", ("plan", "--out"): ".toml",
+    ("sweep", "--out"): ".svg", ("figure", "--out"): ".svg", ("reproduce", "--out"): ".svg",
+    ("compare", "--out"): ".html", ("report", "--out"): ".html",
+}  # fmt: skip
+# Parameters that name a place although their type is a text.
+TEXTS = {"device", "devices", "paths", "path", "spec_file"}
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield every command of the command line with its name."""
+    for verb in VERBS:
+        found: click.Command = import_module(f"uflip.cli.{verb}").command
+        if isinstance(found, click.Group):
+            yield from ((f"{verb} {name}", each) for name, each in found.commands.items())
+        else:
+            yield verb, found
+
+
+def test_every_parameter_that_names_a_place_is_listed() -> None:
+    found = set()
+    for verb, command in commands():
+        for parameter in command.params:
+            if isinstance(parameter.type, click.Path) or parameter.name in TEXTS:
+                found.add((verb, max(parameter.opts, key=len)))
+    assert found == set(WAYS)
+
+
+def state(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return everything in a folder: what it is, and whether anybody wrote to it since."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted(folder.rglob("*")):
+        about = path.lstat()
+        leads = str(path.readlink()) if path.is_symlink() else ""
+        content = b""
+        if path.is_file() and about.st_size < 1 << 20:
+            content = path.read_bytes()
+        times = () if path.is_dir() else (about.st_mtime_ns, about.st_size)
+        key = str(path.relative_to(folder))
+        found[key] = (
+            about.st_mode,
+            about.st_ino,
+            leads,
+            content,
+            times,
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Work in a folder with a thesis, and with everything that a command of the list reads."""
+    folder = tmp_path_factory.mktemp("room")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        stored.results(Path("r"))
+        assert uflip("site", "token", "s", "somebody").code == 0
+        assert uflip("site", "backup", "s", "b").code == 0
+        Path("writes.iolog").write_text("fio version 2 iolog\na write 0 4096\n")
+        Path("latency.log").write_text("1, 1000, 1, 4096, 0\n")
+        Path("thesis").write_bytes(THESIS)
+        os.truncate("thesis", CAPACITY)  # a served device would take a file of this size
+        Path("chapters").mkdir()
+        Path("chapters", "one").write_bytes(THESIS)
+        yield folder
+
+
+def a_file(name: Path) -> None:
+    os.link("thesis", name)
+
+
+def a_link(name: Path) -> None:
+    name.symlink_to("thesis")
+
+
+def a_folder(name: Path) -> None:
+    shutil.copytree("chapters", name)
+
+
+def a_link_to_a_folder(name: Path) -> None:
+    name.symlink_to("chapters")
+
+
+def a_link_to_nothing(name: Path) -> None:
+    name.symlink_to("chapters/two")
+
+
+def attempt(way: tuple[str, str], name: Path) -> Outcome:
+    command, prefix, more = WRITING[way]
+    return uflip(*command, f"{prefix}{name}", *more)
+
+
+def name_for(way: tuple[str, str]) -> Path:
+    return Path("name" + (ENDINGS.get(way) or ENDINGS.get(way[1]) or ""))
+
+
+def check_nothing_is_lost(room: Path, way: tuple[str, str], name: Path) -> None:
+    """Attempt a way; nothing that was there may have changed, and it must be refused clearly."""
+    before = state(room)
+    done = attempt(way, name)
+    after = state(room)
+    assert {key: after.get(key) for key in before} == before, (way, done.err)
+    assert done.code in REFUSALS, (way, done)
+    assert "error: " in done.err, (way, done.err)
+    new = after.keys() - before.keys()
+    assert new <= ALLOWED, (way, new)
+    for key in new:
+        (room / key).unlink()
+
+
+@pytest.mark.parametrize(
+    "put", [a_file, a_link, a_folder, a_link_to_a_folder, a_link_to_nothing],
+    ids=lambda put: put.__name__,
+)  # fmt: skip
+def test_what_has_the_name_stays(room: Path, put: Callable[[Path], None]) -> None:
+    for way in WRITING:
+        if way in MAKES_A_SITE and put in (a_folder, a_link_to_a_folder):
+            continue  # beside what is in the folder
+        name = name_for(way)
+        put(name)
+        check_nothing_is_lost(room, way, name)
+        if name.is_dir() and not name.is_symlink():
+            shutil.rmtree(name)
+        else:
+            name.unlink()
+
+
+def test_an_image_that_a_loop_device_shows_stays(room: Path) -> None:
+    """Not even `--destroy` lets it be written."""
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("only root makes loop devices")
+    image = Path("image")
+    with image.open("wb") as file:
+        file.truncate(CAPACITY)
+    made = subprocess.run(
+        ["losetup", "--find", "--show", image], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"there is no loop device: {made.stderr}")
+    try:
+        for way in WRITING:
+            name = name_for(way)
+            os.link(image, name)
+            check_nothing_is_lost(room, way, name)
+            name.unlink()
+        done = uflip(*SERVE, "--socket", "new.sock", "--data", image, "--destroy", image)
+        assert done.code == 3, done
+        assert "loop device" in done.err
+    finally:
+        subprocess.run(["losetup", "--detach", made.stdout.strip()], check=True)
+        image.unlink()
+
+
+def test_a_served_device_takes_what_was_given_up_and_what_it_made(room: Path) -> None:
+    served = (*SERVE, "--socket", "new.sock", "--data")
+    shutil.copy("thesis", "copy")
+    with Path("copy").open("rb") as copy:
+        assert uflip(*served, "copy").code == 3
+        assert uflip(*served, "copy", "--destroy", "thesis").code == 3
+        assert uflip(*served, "copy", "--destroy", "copy").code == 0
+        assert copy.read(len(THESIS)) == THESIS, "clients wrote nothing"
+    assert uflip(*served, "copy").code == 0, "it is the server's from now on"
+    assert uflip(*served, "new").code == 0
+    assert uflip(*served, "new").code == 0
+    benchmark = uflip("pattern", "file:new", "--buffered", *ONCE)
+    assert benchmark.code == 3
+    assert "the data of a served device" in benchmark.err
+    for options in (("--destroy", "x"), ("--data", "new", "--read-only", "--destroy", "new")):
+        assert uflip(*SERVE, "--socket", "new.sock", *options).code == 2
+    assert uflip(*served, "thesis", "--read-only").code == 0, "nothing is written to it"
+    Path("copy").unlink()
+    Path("new").unlink()
