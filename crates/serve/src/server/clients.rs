@@ -1,14 +1,21 @@
 //! Clients come, ask, are answered and go.
 
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::place::UnderWay;
-use super::{MOST_CLIENTS, Server};
+use super::{LOOK_UP_NS, MOST_CLIENTS, STATISTICS, Server};
 use crate::connection::{Connection, Standing};
 use crate::session::{Command, Request, Step};
 use crate::wire::{errno, put_error};
+
+/// After an error of the system it is tried so much later to accept the next client [ns].
+const LISTEN_AGAIN_NS: u64 = 100_000_000;
+/// While others wait for room, a client that has taken nothing for so long is parted with.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Server<'_> {
     pub(super) fn let_in(&mut self, listener: usize) {
@@ -16,12 +23,8 @@ impl Server<'_> {
             match self.ways.clients[listener].accept() {
                 Ok(Some(socket)) => self.welcome(socket),
                 Ok(None) => return,
-                // No room for another one: those who are here come first.
-                Err(_) => {
-                    self.turned_away += 1;
-                    self.watch_listeners(false);
-                    return;
-                }
+                // The system has no room for another one now.
+                Err(_) => return self.pause_listening(),
             }
         }
     }
@@ -33,7 +36,7 @@ impl Server<'_> {
         }
         let key = self.next_client;
         self.next_client += 1;
-        let client = Connection::new(socket);
+        let client = Connection::new(socket, Rc::clone(&self.load));
         let added = epoll::add(&self.poll, &client, EventData::new_u64(key), client.interest);
         if added.is_ok() {
             self.clients.insert(key, client);
@@ -41,12 +44,62 @@ impl Server<'_> {
         }
     }
 
-    /// Listen, or do not while there is no room.
-    fn watch_listeners(&mut self, listen: bool) {
-        self.full = !listen;
-        let flags = if listen { EventFlags::IN } else { EventFlags::empty() };
-        for (place, listener) in self.ways.clients.iter().enumerate() {
-            let _ = epoll::modify(&self.poll, listener, EventData::new_u64(place as u64), flags);
+    /// Do not listen for a while: what could not be accepted would be reported again at once.
+    pub(super) fn pause_listening(&mut self) {
+        self.listen_again = Some(self.now() + LISTEN_AGAIN_NS);
+        self.watch_listeners(EventFlags::empty());
+    }
+
+    /// Listen again where it is time to, or `at_once`.
+    pub(super) fn resume_listening(&mut self, at_once: bool) {
+        if self.listen_again.is_some_and(|when| at_once || self.now() >= when) {
+            self.listen_again = None;
+            self.watch_listeners(EventFlags::IN);
+        }
+    }
+
+    fn watch_listeners(&mut self, flags: EventFlags) {
+        let clients = self.ways.clients.iter().enumerate();
+        let clients = clients.map(|(place, listener)| (listener, place as u64));
+        let statistics = self.ways.statistics.iter().map(|listener| (listener, STATISTICS));
+        for (listener, key) in clients.chain(statistics) {
+            let _ = epoll::modify(&self.poll, listener, EventData::new_u64(key), flags);
+        }
+    }
+
+    /// Let the client that has waited longest for room go on, if there is room; whether one does.
+    pub(super) fn wake_waiter(&mut self) -> bool {
+        while let Some(key) = self.waiters.front() {
+            let client = self.clients.get(key).filter(|client| client.parked.is_some());
+            match client.map(Connection::can_go_on) {
+                None => {
+                    self.waiters.pop_front();
+                }
+                Some(true) => {
+                    self.busy.extend(self.waiters.pop_front());
+                    return true;
+                }
+                Some(false) => {
+                    self.give_up_the_slowest();
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
+    /// While others wait for room: part with whoever has most of it and takes nothing.
+    fn give_up_the_slowest(&mut self) {
+        let now = self.now();
+        if now < self.look_for_slow_at {
+            return;
+        }
+        self.look_for_slow_at = now + LOOK_UP_NS;
+        let unread =
+            |(key, client): (&u64, &Connection)| Some((client.left_unread(PATIENCE)?, *key));
+        if let Some((_, key)) = self.clients.iter().filter_map(unread).max() {
+            self.turned_away += 1;
+            self.part_with(key);
         }
     }
 
@@ -57,7 +110,7 @@ impl Server<'_> {
             return self.part_with(key);
         }
         let Some(client) = self.clients.get_mut(&key) else { return };
-        if !flags.contains(EventFlags::IN) || client.leaving || !client.unused.is_empty() {
+        if !flags.contains(EventFlags::IN) || client.leaving || client.is_blocked() {
             return;
         }
         match client.receive(room) {
@@ -72,9 +125,13 @@ impl Server<'_> {
         let Some(mut client) = self.clients.remove(&key) else { return };
         loop {
             self.held_back |= self.is_settling();
-            if client.is_full() || self.held_back {
+            if !client.can_go_on() || self.held_back {
                 client.unused = input.to_vec();
                 break;
+            }
+            if let Some(request) = client.parked.take() {
+                self.begin(key, request, &mut client);
+                continue;
             }
             match client.session.step(&mut input, &self.exports, &mut client.out) {
                 Step::Hungry => break,
@@ -83,13 +140,20 @@ impl Server<'_> {
                         client.data_error.get_or_insert(number_of(&error));
                     }
                 }
-                Step::Request(request) => self.begin(key, request, &mut client),
+                Step::Request(request) if client.has_room_for(request.owed()) => {
+                    self.begin(key, request, &mut client);
+                }
+                Step::Request(request) => {
+                    client.parked = Some(request);
+                    self.waiters.push_back(key);
+                }
                 Step::Leave => {
                     client.leaving = true;
                     break;
                 }
             }
         }
+        client.count();
         self.clients.insert(key, client);
     }
 
@@ -106,20 +170,55 @@ impl Server<'_> {
             self.under_way.push(None);
             self.under_way.len() - 1
         });
-        let (parts, simulated, failed) = (0, 0, false);
-        let mut new = UnderWay { client, request, arrived, parts, simulated, failed };
-        device.begin(&mut new, key);
-        if device.durable && (request.fua || request.command == Command::Flush) {
-            new.parts += 1;
-            self.syncer.wish(request.export, key);
+        let mut new = UnderWay::new(client, request, arrived);
+        self.step(&mut new, key, arrived);
+        if new.parts == 0 && new.is_begun() {
+            self.devices[request.export].answer(&new, &mut connection.out, arrived);
+            self.unused.push(key);
+            return connection.count();
         }
         if new.parts == 0 {
-            device.answer(&new, &mut connection.out, arrived);
-            self.unused.push(key);
+            self.unfinished.push_back(key);
+        }
+        connection.begins(request.owed());
+        connection.count();
+        self.under_way[key] = Some(new);
+    }
+
+    /// Give the device the next step of a request; with the last one its data is synced where it is to be
+    /// durable.
+    fn step(&mut self, new: &mut UnderWay, key: usize, now: u64) {
+        let Request { export, command, fua, .. } = new.request;
+        let device = &mut self.devices[export];
+        device.step(new, key, now);
+        let to_sync = fua || command == Command::Flush;
+        if device.durable && to_sync && new.is_begun() {
+            new.parts += 1;
+            self.syncer.wish(export, key);
+        }
+    }
+
+    /// Go on with the long request that has waited longest, by one step.
+    pub(super) fn go_on(&mut self) {
+        if self.is_settling() {
             return;
         }
-        connection.begins(new.owed());
-        self.under_way[key] = Some(new);
+        let Some(key) = self.unfinished.pop_front() else { return };
+        let Some(mut long) = self.under_way[key].take() else { return };
+        // Of a client that is gone nobody waits for the rest.
+        if self.clients.contains_key(&long.client) {
+            let now = self.now();
+            self.step(&mut long, key, now);
+        } else {
+            long.failed = true;
+        }
+        let (waits, is_begun) = (long.parts > 0, long.is_begun());
+        self.under_way[key] = Some(long);
+        match (waits, is_begun) {
+            (true, _) => {}
+            (false, true) => self.finish(key),
+            (false, false) => self.unfinished.push_back(key),
+        }
     }
 
     /// Send what a client is owed, use what of it had to wait, and wait for the right things.
@@ -128,7 +227,8 @@ impl Server<'_> {
         if client.send() == Standing::Gone {
             return self.part_with(key);
         }
-        if !client.unused.is_empty() && !client.is_full() && !self.held_back {
+        client.count();
+        if client.is_blocked() && client.can_go_on() && !self.held_back {
             let unused = std::mem::take(&mut client.unused);
             self.use_input(key, &unused);
             self.busy.push(key);
@@ -146,9 +246,7 @@ impl Server<'_> {
         if let Some(client) = self.clients.remove(&key) {
             let _ = epoll::delete(&self.poll, &client);
         }
-        if self.full {
-            self.watch_listeners(true);
-        }
+        self.resume_listening(true);
     }
 }
 

@@ -15,8 +15,9 @@ mod clients;
 mod patience;
 mod place;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -26,7 +27,7 @@ use rustix::net::SendFlags;
 use serde_json::{Value, json};
 use uflip_core::{Error, Result};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Load};
 use crate::data::Data;
 use crate::export::Export;
 use crate::listen::Listener;
@@ -86,11 +87,19 @@ struct Server<'a> {
     unused: Vec<usize>,
     /// Clients that have something to be sent, or to be used.
     busy: Vec<u64>,
+    /// What all clients make the server keep.
+    load: Rc<Load>,
+    /// Clients whose next request waits for room, in the order of their coming.
+    waiters: VecDeque<u64>,
+    /// When it is looked again for clients that take nothing.
+    look_for_slow_at: u64,
+    /// Requests of which the device has had a part.
+    unfinished: VecDeque<usize>,
     turned_away: u64,
     /// What clients ask for waits until a device has told a failure apart from what else is under way.
     held_back: bool,
-    /// Nobody is let in for now: the system has no room.
-    full: bool,
+    /// Nobody is let in until then: the system had no room.
+    listen_again: Option<u64>,
     patience: Patience,
 }
 
@@ -155,7 +164,9 @@ impl<'a> Server<'a> {
         }
         let exports = devices.iter().map(|device| device.export.clone()).collect();
         let places = devices.into_iter().zip(durable);
-        let places = places.map(|(device, durable)| Place::new(device.data, durable, device.paced));
+        let places = places.map(|(device, durable)| {
+            Place::new(device.data, durable, device.paced, device.export.sector)
+        });
         Ok(Server {
             clock: Instant::now(),
             ways,
@@ -167,9 +178,13 @@ impl<'a> Server<'a> {
             under_way: Vec::new(),
             unused: Vec::new(),
             busy: Vec::new(),
+            load: Rc::default(),
+            waiters: VecDeque::new(),
+            look_for_slow_at: 0,
+            unfinished: VecDeque::new(),
             turned_away: 0,
             held_back: false,
-            full: false,
+            listen_again: None,
             patience: Patience::default(),
             poll,
         })
@@ -181,17 +196,27 @@ impl<'a> Server<'a> {
 
     /// Once around: what is over, what is to be sent, what comes in.
     fn round(&mut self, room: &mut [u8]) -> Result<()> {
+        self.resume_listening(false);
+        self.go_on();
         let mut wake = self.look();
         if self.held_back && !self.is_settling() {
             self.held_back = false;
             self.busy.extend(self.clients.keys());
         }
-        while let Some(client) = self.busy.pop() {
-            self.tend(client);
-            // What had waited for room may be a request of its own.
-            if self.busy.is_empty() {
-                wake = self.look();
+        loop {
+            while let Some(client) = self.busy.pop() {
+                self.tend(client);
+                // What had waited for room may be a request of its own.
+                if self.busy.is_empty() {
+                    wake = self.look();
+                }
             }
+            if !self.wake_waiter() {
+                break;
+            }
+        }
+        if !self.unfinished.is_empty() {
+            wake = Some(Wake::Due(0));
         }
         let mut events =
             [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
@@ -274,7 +299,7 @@ impl<'a> Server<'a> {
         let took = device.paced.wall_ns(over.response);
         let Some(under_way) = &mut self.under_way[key] else { return };
         under_way.failed |= over.failed;
-        under_way.simulated = under_way.simulated.max(took);
+        under_way.simulated += took;
         self.part_over(key);
     }
 
@@ -296,6 +321,15 @@ impl<'a> Server<'a> {
         if under_way.parts > 0 {
             return;
         }
+        if under_way.is_begun() {
+            self.finish(key);
+        } else {
+            self.unfinished.push_back(key);
+        }
+    }
+
+    /// Answer a request.
+    fn finish(&mut self, key: usize) {
         let Some(done) = self.under_way[key].take() else { return };
         self.unused.push(key);
         let now = self.now();
@@ -305,8 +339,9 @@ impl<'a> Server<'a> {
             recorder.add(line);
         }
         let Some(client) = self.clients.get_mut(&done.client) else { return };
-        client.ends(done.owed());
+        client.ends(done.request.owed());
         device.answer(&done, &mut client.out, now);
+        client.count();
         self.busy.push(done.client);
     }
 
@@ -314,7 +349,12 @@ impl<'a> Server<'a> {
     fn tell(&mut self) {
         let ways = self.ways;
         let Some(listener) = &ways.statistics else { return };
-        while let Ok(Some(socket)) = listener.accept() {
+        loop {
+            let socket = match listener.accept() {
+                Ok(Some(socket)) => socket,
+                Ok(None) => return,
+                Err(_) => return self.pause_listening(),
+            };
             // It fits into any socket's room; who does not take it does not get it.
             let text = format!("{}\n", self.document());
             let _ = rustix::net::send(&socket, text.as_bytes(), SendFlags::NOSIGNAL);

@@ -13,6 +13,10 @@ use crate::session::{Command, Request};
 use crate::statistics::Served;
 use crate::wire::{errno, put_data_head, put_error, put_simple};
 
+/// A range may be 4 GiB long where no data comes with it. It is trimmed or zeroed in steps of so much
+/// [bytes], each a few milliseconds of work, and other clients are served in between.
+const STEP_BYTES: u32 = 4 << 20;
+
 /// A request under way.
 #[derive(Debug)]
 pub(super) struct UnderWay {
@@ -20,6 +24,8 @@ pub(super) struct UnderWay {
     pub(super) request: Request,
     /// When it was whole [ns].
     pub(super) arrived: u64,
+    /// How much of its range was given to the device so far [bytes].
+    pub(super) begun: u32,
     /// How many I/Os and syncs it still waits for.
     pub(super) parts: u32,
     /// How long the device took, on the wall clock [ns].
@@ -28,9 +34,13 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
-    /// How many bytes of data its reply has.
-    pub(super) fn owed(&self) -> u32 {
-        if self.request.command == Command::Read { self.request.length } else { 0 }
+    pub(super) fn new(client: u64, request: Request, arrived: u64) -> UnderWay {
+        UnderWay { client, request, arrived, begun: 0, parts: 0, simulated: 0, failed: false }
+    }
+
+    /// Whether nothing of it is left to be given to the device.
+    pub(super) fn is_begun(&self) -> bool {
+        self.failed || self.begun == self.request.length
     }
 
     /// What is written down of it, where it is answered at `now`: what the device reads or writes, zeroes
@@ -56,15 +66,18 @@ pub(super) struct Place {
     pub(super) paced: Paced,
     pub(super) tickets: BTreeMap<Ticket, usize>,
     pub(super) served: Served,
+    /// What of a range is trimmed or zeroed at once [bytes].
+    step_bytes: u32,
     /// Pages that had been programmed when it was first served.
     programmed_before: u64,
 }
 
 impl Place {
-    pub(super) fn new(data: Data, durable: bool, paced: Paced) -> Place {
+    pub(super) fn new(data: Data, durable: bool, paced: Paced, sector: u32) -> Place {
         let programmed_before = paced.counters().map_or(0, |counters| counters.pages_programmed);
         let (tickets, served) = (BTreeMap::new(), Served::default());
-        Place { data, durable, paced, tickets, served, programmed_before }
+        let step_bytes = STEP_BYTES.max(sector);
+        Place { data, durable, paced, tickets, served, step_bytes, programmed_before }
     }
 
     /// What was served until `now`, and what became of the device.
@@ -86,32 +99,45 @@ impl Place {
         document
     }
 
-    /// Give a request to the device; what it is made of there is known by `key`.
-    pub(super) fn begin(&mut self, new: &mut UnderWay, key: usize) {
+    /// Give a request, or the next step of one, to the device at `now`; what it is made of there is known
+    /// by `key`.
+    pub(super) fn step(&mut self, new: &mut UnderWay, key: usize, now: u64) {
         let Request { command, offset, length, .. } = new.request;
-        let (at, size) = (Bytes(offset), Bytes(u64::from(length)));
+        let left = length - new.begun;
+        let step = match command {
+            Command::Trim | Command::WriteZeroes { .. } => left.min(self.step_bytes),
+            Command::Read | Command::Write | Command::Flush => left,
+        };
+        let (at, size) = (Bytes(offset + u64::from(new.begun)), Bytes(u64::from(step)));
+        new.begun += step;
         match command {
-            Command::Read => self.submit(new, Mode::Read, key),
-            Command::Write => self.submit(new, Mode::Write, key),
+            Command::Read => self.submit(new, Mode::Read, (at, size), key, now),
+            Command::Write => self.submit(new, Mode::Write, (at, size), key, now),
             Command::Flush => {
-                let ticket = self.paced.flush(new.arrived);
+                let ticket = self.paced.flush(now);
                 self.waits_for(new, ticket, key);
             }
             Command::Trim => {
-                self.paced.trim(new.arrived, at, size);
-                new.failed = self.data.zero(offset, size.0, false).is_err();
+                self.paced.trim(now, at, size);
+                new.failed = self.data.zero(at.0, size.0, false).is_err();
             }
             Command::WriteZeroes { keep } => {
-                new.failed = self.data.zero(offset, size.0, keep).is_err();
-                self.submit(new, Mode::Write, key);
+                new.failed = self.data.zero(at.0, size.0, keep).is_err();
+                self.submit(new, Mode::Write, (at, size), key, now);
             }
         }
     }
 
-    fn submit(&mut self, new: &mut UnderWay, mode: Mode, key: usize) {
-        let Request { offset, length, fua, .. } = new.request;
-        let io = Io { offset: Bytes(offset), size: Bytes(u64::from(length)), mode, stream: 0 };
-        match self.paced.submit(new.arrived, &io, fua) {
+    fn submit(
+        &mut self,
+        new: &mut UnderWay,
+        mode: Mode,
+        (offset, size): (Bytes, Bytes),
+        key: usize,
+        now: u64,
+    ) {
+        let io = Io { offset, size, mode, stream: 0 };
+        match self.paced.submit(now, &io, new.request.fua) {
             Ok(ticket) => self.waits_for(new, ticket, key),
             Err(_) => new.failed = true,
         }

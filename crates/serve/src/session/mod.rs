@@ -38,6 +38,14 @@ pub struct Request {
     pub structured: bool,
 }
 
+impl Request {
+    /// How many bytes of data its reply has.
+    #[must_use]
+    pub fn owed(&self) -> u32 {
+        if self.command == Command::Read { self.length } else { 0 }
+    }
+}
+
 /// What a request is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {

@@ -1,0 +1,134 @@
+"""Does a server keep its limits and answer everybody, whatever a client or the system does?"""
+
+import resource
+import select
+import socket
+import struct
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from nbd import (
+    FUA,
+    NO_HOLE,
+    PATIENCE_S,
+    READ,
+    TRIM,
+    ZEROES,
+    Client,
+    greets,
+    request,
+    served,
+    serving,
+)
+
+MIB = 1 << 20
+SMALL = "sim:demo?blocks_per_die=64"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def resident_bytes(process: int) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
+
+
+def is_readable(client: Client) -> bool:
+    return bool(select.select([client.socket], [], [], 0)[0])
+
+
+@pytest.mark.parametrize("way", ["s", "t"], ids=["clients", "statistics"])
+def test_a_server_without_a_descriptor_accepts_again_later(here: Path, way: str) -> None:
+    """No client is connected meanwhile that could wake it by leaving."""
+    with serving("null", "--stats", "t") as process:
+        time.sleep(0.2)  # whoever asked whether it serves is gone by then
+        used = {int(path.name) for path in Path(f"/proc/{process.pid}/fd").iterdir()}
+        free = next(number for number in range(1000) if number not in used)
+        before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (free, before[1]))
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(0.3)
+            client.connect(way)
+            with pytest.raises(TimeoutError):
+                client.recv(8)
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+            client.settimeout(PATIENCE_S)
+            assert client.recv(8), "the one that waited is let in"
+        assert greets("s")
+
+
+def test_clients_that_read_nothing_share_a_limit_and_stop_nobody(here: Path) -> None:
+    """Each of 24 asks for 64 MiB: 1.5 GiB together, of which the server keeps a quarter at most."""
+    with serving("null", "--speed", "0") as process, ExitStack() as stack:
+        greedy = [stack.enter_context(Client("s")) for _ in range(24)]
+        before = resident_bytes(process.pid)
+        for client in greedy:
+            client.go()
+            client.send(*(request(READ, 0, 32 * MIB, cookie=each) for each in range(2)))
+        with Client("s") as modest:
+            modest.go()
+            for _ in range(50):  # by then all that was asked for has come in
+                assert modest.read(4096, 65536) == bytes(65536)
+            kept = resident_bytes(process.pid) - before
+        assert kept < 400 * MIB, f"{kept >> 20} MiB"
+        # Who waited for room gets it, whole, once others have taken theirs or are gone.
+        last = greedy.pop()
+        for client in greedy:
+            client.socket.close()
+        for cookie in range(2):
+            assert last.reply(cookie) == 0
+            assert last.take(32 * MIB) == bytes(32 * MIB)
+
+
+@pytest.mark.parametrize("flags", [0, NO_HOLE], ids=["hole", "no hole"])
+def test_one_long_request_does_not_keep_others_waiting(here: Path, flags: int) -> None:
+    """The answer to a short request that comes later comes first."""
+    with serving("sim:demo?blocks_per_die=64", "--speed", "0") as process:
+        with Client("s") as patient, Client("s") as other:
+            size, _ = patient.go()
+            other.go()
+            long = size - size % MIB
+            patient.send(*(request(ZEROES, 0, long, flags=flags, cookie=n) for n in range(40)))
+            for _ in range(20):
+                assert other.read(0, 4096) == bytes(4096)
+            assert not is_readable(patient) or patient.reply(0) == 0
+            assert not is_readable(patient), "40 long requests take longer than 20 short ones"
+        # Its client is gone, so nobody waits for the rest of it.
+        began = time.monotonic()
+        assert greets("s")
+        assert process.poll() is None
+        assert time.monotonic() - began < PATIENCE_S
+
+
+def test_a_range_that_is_zeroed_in_steps_is_zeroed_exactly(here: Path) -> None:
+    """Against bytes in memory, with ranges that begin and end beside every step."""
+    size = 24 * MIB
+    with serving(SMALL, "--speed", "0", "--data", "disk") as process, Client("s") as client:
+        client.go()
+        model = bytearray(size)
+
+        def fill() -> None:
+            for at in range(0, size, 8 * MIB):
+                piece = struct.pack(">Q", at + 1) * MIB
+                assert client.write(at, piece) == 0
+                model[at : at + 8 * MIB] = piece
+
+        for command, offset, length, flags in (
+            (ZEROES, 512, 9 * MIB, 0),
+            (ZEROES, 4 * MIB - 512, 12 * MIB + 1024, NO_HOLE | FUA),
+            (ZEROES, MIB, 4 * MIB, FUA),
+            (TRIM, 3 * MIB + 4096, 17 * MIB + 512, FUA),
+            (TRIM, 8 * MIB, 4 * MIB, 0),
+        ):
+            fill()
+            assert client.do(command, offset, length, flags) == 0
+            model[offset : offset + length] = bytes(length)
+            assert client.read(0, size) == bytes(model), (command, offset, length)
+        client.socket.close()
+        (export,) = served(process)["exports"]
+        assert (export["failed"], export["bytes_zeroed"]) == (0, 25 * MIB + 1024)
