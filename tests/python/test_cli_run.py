@@ -128,6 +128,8 @@ BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
     (["file:new.bin", "--size", "1MiB", "--destroy", "x"], "usage", ["a file by its own name"]),
     (["sim:demo", "--size", "1MiB"], "usage", ["--size belongs to files"]),
     (["sim:demo", "--buffered"], "usage", ["--buffered belongs to files", "page cache"]),
+    (["sim:demo", "--io-timeout", "5s"], "usage", ["--io-timeout belongs to", "nbd:ADDRESS"]),
+    (["null", "--io-timeout", "0s"], "usage", ["--io-timeout belongs to files, block devices"]),
     (["sim:demo", "--record", "mine.json"], "usage", ["--record applies only", "sim:demo"]),
     (["null", "--buffered"], "usage", ["--buffered belongs to files", "file:PATH, /dev/NAME"]),
     (["file:/dev/null"], "refused", ["under /dev"]),

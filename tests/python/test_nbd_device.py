@@ -1,13 +1,18 @@
 """Is an NBD export a device like others, written to only where it was named twice?"""
 
+import itertools
 import json
 import shutil
+import socket
+import struct
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import nbd
 import pytest
 from command_line import uflip
 from nbd import served, serving
@@ -90,6 +95,85 @@ def test_a_server_that_is_gone_is_an_error(here: Path) -> None:
         process.wait()
         with pytest.raises(DeviceError, match="failed"):
             device.run(package.basic(mode="read", location="random", io_count=4))
+
+
+@contextmanager
+def lying(size: int, answers: int = 1 << 30, drip_s: float | None = None) -> Iterator[None]:
+    """Serve zeroes of any size; after so many answers none comes, or one byte now and then."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")
+        listener.listen()
+        threading.Thread(target=_lie, args=(listener, size, answers, drip_s), daemon=True).start()
+        try:
+            yield
+        finally:
+            Path("s").unlink()
+
+
+def _lie(listener: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
+    with suppress(OSError, EOFError, struct.error):
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(
+                target=_lie_to, args=(client, size, answers, drip_s), daemon=True
+            ).start()
+
+
+def _lie_to(client: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
+    def take(length: int) -> bytes:
+        got = b""
+        while len(got) < length:
+            more = client.recv(length - len(got))
+            if not more:
+                raise EOFError
+            got += more
+        return got
+
+    def told(option: int, kind: int, data: bytes = b"") -> bytes:
+        return struct.pack(">QIII", 0x3E889045565A9, option, kind, len(data)) + data
+
+    with client, suppress(OSError, EOFError):
+        client.sendall(struct.pack(">QQH", 0x4E42444D41474943, nbd.OPTION, 3))
+        take(4)
+        _, option, length = struct.unpack(">QII", take(16))
+        take(length)
+        export = told(option, 3, struct.pack(">HQH", 0, size, 0b101))
+        client.sendall(export + told(option, 1))
+        for answered in itertools.count():
+            _, _, command, cookie, _, length = struct.unpack(">IHHQQI", take(28))
+            data = bytes(length) if command == nbd.READ else b""
+            take(length if command == nbd.WRITE else 0)
+            reply = struct.pack(">IIQ", nbd.SIMPLE, 0, cookie) + data
+            if answered < answers:
+                client.sendall(reply)
+                continue
+            for byte in reply:
+                time.sleep(3600 if drip_s is None else drip_s)
+                client.sendall(bytes([byte]))
+
+
+@pytest.mark.parametrize("size", [1 << 63, (1 << 64) - 512])
+def test_a_size_that_no_export_has_is_an_error_of_the_device(here: Path, size: int) -> None:
+    with lying(size):
+        for verb in (("info",), ("pattern", "--pattern", "RR")):
+            done = uflip(verb[0], URL, *verb[1:])
+            assert done.code == 4, done
+            assert f"{size} bytes" in done.err
+
+
+@pytest.mark.parametrize("drip_s", [None, 0.02], ids=["silent", "dripping"])
+def test_a_server_that_does_not_answer_is_given_up(here: Path, drip_s: float | None) -> None:
+    with lying(64 << 20, answers=3, drip_s=drip_s):
+        began = time.monotonic()
+        done = uflip("pattern", URL, "--pattern", "RR", "--io-count", "20", "--io-timeout", "200ms")
+        assert done.code == 4, done
+        assert "no answer for 0.2 s" in done.err
+        assert time.monotonic() - began < nbd.PATIENCE_S, "and not after the minute of a default"
+        with package.open_device(URL, writable=False, io_timeout_ns=200_000_000) as device:
+            with pytest.raises(DeviceError, match="no answer"):
+                device.run(package.basic(mode="read", location="random", io_count=20))
+            with pytest.raises(DeviceError):  # what comes late is no answer to the next request
+                device.run(package.basic(mode="read", location="random", io_count=1))
 
 
 @contextmanager

@@ -116,8 +116,12 @@ impl Device {
     ) -> PyResult<Handle> {
         let profile = uflip_sim::Profile::parse(profile_toml, source, overrides_json);
         let profile = profile.map_err(|error| raise(&error))?;
-        Ok(work::make(move |control| {
-            let is_stopped = || control.is_cancelled();
+        let bytes = uflip_sim::SimDevice::state_bytes(&profile);
+        Ok(work::make(bytes, move |control| {
+            let is_stopped = |size: Bytes| {
+                control.advance(size.0);
+                control.is_cancelled()
+            };
             let device = uflip_sim::SimDevice::make(&name, profile, is_stopped)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         }))
@@ -125,7 +129,7 @@ impl Device {
 
     #[staticmethod]
     fn restore(path: PathBuf) -> Handle {
-        work::make(move |_| {
+        work::make(Bytes(1), move |_| {
             let device = uflip_sim::Snapshot::restore(&path)?;
             Ok(AnyDevice::Sim(Box::new(device)))
         })
@@ -175,11 +179,18 @@ impl Device {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (address, *, writable, durability = "cached"))]
-    fn nbd(py: Python<'_>, address: String, writable: bool, durability: &str) -> PyResult<Device> {
+    #[pyo3(signature = (address, *, writable, durability = "cached", io_timeout_ns = 0))]
+    fn nbd(
+        py: Python<'_>,
+        address: String,
+        writable: bool,
+        durability: &str,
+        io_timeout_ns: u64,
+    ) -> PyResult<Device> {
         let durability = read_durability(durability)?;
         opened(py, move || {
             let mut device = NbdDevice::open(&address, writable)?;
+            device.set_timeout(Nanos(io_timeout_ns));
             // Refused before anything is written, the state included.
             device.set_durability(durability)?;
             Ok(AnyDevice::Nbd(device))

@@ -12,10 +12,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, fill};
 use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind,
@@ -28,8 +28,14 @@ use crate::wire::{
     answer, can, command, flag, info, option, u16_at, u32_at, u64_at,
 };
 
-/// How long a server may take for a reply.
+/// How long a server may take until it has told of its export.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// After so long without a byte the clock is looked at.
+const LOOK_UP: Duration = Duration::from_millis(100);
+/// The largest size of an export: offsets in the protocol are signed to most who use them [bytes].
+const LARGEST: u64 = i64::MAX as u64;
+/// The largest sector that the protocol allows [bytes].
+const LARGEST_SECTOR: u64 = 65536;
 /// What one request deallocates at most: whole sectors of any size, and less than 2³² [bytes].
 const MOST_TRIMMED: u32 = 1 << 30;
 /// The longest answer to an option that is read [bytes]: descriptions have up to 4096.
@@ -43,6 +49,8 @@ pub struct NbdDevice {
     info: DeviceInfo,
     socket: OwnedFd,
     flags: u16,
+    /// How long the server may take for a request; `None` for ever.
+    patience: Option<Duration>,
     /// Whether whoever opened it wanted to write.
     writable: bool,
     durability: Durability,
@@ -80,6 +88,10 @@ impl NbdDevice {
     pub fn over(socket: OwnedFd, address: &str, writable: bool) -> Result<NbdDevice> {
         let url = format!("nbd:{address}");
         let (_, name) = address.split_once(NAME).unwrap_or((address, ""));
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(&socket, direction, Some(LOOK_UP))
+                .map_err(|error| unusable(address, &error.into()))?;
+        }
         let told = greet(&socket, name.as_bytes()).map_err(|error| unusable(address, &error))?;
         if writable && told.flags & can::READ_ONLY != 0 {
             return Err(Error::new(ErrorKind::Refused, "The export is read-only")
@@ -87,7 +99,8 @@ impl NbdDevice {
                 .action("serve it without --read-only, or read only"));
         }
         let sector = u64::from(told.sector).max(SECTOR_BYTES_MIN);
-        if !sector.is_power_of_two() || told.size < sector {
+        let strange = !sector.is_power_of_two() || sector > LARGEST_SECTOR;
+        if strange || told.size < sector || told.size > LARGEST {
             let said = format!("{} bytes in sectors of {sector}", told.size);
             return Err(unusable(address, &std::io::Error::other(said)));
         }
@@ -112,6 +125,7 @@ impl NbdDevice {
             info,
             socket,
             flags,
+            patience: None,
             writable,
             durability: Durability::default(),
             written: Arc::default(),
@@ -119,6 +133,11 @@ impl NbdDevice {
             sink: Vec::new(),
             finished: Finished::default(),
         })
+    }
+
+    /// How long the server may take for each request from now on; 0: for ever.
+    pub fn set_timeout(&mut self, timeout: Nanos) {
+        self.patience = (timeout.0 > 0).then(|| Duration::from_nanos(timeout.0));
     }
 
     /// What writes wait for from now on.
@@ -152,8 +171,7 @@ impl NbdDevice {
             return Ok(());
         }
         let flushed = self.exchange(command::FLUSH, 0, 0, 0);
-        flushed
-            .map_err(|error| Error::os("The export could not be flushed", &self.info.url, &error))
+        flushed.map_err(|error| self.failed("The export could not be flushed", &error))
     }
 
     /// Tell the server that `size` bytes at `offset` are not needed any more.
@@ -172,9 +190,22 @@ impl NbdDevice {
                 .action("choose another device"));
         }
         self.deallocate(offset, size).map_err(|error| {
-            let what = format!("{size} at byte {} could not be deallocated", offset.0);
-            Error::os(what, &self.info.url, &error).action("see what the server says")
+            self.failed(&format!("{size} at byte {} could not be deallocated", offset.0), &error)
         })
+    }
+
+    /// The error of what a server did not do, or not in time.
+    fn failed(&self, what: &str, error: &std::io::Error) -> Error {
+        let Some(limit) = self.patience.filter(|_| error.kind() == std::io::ErrorKind::TimedOut)
+        else {
+            return Error::os(what, &self.info.url, error).action("see what the server says");
+        };
+        let limit = format!("{:.1} s", limit.as_secs_f64());
+        Error::device(what)
+            .at(&self.info.url)
+            .got(format!("no answer for {limit}"))
+            .allowed(format!("{limit} (--io-timeout)"))
+            .action("see what the server does; --io-timeout gives it longer, 0 for ever")
     }
 
     /// The commands alone, as many as it takes.
@@ -191,8 +222,25 @@ impl NbdDevice {
         Ok(())
     }
 
-    /// Do what a request asks for, and receive its reply.
+    /// Do what a request asks for, and receive its reply in time.
     fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
+        let deadline = Deadline::after(self.patience);
+        let done = self.exchange_until(deadline, kind, flags, offset, length);
+        if done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
+            // What comes later would be taken for the reply to another request.
+            let _ = shutdown(&self.socket, Shutdown::Both);
+        }
+        done
+    }
+
+    fn exchange_until(
+        &mut self,
+        deadline: Deadline,
+        kind: u16,
+        flags: u16,
+        offset: u64,
+        length: u32,
+    ) -> std::io::Result<()> {
         let moves = matches!(kind, command::READ | command::WRITE);
         let ticket = self.finished.next_ticket().0;
         let size = if moves { length as usize } else { 0 };
@@ -205,14 +253,14 @@ impl NbdDevice {
         head[16..24].copy_from_slice(&offset.to_be_bytes());
         head[24..28].copy_from_slice(&length.to_be_bytes());
         let data = if kind == command::WRITE { size } else { 0 };
-        send_all(&self.socket, &self.request[..REQUEST_BYTES + data])?;
+        send_all(&self.socket, &self.request[..REQUEST_BYTES + data], deadline)?;
         let mut reply = [0; 16];
-        receive(&self.socket, &mut reply)?;
+        receive(&self.socket, &mut reply, deadline)?;
         if u32_at(&reply, 0) != SIMPLE_REPLY || u64_at(&reply, 8) != ticket {
             return Err(std::io::Error::other("that is no reply to the request"));
         }
         match u32_at(&reply, 4) {
-            0 if kind == command::READ => receive(&self.socket, &mut self.sink[..size]),
+            0 if kind == command::READ => receive(&self.socket, &mut self.sink[..size], deadline),
             0 => Ok(()),
             number => Err(std::io::Error::from_raw_os_error(number as i32)),
         }
@@ -262,17 +310,15 @@ fn connect(server: &str) -> std::io::Result<OwnedFd> {
         socket.set_nodelay(true)?;
         socket.into()
     };
-    for direction in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, direction, Some(PATIENCE))?;
-    }
     Ok(socket)
 }
 
 /// From the greeting to the export `name`.
 fn greet(socket: &OwnedFd, name: &[u8]) -> std::io::Result<Told> {
     let strange = || std::io::Error::other("that is no NBD server of the newer kind");
+    let deadline = Deadline::after(Some(PATIENCE));
     let mut greeting = [0; 18];
-    receive(socket, &mut greeting)?;
+    receive(socket, &mut greeting, deadline)?;
     let known = u64_at(&greeting, 0) == wire::GREETING && u64_at(&greeting, 8) == OPTION;
     if !known || u16_at(&greeting, 16) & FIXED_NEWSTYLE == 0 {
         return Err(strange());
@@ -286,17 +332,17 @@ fn greet(socket: &OwnedFd, name: &[u8]) -> std::io::Result<Told> {
     asked.extend_from_slice(name);
     asked.extend_from_slice(&1_u16.to_be_bytes());
     asked.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
-    send_all(socket, &asked)?;
+    send_all(socket, &asked, deadline)?;
     let mut told = Told::default();
     loop {
         let mut head = [0; 20];
-        receive(socket, &mut head)?;
+        receive(socket, &mut head, deadline)?;
         let (kind, length) = (u32_at(&head, 12), u32_at(&head, 16));
         if u64_at(&head, 0) != OPTION_REPLY || length > LONGEST_ANSWER {
             return Err(strange());
         }
         let mut data = vec![0; length as usize];
-        receive(socket, &mut data)?;
+        receive(socket, &mut data, deadline)?;
         match kind {
             answer::ACK if told.size > 0 => return Ok(told),
             answer::INFO if data.len() >= 2 => told.take(&data),
@@ -320,24 +366,48 @@ impl Told {
     }
 }
 
-fn send_all(socket: &OwnedFd, mut data: &[u8]) -> std::io::Result<()> {
-    while !data.is_empty() {
-        match send(socket, data, SendFlags::NOSIGNAL) {
-            Ok(sent) => data = &data[sent..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+/// When a server is waited for no longer.
+#[derive(Clone, Copy)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn after(patience: Option<Duration>) -> Deadline {
+        Deadline(patience.and_then(|patience| Instant::now().checked_add(patience)))
+    }
+
+    fn check(self) -> std::io::Result<()> {
+        match self.0 {
+            Some(end) if Instant::now() >= end => Err(std::io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
         }
     }
-    Ok(())
 }
 
-fn receive(socket: &OwnedFd, mut room: &mut [u8]) -> std::io::Result<()> {
+fn send_all(socket: &OwnedFd, mut data: &[u8], deadline: Deadline) -> std::io::Result<()> {
+    loop {
+        match send(socket, data, SendFlags::NOSIGNAL) {
+            Ok(sent) => data = &data[sent..],
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        deadline.check()?;
+    }
+}
+
+/// Receive until `room` is full: a server that sends a byte now and then is not waited for longer.
+fn receive(socket: &OwnedFd, mut room: &mut [u8], deadline: Deadline) -> std::io::Result<()> {
     while !room.is_empty() {
         match recv(socket, &mut *room, RecvFlags::empty()) {
             Ok((_, 0)) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
             Ok((_, read)) => room = &mut room[read..],
-            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
             Err(error) => return Err(error.into()),
+        }
+        if !room.is_empty() {
+            deadline.check()?;
         }
     }
     Ok(())
@@ -369,10 +439,7 @@ impl Device for NbdDevice {
         let submitted = uflip_host::now();
         let done = self.do_it(request);
         let completed = uflip_host::now();
-        done.map_err(|error| {
-            let what = format!("{request} failed");
-            Error::os(what, &self.info.url, &error).action("see what the server says")
-        })?;
+        done.map_err(|error| self.failed(&format!("{request} failed"), &error))?;
         Ok(self.finished.push(submitted, completed))
     }
 
@@ -402,8 +469,8 @@ impl Device for NbdDevice {
         let handle = |_| {
             let other = NbdDevice::open(address, false)?;
             let written = Arc::clone(&self.written);
-            let (writable, durability) = (self.writable, self.durability);
-            Ok(NbdDevice { writable, durability, written, ..other })
+            let NbdDevice { writable, durability, patience, .. } = *self;
+            Ok(NbdDevice { writable, durability, patience, written, ..other })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

@@ -206,7 +206,7 @@ io_timeout_option = click.option(
     callback=read_duration,
     default="60s",
     show_default=True,
-    help="file: and /dev/ only: give up when an I/O does not end for so long; 0s: never.",
+    help="Give up when an I/O on a file, block device or export takes longer; 0s: never.",
 )
 
 data_option = click.option(

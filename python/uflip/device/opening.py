@@ -1,5 +1,6 @@
 """Opening a device by its URL."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,15 +9,18 @@ from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, with_details
 from uflip.data.folder import refuse_results
 from uflip.device.opened import Device
-from uflip.device.options import COMPLETIONS, check_options
+from uflip.device.options import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
 from uflip.waiting import OnProgress, finished
 
-IO_TIMEOUT_NS = 60 * 10**9
-"""How long an I/O on a real device may take where nobody says so [ns]: longer than any device that
-works, and than the kernel's own patience with one (30 s) before it gives up or resets it."""
+LOOK_NS = 1_000_000_000
+"""How long a device is made before its pace is taken for what is left [ns]."""
+LONG_NS = 10_000_000_000
+"""From here on what is left is reported [ns]: about as long as one waits without a word."""
+Report = Callable[[int, int, int], None]
+"""Called with (bytes written, bytes in all, what is left [ns])."""
 
 # A null device has no end of its own; this one holds every target of the standard plan.
 NULL_CAPACITY_BYTES = 64 << 30
@@ -61,15 +65,15 @@ def open_device(
     brand : str, optional
         For a block device: the brand that data on it had before, where none is found there.
     io_timeout_ns : int
-        How long an I/O on a file or block device may take [ns]; 0: for ever. One that takes longer
-        is given up as a `DeviceError`.
+        How long an I/O on a file, block device or export may take [ns]; 0: for ever. One that takes
+        longer is given up as a `DeviceError`. A simulated device takes no other value than this.
     completion : str, optional
         How the end of an I/O in a queue is learned of: "interrupt"; "polled", by a processor that
         looks; "auto", as without it: polled where the device can.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
-        writes in all, last response time [ns]); and while a simulated device is made, of which
-        nothing counts how far it is.
+        writes in all, last response time [ns]); and while a simulated device is made, with bytes
+        instead of writes.
 
     Returns
     -------
@@ -94,8 +98,9 @@ def open_device(
     """
     target = parse_url(url)
     size_bytes = check_options(
-        target, size, data, destroy, buffered=buffered, completion=completion
-    )
+        target, size, data, destroy,
+        buffered=buffered, completion=completion, io_timeout_ns=io_timeout_ns,
+    )  # fmt: skip
     durability = durabilities.chosen(durability, buffered=buffered)
     if target.kind == "sim":
         return _open_simulated(target, durability, on_progress)
@@ -105,7 +110,9 @@ def open_device(
         if writable:
             _refuse_unnamed(target, destroy)
         with native_errors():
-            export = _native.Device.nbd(target.name, writable=writable, durability=durability)
+            export = _native.Device.nbd(
+                target.name, writable=writable, durability=durability, io_timeout_ns=io_timeout_ns
+            )
         opened = Device(export, url, durability)
         check_medium(opened.info)
         return opened
@@ -229,3 +236,33 @@ def open_null(size_bytes: int | None) -> _native.Device:
     """Make a null device of a size [bytes], or of a size that fits everything."""
     with native_errors():
         return _native.Device.null(NULL_CAPACITY_BYTES if size_bytes is None else size_bytes)
+
+
+class Making:
+    """Reports how far a simulated device is, and how long the rest takes by its pace so far.
+
+    The cost of its writes is known only from making them: how much an FTL moves for each depends on
+    all of its parameters.
+
+    Parameters
+    ----------
+    report : callable
+        Called from the first second on, where the device takes long.
+    clock_ns : callable
+        The time [ns].
+    """
+
+    def __init__(self, report: Report, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._report, self._clock_ns = report, clock_ns
+        self._began_ns = clock_ns()
+        self._is_long = False
+
+    def __call__(self, done: int, total: int, _last_ns: int) -> None:
+        """Take so many of the bytes as written."""
+        taken_ns = self._clock_ns() - self._began_ns
+        if not 0 < done <= total or taken_ns < LOOK_NS:
+            return
+        left_ns = taken_ns * (total - done) // done
+        self._is_long |= left_ns >= LONG_NS
+        if self._is_long:
+            self._report(done, total, left_ns)

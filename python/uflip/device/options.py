@@ -7,6 +7,9 @@ from uflip.units import parse_size
 DATA = ("random", "zeros")
 COMPLETIONS = ("auto", "interrupt", "polled")
 """How the end of an I/O in a queue is learned of (`crates/host/src/completions.rs`)."""
+IO_TIMEOUT_NS = 60 * 10**9
+"""How long an I/O on a real device may take where nobody says so [ns]: longer than any device that
+works, and than the kernel's own patience with one (30 s) before it gives up or resets it."""
 # Every device has sectors of a multiple of this [bytes].
 SMALLEST_SECTOR = 512
 
@@ -19,6 +22,7 @@ def check_options(
     *,
     buffered: bool = False,
     completion: str | None = None,
+    io_timeout_ns: int = IO_TIMEOUT_NS,
 ) -> int | None:
     """Check what can be checked before any device is touched; return the size [bytes].
 
@@ -29,32 +33,9 @@ def check_options(
     """
     if data not in DATA:
         raise unknown_name("data", data, DATA, where="--data")
-    if data != DATA[0] and target.kind not in ("file", "block"):
-        raise UsageError(
-            "--data belongs to files and block devices only",
-            where="--data",
-            got=f"{target.text} with --data {data}",
-            allowed="file:PATH, /dev/NAME",
-            action="leave --data away: nothing is stored on this device",
-        )
-    if buffered and target.kind not in ("file", "block"):
-        raise UsageError(
-            "--buffered belongs to files and block devices only",
-            where="--buffered",
-            got=f"{target.text} with --buffered",
-            allowed="file:PATH, /dev/NAME",
-            action="leave --buffered away: no page cache lies before this device",
-        )
     if completion is not None and completion not in COMPLETIONS:
         raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
-    if completion is not None and target.kind not in ("file", "block"):
-        raise UsageError(
-            "--completion belongs to files and block devices only",
-            where="--completion",
-            got=f"{target.text} with --completion {completion}",
-            allowed="file:PATH, /dev/NAME",
-            action="leave --completion away: the kernel has no queue for this device",
-        )
+    _check_kinds(target, data, buffered, completion, io_timeout_ns)
     # A file's own name, and behind it what it holds.
     of_file = target.kind == "file" and (destroy or "").startswith(target.name)
     its_own = of_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
@@ -85,3 +66,28 @@ def check_options(
             action="give another --size",
         )
     return size_bytes
+
+
+def _check_kinds(
+    target: DeviceUrl, data: str, buffered: bool, completion: str | None, io_timeout_ns: int
+) -> None:
+    """Refuse options that have no effect on a device of this kind."""
+    files = ("file", "block")
+    forms = {"file": "file:PATH", "block": "/dev/NAME", "nbd": "nbd:ADDRESS"}
+    for option, given, kinds, why in (
+        ("--data", data != DATA[0], files, "nothing is stored on this device"),
+        ("--buffered", buffered, files, "no page cache lies before this device"),
+        ("--completion", completion is not None, files, "the kernel has no queue for this device"),
+        ("--io-timeout", io_timeout_ns != IO_TIMEOUT_NS, (*files, "nbd"), "its I/Os are computed"),
+    ):
+        if given and target.kind not in kinds:
+            words = (
+                "files, block devices and exports" if "nbd" in kinds else "files and block devices"
+            )
+            raise UsageError(
+                f"{option} belongs to {words} only",
+                where=option,
+                got=f"{target.text} with {option}",
+                allowed=", ".join(forms[kind] for kind in kinds),
+                action=f"leave {option} away: {why}",
+            )

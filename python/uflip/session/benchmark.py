@@ -7,7 +7,7 @@ from pathlib import Path
 
 from uflip import ends
 from uflip.data.device import DeviceInfo, Wear
-from uflip.device.opening import IO_TIMEOUT_NS
+from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter

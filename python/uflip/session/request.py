@@ -10,8 +10,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.guard import check_before_all, check_simulated
 from uflip.device.identity import model_identity
 from uflip.device.opened import Device
-from uflip.device.opening import IO_TIMEOUT_NS
-from uflip.device.options import DATA
+from uflip.device.options import DATA, IO_TIMEOUT_NS
 from uflip.device.simulated import interface_of
 from uflip.device.url import parse_url
 from uflip.durability import chosen

@@ -91,8 +91,7 @@ def go_on(
     """
     try:
         kept = writer.manifest
-        opened = _reopen(kept, device, destroy)
-        opened.io_timeout_ns = io_timeout_ns
+        opened = _reopen(kept, device, destroy, io_timeout_ns)
         plan = _plan_of(kept, opened)
         simulated = opened.info.simulated
         noted = _record_of(kept, opened.info, record)
@@ -111,7 +110,7 @@ def go_on(
     return Work(opened, plan, writer, history, found, Replay(writer) if simulated else None)
 
 
-def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
+def _reopen(kept: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
     was = kept.device
     check_device(kept, url)
     buffered = was.buffered
@@ -133,6 +132,7 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None) -> Device:
     brand = was.details.brand if was.kind == "block" else None
     device = open_device(
         was.url,
+        io_timeout_ns=io_timeout_ns,
         size=size,
         buffered=buffered,
         durability=kept.durability,
