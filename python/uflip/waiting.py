@@ -30,6 +30,7 @@ def finished(
     *,
     patience_s: float = CANCEL_PATIENCE_S,
     io_timeout_ns: int = 0,
+    measures: bool = False,
 ) -> T:
     """Start a work, wait for its end, and return what came out.
 
@@ -45,13 +46,15 @@ def finished(
         How long the work may take to stop [s]; longer, and it is left to itself.
     io_timeout_ns : int
         How long an I/O on a real device may take [ns]; 0: for ever.
+    measures : bool
+        Whether a file that is cut meanwhile is an error: what was measured then means nothing.
 
     Raises
     ------
     KeyboardInterrupt
         After Ctrl-C, or another signal that ends the process.
     UflipError
-        What the work says; that an I/O does not end.
+        What the work says; that an I/O does not end; that the target was cut.
     """
     # No signal may fall between the start of the work and the waiting for it.
     with ends.shielded(), native_errors():
@@ -59,6 +62,8 @@ def finished(
         try:
             while not handle.wait(SLICE_S):
                 ends.check()
+                if measures:
+                    handle.check_target()
                 if io_timeout_ns:
                     _check_io(handle, io_timeout_ns)
                 if on_progress is not None:

@@ -180,6 +180,28 @@ def test_a_target_that_is_not_what_it_was_is_no_target(
         assert words in caught.value.got
 
 
+def test_a_file_that_is_cut_in_a_run_and_grows_again_by_it_is_no_target(here: Path) -> None:
+    """Its length at the end of the run says nothing."""
+    path = here / "scratch.bin"
+    with open_device(f"file:{path}", size=64 * MIB, buffered=True) as device:
+        begun = threading.Event()
+
+        def cut() -> None:
+            begun.wait()
+            os.truncate(path, MIB)
+            with path.open("r+b") as file:  # as a write at the end of the file would
+                file.seek(64 * MIB - 512)
+                file.write(bytes(512))
+
+        other = threading.Thread(target=cut)
+        other.start()
+        with pytest.raises(DeviceError, match="The target is shorter") as caught:
+            device.run(baseline("RW", io_size=512, io_count=1 << 24), lambda *_: begun.set())
+        other.join()
+        assert "it was cut, and has grown since" in caught.value.got
+    assert path.stat().st_size == 64 * MIB
+
+
 def meanwhile(process: subprocess.Popen[str], do: Callable[[], object]) -> tuple[int, str]:
     """Do something again and again while a benchmark makes its runs."""
     while not list(Path("out", "runs").glob("0*.parquet")):

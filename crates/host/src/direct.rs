@@ -159,6 +159,7 @@ impl DirectDevice {
     #[inline]
     fn deallocate(&self, offset: Bytes, size: Bytes) -> bool {
         let fd = self.file.as_raw_fd();
+        self.watch.deallocates();
         let done = if self.info.kind == DeviceKind::Block {
             let range = [offset.0, size.0];
             // SAFETY: an open descriptor, and the two numbers that this request reads.
@@ -195,10 +196,11 @@ impl DirectDevice {
         self.kept.renew();
     }
 
-    /// Sees from outside which I/O is under way.
+    /// Sees from outside which I/O is under way, and whether a file is cut from now on.
     #[must_use]
     pub fn watch(&self) -> Watch {
-        self.watch.clone()
+        let is_random = self.data == Data::Random;
+        self.watch.following(&self.file, self.info.capacity_bytes, is_random)
     }
 
     /// How the target stands now: to be asked before and after a run.

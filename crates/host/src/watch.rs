@@ -3,10 +3,12 @@
 //! A thread that waits in the kernel cannot be asked. So each handle notes what it is about to do, where
 //! another thread can read it: plain stores to a cache line of its own, outside of what is timed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use uflip_core::{Bytes, Error, Io, Mode, Nanos};
+use uflip_core::{Bytes, Error, Io, Mode, Nanos, SECTOR_BYTES_MIN};
 
 use crate::clock;
 
@@ -58,17 +60,78 @@ struct Seen {
     since: Nanos,
 }
 
+/// A file whose size is followed while it is used.
+#[derive(Debug)]
+struct Extent {
+    file: File,
+    /// How long it has to be [bytes].
+    size: u64,
+    /// Whether it was allocated in full, of data that no file system stores in less room.
+    is_allocated: bool,
+}
+
+/// A file that lacks more than this part of its blocks was cut, even where writes have made it as long
+/// again. I/Os under way lack less on file systems that write to new blocks.
+const CUT_PART: u64 = 8;
+
 /// All handles of a device. Who looks learns how long an I/O takes from looking again: no clock is read
 /// for each.
 #[derive(Clone, Debug)]
 pub struct Watch {
     url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
+    extent: Option<Arc<Extent>>,
+    /// Whether blocks were given back on purpose since the extent was looked at.
+    deallocated: Arc<AtomicBool>,
 }
 
 impl Watch {
     pub(crate) fn new(url: &str) -> Watch {
-        Watch { url: url.to_owned(), seen: Arc::default() }
+        let (seen, deallocated) = (Arc::default(), Arc::default());
+        Watch { url: url.to_owned(), seen, extent: None, deallocated }
+    }
+
+    /// The same, which follows the size of `file` from now on, as long as it has to be; `incompressible`
+    /// says what is written to it.
+    pub(crate) fn following(&self, file: &File, size: Bytes, incompressible: bool) -> Watch {
+        let found = file.metadata().ok().filter(|found| found.is_file() && found.len() >= size.0);
+        let extent = found.and_then(|found| {
+            let is_allocated = incompressible && found.blocks() * SECTOR_BYTES_MIN >= size.0;
+            Some(Arc::new(Extent { file: file.try_clone().ok()?, size: size.0, is_allocated }))
+        });
+        self.deallocated.store(false, Ordering::Relaxed);
+        Watch { extent, ..self.clone() }
+    }
+
+    /// Blocks are given back on purpose.
+    #[inline]
+    pub(crate) fn deallocates(&self) {
+        self.deallocated.store(true, Ordering::Relaxed);
+    }
+
+    /// The error of a file that somebody has cut: it is shorter than it was, or lacks blocks.
+    #[must_use]
+    pub fn cut(&self) -> Option<Error> {
+        let extent = self.extent.as_ref()?;
+        let found = extent.file.metadata().ok()?;
+        let allocated = found.blocks() * SECTOR_BYTES_MIN;
+        let got = if found.len() < extent.size {
+            format!("{} bytes", found.len())
+        } else if extent.is_allocated
+            && !self.deallocated.load(Ordering::Relaxed)
+            && extent.size - allocated.min(extent.size) > extent.size / CUT_PART
+        {
+            format!("{allocated} bytes allocated: it was cut, and has grown since")
+        } else {
+            return None;
+        };
+        Some(
+            Error::device("The target is shorter than it was when it was opened")
+                .at(&self.url)
+                .got(got)
+                .allowed(format!("{} bytes", extent.size))
+                .action("see who else uses it, and bring it into its state again"),
+        )
     }
 
     /// Another handle.
@@ -110,6 +173,30 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_was_cut_is_seen_after_it_has_grown_again_and_a_trimmed_one_is_not() {
+        use std::os::unix::fs::FileExt;
+        const SIZE: u64 = 1 << 20;
+        let file = tempfile::tempfile().expect("a file");
+        file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
+        let watch = Watch::new("file:x").following(&file, Bytes(SIZE), true);
+        assert!(watch.cut().is_none(), "it is whole");
+        file.set_len(SIZE / 2).expect("cut");
+        assert!(watch.cut().expect("it is shorter").to_string().contains("524288 bytes"));
+        file.write_all_at(&[7; 4096], SIZE - 4096).expect("room");
+        let error = watch.cut().expect("it lacks blocks").to_string();
+        assert!(error.contains("has grown since"), "{error}");
+        file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
+        assert!(watch.cut().is_none(), "it is whole again");
+        let zeroes = Watch::new("file:x").following(&file, Bytes(SIZE), false);
+        watch.deallocates();
+        file.set_len(SIZE / 2).expect("cut");
+        file.set_len(SIZE).expect("a hole");
+        assert!(watch.cut().is_none() && zeroes.cut().is_none(), "it may have holes");
+        let growing = Watch::new("file:x").following(&file, Bytes(2 * SIZE), true);
+        assert!(growing.cut().is_none(), "it is not as long yet");
+    }
 
     #[test]
     fn the_io_that_takes_longest_is_the_one_that_is_overdue() {

@@ -55,6 +55,10 @@ impl Handle {
         self.work.overdue(Nanos(limit_ns)).map_or(Ok(()), |error| Err(raise(&error)))
     }
 
+    fn check_target(&self) -> PyResult<()> {
+        self.work.cut().map_or(Ok(()), |error| Err(raise(&error)))
+    }
+
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.work.result(py)
     }
@@ -66,6 +70,7 @@ trait Work: Send + Sync {
     fn progress(&self) -> (u64, u64, u64);
     fn cancel(&self);
     fn overdue(&self, limit: Nanos) -> Option<Error>;
+    fn cut(&self) -> Option<Error>;
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
 }
 
@@ -94,6 +99,10 @@ where
 
     fn overdue(&self, limit: Nanos) -> Option<Error> {
         self.job.shared.watch.as_ref().and_then(|watch| watch.overdue(limit))
+    }
+
+    fn cut(&self) -> Option<Error> {
+        self.job.shared.watch.as_ref().and_then(Watch::cut)
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

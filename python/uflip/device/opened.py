@@ -165,7 +165,7 @@ class Device(Managed, Saved):
         place = None if spool is None else str(spool)
         inside = self.looks_inside or (samples and self.info.simulated)
         rest = self.durability, place, self._ios, inside, in_pieces
-        return self._finished(lambda: self._opened().start(text, *rest), on_progress)
+        return self._finished(lambda: self._opened().start(text, *rest), on_progress, measures=True)
 
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None
@@ -192,15 +192,19 @@ class Device(Managed, Saved):
         self._state_name = None
         texts = [text_of(spec) for spec in specs]
         return self._finished(
-            lambda: self._opened().start_series(texts, self.durability), on_progress
+            lambda: self._opened().start_series(texts, self.durability), on_progress, measures=True
         )
 
     def _finished(
-        self, start: Callable[[], _native.Handle[T]], on_progress: OnProgress | None
+        self,
+        start: Callable[[], _native.Handle[T]],
+        on_progress: OnProgress | None,
+        *,
+        measures: bool = False,
     ) -> T:
         """Do what the device is to do; raise `InterruptedRun` after Ctrl-C."""
         try:
-            return finished(start, on_progress, io_timeout_ns=self.io_timeout_ns)
+            return finished(start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The run was interrupted",
