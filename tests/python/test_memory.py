@@ -124,3 +124,23 @@ def test_what_was_finished_before_memory_ended_is_kept(here: Path) -> None:
     results = Results.load("out")
     assert len(results.runs) == 2
     assert results.manifest.status == "failed"
+
+
+def test_without_descriptors_a_run_says_so_and_breaks_no_rule(here: Path) -> None:
+    """From too few for the interpreter itself to enough for a queue."""
+    options = ("--buffered", "--pattern", "RW", "--io-count", "10", "-q")
+    assert start("pattern", "file:l.bin", "--size", "4MiB", *options).communicate()[1] == ""
+    codes = set()
+    for most in range(4, 12, 2):
+
+        def few(most: int = most) -> None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+        limits: dict[str, Any] = {"preexec_fn": few}
+        process = start("pattern", "file:l.bin", *options, "--queue-depth", "8", **limits)
+        _, err = process.communicate(timeout=60)
+        codes.add(process.returncode)
+        assert "broke a rule" not in err
+        if err.startswith("error: "):  # and not of an interpreter that could not begin
+            assert process.returncode in (4, 6), (most, err)
+    assert 0 in codes, "with some descriptors it works"

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use uflip_core::{SECTOR_BYTES_MIN, random};
 
@@ -31,15 +31,18 @@ pub struct Brand(u64);
 
 impl Brand {
     /// One that nobody had before.
-    ///
-    /// # Panics
-    /// Where the system gives no random numbers.
     #[must_use]
     pub fn fresh() -> Brand {
-        let mut bytes = [0; 8];
-        let mut source = File::open("/dev/urandom").expect("the system has random numbers");
-        source.read_exact(&mut bytes).expect("random numbers do not end");
-        Brand::signed(u64::from_le_bytes(bytes))
+        let mut bytes = [0u8; 8];
+        // A system call that needs no descriptor: a process may have none left.
+        // SAFETY: a place of the size that is said.
+        let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        if given == bytes.len() as isize {
+            return Brand::signed(u64::from_le_bytes(bytes));
+        }
+        // Linux before 3.17 has no such call. A brand is no secret: it only has to differ from others.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Brand::signed(random::mix(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40))
     }
 
     /// The brand of which `low` are the lower 48 bits.
