@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from uflip.device.opening import open_device
+from uflip.device.opening import Making, open_device
 from uflip.reproduce import uflip_states as states
 from uflip.results.characteristics import LIKE
 
@@ -86,3 +86,31 @@ def test_the_text_has_a_line_for_each_state_and_disturbance() -> None:
         state for state in states.STATES if state != states.REFERENCE
     ]
     assert len(disturbances.splitlines()) == 1 + 2 * len(states.DISTURBANCES)
+
+
+def test_a_device_that_takes_long_says_how_long_by_its_pace() -> None:
+    times = iter((0, 500_000_000, 2_000_000_000, 30_000_000_000, 55_000_000_000))
+    told: list[tuple[int, int, int]] = []
+    making = Making(lambda *progress: told.append(progress), lambda: next(times))
+    making(1, 1000, 0)  # too early to know
+    making(400, 1000, 0)  # three seconds are not long
+    assert told == []
+    making(600, 1000, 0)
+    assert told == [(600, 1000, 20_000_000_000)]
+    making(990, 1000, 0)
+    assert told[1:] == [(990, 1000, 555_555_555)], "from then on until it is made"
+
+
+@pytest.mark.parametrize("state", ["random", "sequential", "scattered"])
+def test_how_far_a_device_is_counts_the_bytes_of_its_state(
+    monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setenv("UFLIP_CACHE_SIZE", "0")
+    seen: list[tuple[int, int]] = []
+    url = f"sim:demo?blocks_per_die=24&state={state}&random_overwrites=2.0"
+    with open_device(url, on_progress=lambda done, total, _: seen.append((done, total))) as device:
+        capacity = device.info.capacity_bytes
+    total = {"random": 3, "sequential": 1, "scattered": 2}[state] * capacity
+    made = [(done, of) for done, of in seen if done]
+    assert made[-1][1] == total
+    assert total <= made[-1][0] < total + (128 << 10), "all of it is written"

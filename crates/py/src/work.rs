@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt as _;
-use uflip_core::{Durability, Nanos, Result};
+use uflip_core::{Bytes, Durability, Nanos, Result};
 use uflip_engine::{Control, Part, Resolved, ResolvedState};
 use uflip_host::{DirectDevice, Growth};
 use uflip_sim::Snapshot;
@@ -76,8 +76,11 @@ pub(crate) fn run_series(
 }
 
 /// Make a device.
-pub(crate) fn make(made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static) -> Handle {
-    let job = Job::make(Control::new(1), 1, None, made);
+pub(crate) fn make(
+    bytes: Bytes,
+    made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static,
+) -> Handle {
+    let job = Job::make(Control::new(1), bytes.0, None, made);
     job.handle(|py, device| Device::new(device).into_py_any(py))
 }
 

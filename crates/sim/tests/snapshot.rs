@@ -44,6 +44,33 @@ fn every_cut_and_every_changed_byte_is_found() {
     }
 }
 
+fn header_of(file: &[u8]) -> String {
+    let header_bytes = u64::from_le_bytes(file[8..16].try_into().unwrap()) as usize;
+    String::from_utf8(file[40..40 + header_bytes].to_vec()).unwrap()
+}
+
+/// The file with another header, and the sum of that.
+fn with_header(file: &[u8], header: &str) -> Vec<u8> {
+    let state = &file[40 + header_of(file).len()..];
+    let sum = twox_hash::XxHash3_64::oneshot(header.as_bytes());
+    let length = (header.len() as u64).to_le_bytes();
+    [&file[..8], &length, &sum.to_le_bytes(), &file[24..40], header.as_bytes(), state].concat()
+}
+
+#[test]
+fn a_history_that_is_no_table_is_refused_although_its_sum_is_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::read(saved(folder.path())).unwrap();
+    let mut header: serde_json::Value = serde_json::from_str(&header_of(&file)).unwrap();
+    for wrong in [serde_json::json!("x"), serde_json::json!(-0.5), serde_json::json!([1])] {
+        header["history"] = wrong;
+        let message = refused(folder.path(), &with_header(&file, &header.to_string()));
+        assert!(message.contains("damaged") && message.contains("history"), "{message}");
+        let inspected = inspect_snapshot(&folder.path().join("changed.snapshot"), None);
+        assert_eq!(inspected.expect_err("damaged").kind(), ErrorKind::Results);
+    }
+}
+
 #[test]
 fn a_file_of_another_kind_or_version_says_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -51,17 +78,11 @@ fn a_file_of_another_kind_or_version_says_so() {
     assert!(other.contains("not a snapshot"), "{other}");
 
     // A whole file of another schema: its header is changed together with its checksum.
-    let mut file = std::fs::read(saved(folder.path())).unwrap();
-    let header_bytes = u64::from_le_bytes(file[8..16].try_into().unwrap()) as usize;
-    let header = &mut file[40..40 + header_bytes];
-    let text = String::from_utf8(header.to_vec()).unwrap();
+    let file = std::fs::read(saved(folder.path())).unwrap();
+    let text = header_of(&file);
     let own = format!("\"schema\":{}", snapshot::SCHEMA);
     assert!(text.contains(&own), "{text}");
-    let other = format!("\"schema\":{:>1$}", 0, own.len() - "\"schema\":".len());
-    let text = text.replacen(&own, &other, 1);
-    header.copy_from_slice(text.as_bytes());
-    let sum = twox_hash::XxHash3_64::oneshot(header);
-    file[16..24].copy_from_slice(&sum.to_le_bytes());
+    let file = with_header(&file, &text.replacen(&own, "\"schema\":0", 1));
     let version = refused(folder.path(), &file);
     assert!(version.contains("another version"), "{version}");
     let of = snapshot::VERSION;

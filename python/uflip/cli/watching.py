@@ -10,6 +10,8 @@ from uflip.cli.progress import PlanProgress
 from uflip.cli.terminal import echo
 from uflip.methodology import Enforcement, Estimate, Plan, RunProgress, describe_wear
 from uflip.session.events import (
+    DeviceBegins,
+    DeviceProgress,
     FileBegins,
     FileProgress,
     JobsBegin,
@@ -49,12 +51,8 @@ class Watching:
         """Show an event."""
         if self._quiet:
             return
-        if isinstance(event, FileBegins):
-            what = "creating" if event.new else "enlarging"
-            self._begin(f"{what} {event.url}: {format_size(event.missing_bytes)} to write ...", 1)
-        elif isinstance(event, FileProgress):
-            share = event.done / event.total
-            self._draw(share, f"writing {event.url}  {share:.0%}")
+        if isinstance(event, FileBegins | FileProgress | DeviceBegins | DeviceProgress):
+            self._show_opening(event)
         elif isinstance(event, StateBegins):
             self._begin(announce_state(event.wanted, event.done_ios), 1)
             self._state = StateShown(event.wanted, event.done_ios)
@@ -71,6 +69,23 @@ class Watching:
             self._plan(event)
         else:
             self._show_job(event)
+
+    def _show_opening(
+        self, event: FileBegins | FileProgress | DeviceBegins | DeviceProgress
+    ) -> None:
+        """Show an event of a device that takes a while to be opened."""
+        if isinstance(event, FileBegins):
+            what = "creating" if event.new else "enlarging"
+            self._begin(f"{what} {event.url}: {format_size(event.missing_bytes)} to write ...", 1)
+        elif isinstance(event, FileProgress):
+            share = event.done / event.total
+            self._draw(share, f"writing {event.url}  {share:.0%}")
+        elif isinstance(event, DeviceBegins):
+            left = format_duration_ns(event.left_ns)
+            self._begin(f"making {event.url}: about {left} to write its state; Ctrl-C ends it", 1)
+        else:
+            left, share = format_duration_ns(event.left_ns), event.done / event.total
+            self._draw(share, f"{left} left  making {event.url}  {share:.0%}")
 
     def _show_job(self, event: SessionEvent) -> None:
         """Show an event of a benchmark of an open-channel device."""

@@ -27,7 +27,8 @@ def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _nativ
     target : DeviceUrl
         Which.
     on_progress : callable, optional
-        Called about ten times a second while it is made or read; nothing counts how far that is.
+        Called about ten times a second while it is made, with (bytes of its state written, bytes in
+        all, 0), or read.
     """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)

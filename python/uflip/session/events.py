@@ -26,6 +26,24 @@ class FileProgress:
 
 
 @dataclass(frozen=True)
+class DeviceBegins:
+    """A simulated device takes long to be made: so much longer than it has taken, by its pace."""
+
+    url: str
+    left_ns: int
+
+
+@dataclass(frozen=True)
+class DeviceProgress:
+    """So many of the bytes that bring a simulated device into its state are written."""
+
+    url: str
+    done: int
+    total: int
+    left_ns: int
+
+
+@dataclass(frozen=True)
 class StateBegins:
     """A state is about to be enforced; `done_ios` of its writes were made before."""
 
@@ -70,6 +88,8 @@ class JobsBegin:
 SessionEvent = (
     FileBegins
     | FileProgress
+    | DeviceBegins
+    | DeviceProgress
     | StateBegins
     | StateProgress
     | WearTold

@@ -17,6 +17,7 @@ from uflip.methodology import PlanGrew, ResetProgress, RunFinished, RunProgress
 from uflip.results import Results
 from uflip.session.benchmark import begin, resume
 from uflip.session.events import (
+    DeviceProgress,
     FileProgress,
     JobsBegin,
     RunsBegin,
@@ -227,6 +228,8 @@ class Watched:
             self._total = event.jobs
         elif isinstance(event, FileProgress):
             self._tell(0.0, f"writing the file {event.done / event.total:.0%}")
+        elif isinstance(event, DeviceProgress):
+            self._tell(0.0, f"making it {event.done / event.total:.0%}")
         elif isinstance(event, StateProgress):
             self._tell(0.0, f"state {event.done / event.total:.0%}")
         elif isinstance(event, ResetProgress):

@@ -1,15 +1,22 @@
-"""A file gets its size, and whoever watches is told how far it is."""
+"""Opening a device that takes a while: a file gets its size, a simulated device its state."""
 
 from typing import Any
 
 from uflip.data.device import DeviceInfo
 from uflip.device.opened import Device
-from uflip.device.opening import open_device
-from uflip.session.events import FileBegins, FileProgress, OnEvent
+from uflip.device.opening import Making, Report, open_device
+from uflip.device.url import parse_url
+from uflip.session.events import (
+    DeviceBegins,
+    DeviceProgress,
+    FileBegins,
+    FileProgress,
+    OnEvent,
+)
 
 
 def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) -> Device:
-    """Open a device as `open_device` does, and tell how far a file is that is made or grows.
+    """Open a device as `open_device` does, and report how far it is where it takes long.
 
     Parameters
     ----------
@@ -22,6 +29,8 @@ def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) 
     **options
         Of `open_device`.
     """
+    if parse_url(url).kind == "sim":
+        return open_device(url, on_progress=Making(_reporting(url, on_event)), **options)
     missing = info.details.to_be_written_bytes
     if not missing:
         return open_device(url, **options)
@@ -31,3 +40,17 @@ def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) 
         on_progress=lambda done, total, _last: on_event(FileProgress(url, done, total)),
         **options,
     )
+
+
+def _reporting(url: str, on_event: OnEvent) -> Report:
+    """Turn the progress of a simulated device that takes long into events."""
+    begun = False
+
+    def report(done: int, total: int, left_ns: int) -> None:
+        nonlocal begun
+        if not begun:
+            on_event(DeviceBegins(url, left_ns))
+            begun = True
+        on_event(DeviceProgress(url, done, total, left_ns))
+
+    return report

@@ -109,21 +109,31 @@ pub struct SimDevice {
 }
 
 impl SimDevice {
+    /// About how much is written to bring a new device into the state of `profile`.
+    #[must_use]
+    pub fn state_bytes(profile: &Profile) -> Bytes {
+        precondition::bytes(profile)
+    }
+
     /// Make the device that `profile` describes, in the state that it asks for.
     ///
     /// # Errors
     /// As [`SimDevice::make`].
     pub fn new(name: &str, profile: Profile) -> Result<SimDevice> {
-        SimDevice::make(name, profile, || false)
+        SimDevice::make(name, profile, |_| false)
     }
 
-    /// The same, until `is_stopped` says that it is not wanted any more; asked with every write that
-    /// brings the device into its state.
+    /// The same, until `is_stopped` says that it is not wanted any more; asked with the size of every
+    /// write that brings the device into its state.
     ///
     /// # Errors
     /// Names in the profile that do not exist; a device that wears out before it is in its state;
     /// [`ErrorKind::Interrupted`] where it was stopped.
-    pub fn make(name: &str, profile: Profile, is_stopped: impl Fn() -> bool) -> Result<SimDevice> {
+    pub fn make(
+        name: &str,
+        profile: Profile,
+        is_stopped: impl Fn(Bytes) -> bool,
+    ) -> Result<SimDevice> {
         let geometry = profile.geometry();
         let mut device = SimDevice {
             info: describe(name, &profile),
@@ -146,8 +156,8 @@ impl SimDevice {
         };
         device.keep_contents(&profile);
         device.plain = device.is_made_plain();
-        device.do_untimed(precondition::writes(&profile).take_while(|_| !is_stopped()))?;
-        if is_stopped() {
+        device.do_untimed(precondition::writes(&profile).take_while(|io| !is_stopped(io.size)))?;
+        if is_stopped(Bytes(0)) {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
         }
         device.info.details.insert("history".into(), history(&device.flash));

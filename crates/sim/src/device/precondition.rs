@@ -9,8 +9,8 @@ use crate::config::{Profile, State};
 /// The largest random write: the flash block of uFLIP §4.1.
 const LARGEST_BYTES: u64 = 128 << 10;
 
-/// The writes that bring a new device into the profile's state, in order.
-pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
+/// Addressable bytes, and how many are written at random.
+fn sizes(profile: &Profile) -> (u64, u64) {
     let shape = *profile.geometry().shape();
     let capacity = u64::from(shape.logical_pages) * u64::from(shape.page_bytes);
     let random = match profile.state.state {
@@ -19,6 +19,24 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
         }
         State::Empty | State::Sequential => 0,
     };
+    (capacity, random)
+}
+
+/// About how much [`writes`] writes.
+pub(crate) fn bytes(profile: &Profile) -> Bytes {
+    let (capacity, random) = sizes(profile);
+    Bytes(match profile.state.state {
+        State::Empty => 0,
+        _ if profile.zones.is_some() => capacity,
+        State::Scattered => random,
+        State::Sequential | State::Random => capacity + random,
+    })
+}
+
+/// The writes that bring a new device into the profile's state, in order.
+pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
+    let shape = *profile.geometry().shape();
+    let (capacity, random) = sizes(profile);
     let (sector, largest) = match profile.state.state {
         State::Scattered => (shape.page_bytes, u64::from(shape.page_bytes)),
         _ => (profile.geometry.sector_bytes, LARGEST_BYTES),

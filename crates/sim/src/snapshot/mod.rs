@@ -172,7 +172,7 @@ pub(crate) fn save_unless<D: Snapshot>(
     let options = OpenOptions::new().write(true).create_new(true).open(&temporary);
     let file = options.map_err(|error| failed(&error))?;
     let written = write_to(&file, device, is_stopped).and_then(|()| file.sync_all());
-    let placed = written.and_then(|()| rename_new(&temporary, path));
+    let placed = written.and_then(|()| rename_new(&temporary, path)).and_then(|()| sync_name(path));
     placed.map_err(|error| {
         let _ = std::fs::remove_file(&temporary);
         if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -252,6 +252,12 @@ fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
         }
         Err(_) => std::fs::rename(from, to),
     }
+}
+
+/// Make the name of a file durable: it is lost with the power otherwise, whatever of the file is on disk.
+fn sync_name(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Counts and sums what is written through it.

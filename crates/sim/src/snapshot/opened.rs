@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use twox_hash::XxHash3_64;
 use uflip_core::{DeviceInfo, Error, ErrorKind, Result};
 
@@ -104,6 +105,9 @@ impl Opened {
         let bytes = self.read(FIXED_BYTES, self.header)?;
         let header: Header =
             serde_json::from_slice(&bytes).map_err(|error| self.damaged(&error.to_string()))?;
+        if !matches!(header.history, Value::Null | Value::Object(_)) {
+            return Err(self.damaged("a history that is no table"));
+        }
         if header.schema != SCHEMA {
             return Err(Error::new(ErrorKind::Results, "The snapshot is of another version")
                 .at(self.place())
