@@ -4,6 +4,8 @@
 //! every default filled in, one [`Submitter`](spec::StreamSpec) per process. [`run`] drives the
 //! device and returns a [`Trace`]: every I/O of the run.
 
+#![forbid(unsafe_code)]
+
 pub mod address;
 mod arrivals;
 mod causes;

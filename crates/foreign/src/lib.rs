@@ -9,6 +9,8 @@
 //! no I/O although it looks like one is an error, and what is left out on purpose (a flush, a command) is
 //! counted by its name.
 
+#![forbid(unsafe_code)]
+
 mod blkparse;
 mod fio;
 mod fio_log;

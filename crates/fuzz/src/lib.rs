@@ -5,6 +5,8 @@
 //! `tests/replay.rs` feeds them the corpus and seeded mutations of it, in `make test`; the targets in
 //! `fuzz/` give the same functions to libFuzzer, which sees the branches they take (`make fuzz`).
 
+#![forbid(unsafe_code)]
+
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;

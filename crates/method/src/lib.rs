@@ -7,6 +7,8 @@
 //! This is the one crate below the engine that decides by floating-point numbers: basic operations,
 //! square roots and logarithms, in a fixed order, without vector code that differs by machine.
 
+#![forbid(unsafe_code)]
+
 mod analysis;
 mod autocorrelation;
 mod batches;

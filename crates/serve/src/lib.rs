@@ -12,6 +12,8 @@
 //! clock: what a peer can send ends in it. The device ([`paced`]) knows no protocol. One loop
 //! ([`server`]) brings them together.
 
+#![forbid(unsafe_code)]
+
 mod client;
 mod connection;
 mod data;

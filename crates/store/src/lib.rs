@@ -18,6 +18,8 @@
 //! readers do not know: a replay, or an open loop; everything else was still written as 2. 4: pages may be
 //! packed by zstd. 5 is 4 of what older readers do not know: patterns that trim.
 
+#![forbid(unsafe_code)]
+
 mod columns;
 mod contain;
 mod csv;
