@@ -23,6 +23,24 @@ def fsync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it that are missing, with durable names."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        fsync_directory(each.parent)
+
+
+def fsync_tree(path: Path) -> None:
+    """Make all files below a folder durable, and their names in it."""
+    for each in (path, *path.rglob("*")):
+        descriptor = os.open(each, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def publish(temporary: Path, path: Path) -> None:
     """Give a complete, fsynced file its final name, durably."""
     temporary.rename(path)

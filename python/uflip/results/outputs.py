@@ -28,7 +28,7 @@ from pathlib import Path
 from uflip.data.folder import refuse_results
 from uflip.data.reading import file_type
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
-from uflip.results.atomic import fsync_directory
+from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
 from uflip.results.seals import Kind, is_ours, sealed
 
 # What names a file in a folder takes no more bytes than this on any file system of Linux.
@@ -187,11 +187,13 @@ def new_folder(path: Path, what: str, option: str = "--out") -> Iterator[Path]:
     """
     check_new_folder(path, what, option)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(path.parent)
         temporary = _new_name(path, lambda name: name.mkdir())
         try:
             yield temporary
+            fsync_tree(temporary)
             temporary.rename(path)  # fails where anything but an empty folder came in between
+            fsync_directory(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:

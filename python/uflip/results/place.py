@@ -77,14 +77,15 @@ def made_beside(folder: Path, *, what: str = "result", called: str = "--out") ->
     """
     hidden = folder.with_name(f".{folder.name[-200:]}-{os.getpid()}{BEING_MADE}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_folders(folder.parent)
         _clear_abandoned(folder)
         hidden.mkdir()
     except OSError as error:
         raise _not_made(folder, error, what, called) from error
     try:
         yield hidden
-        atomic.fsync_directory(hidden)
+        for inside in (hidden, *(path for path in hidden.rglob("*") if path.is_dir())):
+            atomic.fsync_directory(inside)
         if folder.is_symlink() or folder.exists():
             raise FileExistsError(None, "something took its name meanwhile")
         hidden.rename(folder)

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uflip.errors import ResultsError, UsageError
+from uflip.results.atomic import make_folders
 from uflip.site.bucket import Bucket
 from uflip.site.parts import Part
 
@@ -44,7 +45,7 @@ class Blobs:
         self.bucket = bucket
         self.folders = root / FOLDERS
         for folder in (self._blobs, self._arriving, self.folders):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
 
     @property
     def _blobs(self) -> Path:
@@ -199,7 +200,7 @@ class Blobs:
                 wrong.append((arriving.name, found))
                 continue
             path = self.path(found)
-            path.parent.mkdir(exist_ok=True)
+            make_folders(path.parent)
             arriving.chmod(0o444)
             _link(arriving, path)
             named += [path.parent, arriving.parent]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from uflip.data.folder import refuse_results
 from uflip.errors import ResultsError
+from uflip.results.atomic import make_folders
 from uflip.site.blobs import Blobs
 from uflip.site.bucket import Bucket
 from uflip.site.database import check_library, check_url, open_database
@@ -108,7 +109,7 @@ def open_site(
         new = not identity.is_there(root, url)
         if make:
             identity.check_before(root, url)
-            root.mkdir(parents=True, exist_ok=True)
+            make_folders(root)
         else:
             identity.check_there(root, url)
     engine = open_database(url)
