@@ -15,7 +15,9 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import Writes, is_buffered, writes_of
+from uflip.footprint import written_sequentially
 from uflip.methodology import Choices, make_plan
+from uflip.methodology.long_baseline import goes_on_in, next_length
 from uflip.methodology.phases import MARGIN, adapted
 from uflip.results import Results
 from uflip.results.startup_check import Examined, check_runs, inside_startup, mark_of
@@ -330,3 +332,66 @@ def test_idle_time_beside_writes_prolongs_the_start_up(reads: int, rows: int | N
         spec = mix(read, spec, reads)
     assert in_rows(spec, known) == (MOST_ROWS if rows is None else rows)
     assert never_ends(spec, known) is (reads == 64)
+
+
+# Baselines that go on
+
+
+def baseline_run(pattern: str, device: str, scale: str, **choices: Any) -> tuple[PlannedRun, Any]:
+    plan = make_plan(inspect_device(device), scale, 1, Choices(only=("baseline",), **choices))
+    (run,) = (run for run in plan.runs if run.id.endswith(f"baseline-{pattern}-io_size-32768"))
+    return run, plan
+
+
+@pytest.mark.parametrize(
+    ("pattern", "device", "scale", "method"),
+    [
+        ("RR", "sim:tlc-nvme", "standard", None), ("RW", "sim:tlc-nvme", "quick", None),
+        ("RW", "sim:tlc-nvme", "standard", "paper"), ("RW", "null", "standard", None),
+        ("RW", "sim:demo", "standard", None),
+    ],
+)  # fmt: skip
+def test_what_cannot_write_the_spare_space_keeps_its_length(
+    pattern: str, device: str, scale: str, method: str | None
+) -> None:
+    run, plan = baseline_run(pattern, device, scale, method=method, repetitions=1)
+    assert goes_on_in(plan, run) is None
+
+
+def test_a_baseline_goes_on_beyond_the_spare_space_where_time_allows() -> None:
+    """512 GB are sold of 512 GiB: 6.87 %. Of 32 GiB these are 2.2 GiB."""
+    run, plan = baseline_run("RW", "sim:tlc-nvme", "standard", repetitions=1)
+    longest = goes_on_in(plan, run)
+    assert longest.io_count * 32 * KIB >= 0.0687 * plan.target_size
+    assert longest.io_ignore == longest.io_count // 2
+    fast = open_device("null", size=64 * MIB).run(baseline("RW", io_count=1000, io_size=4096))
+    assert next_length(longest, fast).io_count == 8 * 1000
+    slow = open_device("sim:samsung?blocks_per_die=256")
+    made = slow.run(baseline("RW", io_count=4000, io_size=32 * KIB))
+    assert next_length(longest, made) is None, "120 s are 6,900 of 17.3 ms"
+
+
+def test_sequential_writes_have_room_to_go_on() -> None:
+    _, plan = baseline_run("SW", "sim:tlc-nvme", "standard", repetitions=3)
+    writing = [run for run in plan.runs if run.spec.writes_sequentially]
+    begins = [run.spec.parts[0].begin for run in writing]
+    sizes = [written_sequentially(goes_on_in(plan, run)).size for run in writing]
+    assert len(writing) == 3
+    for begin, size, following in zip(begins, sizes, [*begins[1:], plan.target_size], strict=True):
+        assert begin + size <= following
+
+
+def test_a_baseline_of_a_cached_drive_measures_the_long_run(tmp_path: Path) -> None:
+    """In the first 40 MiB a write of 4 KiB takes 20 µs; what follows takes twenty times as long."""
+    out = tmp_path / "out"
+    only = ("--only", "baseline", "--scale", "standard", "--io-size", "4k", "--repetitions", "1")
+    assert uflip("run", TLC, *only, "--quiet", "--out", out).code == 0
+    found = rows(Results.load(out))
+    device = device_after_a_pause(TLC)
+    size = device.info.capacity_bytes
+    long = device.run(baseline("RW", io_size=4096, io_count=200_000, target_size=size))
+    truth = float(np.asarray(long.column("response_time_ns"))[100_000:].mean())
+    row = found["baseline RW 4096"]
+    assert row["io_count"] * 4096 >= 0.0687 * size
+    assert row["statistics"]["mean_ns"] == pytest.approx(truth, rel=0.15)
+    assert mark_of(row) is None

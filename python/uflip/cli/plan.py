@@ -34,6 +34,7 @@ from uflip.methodology import (
     wear_of,
     write_plan,
 )
+from uflip.methodology.long_baseline import goes_on_in
 from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import outputs, seals
 from uflip.session import Request
@@ -141,6 +142,13 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
     if any(run.spec.stop for run in plan.runs):
         notes.append(
             "lengths: a run ends when its mean is known; each line shows the most that it makes"
+        )
+    longer = [spec for run in plan.runs if (spec := goes_on_in(plan, run)) is not None]
+    if longer:
+        most = max(spec.ios * spec.io_bytes for spec in longer)
+        notes.append(
+            f"baselines of writes: up to {format_size(most)} each, counted above, on a device that "
+            "answers writes from a buffer"
         )
     if plan.state is None:
         notes.append("state: the device is measured as it is")

@@ -20,13 +20,15 @@ class PhasesOfPattern(TypedDict):
     """What a series of response times says: the fields of `uflip.analysis.Analysis`.
 
     `settled_ios`: I/Os until the means of parts of the run are those of the running phase, which
-    chance does not prolong as it may `startup_ios`; `settling_ns` is the mean of these [ns].
+    chance does not prolong as it may `startup_ios`; `settling_ns` is the mean of these,
+    `running_ns` that of all others [ns].
     """
 
     ios: Count
     startup_ios: Count
     settled_ios: NotRequired[Count]
     settling_ns: NotRequired[float]
+    running_ns: NotRequired[float]
     period_ios: Count
     phase: Name
     levels: list[OneLevel]

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
+from uflip.methodology import long_baseline
 from uflip.methodology.cost import Cost, cost_of
 from uflip.methodology.interference import pause_before
 from uflip.methodology.lengths import shortest
@@ -67,7 +68,10 @@ def estimate(plan: Plan) -> Estimate:
     """
     cost = cost_of(plan.device.kind)
     rested = list(zip(plan.runs, _pauses_ns(plan), strict=True))
-    each = tuple(_estimate_run(plan, run, run.spec, cost, ns) for run, ns in rested)
+    each = tuple(
+        _going_on(plan, run, _estimate_run(plan, run, run.spec, cost, ns), cost, ns)
+        for run, ns in rested
+    )
     fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in rested]
     most = _sum(each)
     return Estimate(
@@ -117,6 +121,30 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
         written += plan.state.bytes_written
         time_ns += plan.state.time_ns
     return RunEstimate(ios, read, written, time_ns)
+
+
+def _going_on(
+    plan: Plan, run: PlannedRun, laid_out: RunEstimate, cost: Cost, rest_ns: int
+) -> RunEstimate:
+    """Add what a baseline does that goes on: as on a device that answers from a buffer."""
+    longer = long_baseline.goes_on_in(plan, run)
+    if longer is None:
+        return laid_out
+    totals = resolve(longer, plan.device).totals
+    ios, written = totals.total_ios, totals.bytes_written
+    # What the longest of them leaves is written over.
+    again = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
+    took_ns = min(cost.run_time_ns(0, ios, written, 0), long_baseline.TIME_NS)
+    return RunEstimate(
+        ios=laid_out.ios + ios,
+        bytes_read=laid_out.bytes_read,
+        bytes_written=laid_out.bytes_written + written + again,
+        time_ns=laid_out.time_ns + took_ns + rest_ns,
+    )
+
+
+def _written(plan: Plan, run: PlannedRun) -> int:
+    return int(resolve(run.spec, plan.device).totals.bytes_written)
 
 
 # A share of a run that is long enough to say how long the rest takes.

@@ -192,6 +192,10 @@ def _make(
         (run,) = runs
         spec = found.adapted(run)
         traces = [device.run(spec, on_progress, spool=spool, samples=has_rounds(run))]
+        while (longer := found.longer(run, traces)) is not None:
+            history.after(traces[-1], device.durability)
+            device.idle(pause_ns)
+            traces.append(device.run(longer, on_progress, spool=spool))
     stands = device.standing()
     check_target(stood, stands, device.url)
     buffered = device.info.buffered
@@ -199,7 +203,7 @@ def _make(
     if WRITTEN & others.keys():
         history.lost()
     made: list[_Made] = []
-    for run, trace in zip(runs, traces, strict=True):
+    for run, trace in zip(runs, traces[-len(runs) :], strict=True):
         about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
         if others:
             about["disturbed"] = others

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from uflip._native import Trace
 from uflip.data.phases import Interference, Phases
 from uflip.experiment import PlannedRun
-from uflip.methodology import interference
+from uflip.flash_waits import quickest_ns
+from uflip.methodology import interference, long_baseline
 from uflip.methodology.phases import adapted, find_phases, once_more
 from uflip.methodology.plan import Plan
 from uflip.microbench import keeps_its_length
@@ -20,6 +21,7 @@ from uflip.microbench.layout import LABELS
 from uflip.spec import Spec
 
 BASELINE = "baseline"
+RESPONSE = "response_time_ns"
 
 
 class Noting(Protocol):
@@ -116,6 +118,18 @@ class Found:
             if fixed.io_ignore:
                 return fixed
         return adapted(run, phases, io_size)
+
+    def longer(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
+        """Return the baseline that is made after others of the same run; None for no other."""
+        longest = long_baseline.goes_on_in(self._plan, run)
+        if longest is None:
+            return None
+        reads = self._ids_of(BASELINE, self._plan.runs).get("RR")
+        seen = None if reads is None else self._noting.trace_of(reads)
+        read_ns = None if seen is None else quickest_ns(np.asarray(seen.column(RESPONSE)))
+        if not long_baseline.was_buffered(made[0], read_ns):
+            return None
+        return long_baseline.next_length(longest, made[-1])
 
     def once_more(self, run: PlannedRun) -> Spec:
         """Return the specification of a further repetition, by what is known by then."""

@@ -80,8 +80,13 @@ def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesO
             series = np.asarray(times, dtype=np.float64)
             seen: PhasesOfPattern = analyse(series).as_dict()
             ios = settled(series, seen["startup_ios"])
-            begin = float(series[: ios or None].mean())
-            found[label] = {**seen, "settled_ios": ios, "settling_ns": begin}
+            begin, rest = float(series[: ios or None].mean()), float(series[ios:].mean())
+            found[label] = {
+                **seen,
+                "settled_ios": ios,
+                "settling_ns": begin,
+                "running_ns": rest,
+            }
     return found
 
 
@@ -111,6 +116,10 @@ def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
         starts = np.arange(0, first, each)
         sizes = np.diff(np.append(starts, first))
         means = np.add.reduceat(times_ns[:first], starts) / sizes
+        # A single slow I/O is no start-up.
+        largest = np.maximum.reduceat(times_ns[:first], starts)
+        others = (means * sizes - largest) / np.maximum(sizes - 1, 1)
+        means = np.where(means > mean, np.maximum(others, mean), means)
         beyond = np.maximum(LEAST_EFFECT * mean, BY_CHANCE * spread / np.sqrt(sizes))
         differ = np.append(np.abs(means - mean) > beyond, np.False_)
         if differ[0]:

@@ -5,7 +5,7 @@ further apart than a flash block of the paper are safer, and a reset writes seve
 device.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from uflip.experiment import PlannedRun
@@ -13,6 +13,7 @@ from uflip.footprint import together, written_sequentially
 from uflip.methodology.lengths import shortest
 from uflip.methodology.places import APART, BLOCK, Places
 from uflip.microbench import in_turn
+from uflip.spec import Basic, Spec
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,33 @@ def behind(
     return _placed_in(more, Places(target_size, used, BLOCK, disturbed=disturbed)).runs
 
 
-def placed_runs(runs: Sequence[PlannedRun], capacity: int, used_bytes: int) -> PlacedRuns:
-    """Give sequential writes places of their own: far apart if that needs no more resets."""
-    far = _placed_in(runs, Places(capacity, used_bytes, APART))
+def as_laid_out(run: PlannedRun) -> Spec:
+    """Return the specification of a run: it takes no more room than that."""
+    return run.spec
+
+
+def placed_runs(
+    runs: Sequence[PlannedRun],
+    capacity: int,
+    used_bytes: int,
+    longest: Callable[[PlannedRun], Spec] = as_laid_out,
+) -> PlacedRuns:
+    """Give sequential writes places of their own: far apart if that needs no more resets.
+
+    `longest` returns the specification of a run that takes the most room for it.
+    """
+    far = _placed_in(runs, Places(capacity, used_bytes, APART), longest)
     if not far.why_reset:
         return far
-    return min(
-        far, _placed_in(runs, Places(capacity, used_bytes, BLOCK)), key=lambda p: len(p.why_reset)
-    )
+    close = _placed_in(runs, Places(capacity, used_bytes, BLOCK), longest)
+    return min(far, close, key=lambda placed: len(placed.why_reset))
 
 
-def _placed_in(runs: Iterable[PlannedRun], places: Places) -> PlacedRuns:
+def _placed_in(
+    runs: Iterable[PlannedRun],
+    places: Places,
+    longest: Callable[[PlannedRun], Spec] = as_laid_out,
+) -> PlacedRuns:
     placed: list[PlannedRun] = []
     why: dict[str, str] = {}
     for run in runs:
@@ -73,7 +90,9 @@ def _placed_in(runs: Iterable[PlannedRun], places: Places) -> PlacedRuns:
         if not run.spec.writes_sequentially:
             placed.append(run)
             continue
-        spec, reset = places.move(run.spec)
+        spec, reset = places.move(longest(run))
+        if isinstance(run.spec, Basic) and isinstance(spec, Basic):
+            spec = run.spec.but(target_offset=spec.target_offset)
         if reset is not None:
             why[run.id] = reset
         placed.append(replace(run, spec=spec, reset_before=reset is not None))

@@ -41,6 +41,7 @@ from uflip.methodology.chosen import (
     repetitions_for,
 )
 from uflip.methodology.lengths import self_timed
+from uflip.methodology.long_baseline import goes_on
 from uflip.methodology.order import BASELINE, in_order
 from uflip.methodology.places import Places
 from uflip.methodology.placing import fewest_resets, placed_runs
@@ -50,6 +51,7 @@ from uflip.methodology.state import (
     plan_state,
 )
 from uflip.microbench import MICRO_BENCHMARKS, check_names, keeps_its_length
+from uflip.spec import Spec
 from uflip.units import format_size
 
 
@@ -170,7 +172,11 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         staged=method != "paper",
         shuffled=method == "auto",
     )
-    placed = placed_runs(ordered, context.capacity, chosen.used_bytes)
+
+    def longest(run: PlannedRun) -> Spec:
+        return goes_on(run, context.info, scale, method) or run.spec
+
+    placed = placed_runs(ordered, context.capacity, chosen.used_bytes, longest)
     if state is None:
         placed = placed.without_resets()
     return Plan(

@@ -19,8 +19,9 @@ cache (`cache_cliff`, `cache_refill`) are not judged: what they measure ends wit
 by what the beginning of the baseline is off; and a run that looks for its start-up itself must be
 twice as long as that of the baselines. What sequential writes show counts for these alone.
 (2) Whether a baseline is past it. Not where its analysis says that it is not over; and of a device
-that answers writes from a buffer not before `SPARE_SHARE` of the capacity was written: a cache of
-SLC and blocks that were collected ahead are spare space, of which a full device has 7 % mostly.
+that answers writes from a buffer not before `SPARE_SHARE` of the capacity was written, and all
+baselines that write are past it: a cache of SLC and blocks that were collected ahead are spare
+space, and whether they are used up no response time shows.
 (3) What a run shows by itself. As many of its writes must be slow as the same number of writes of
 its baseline would have, beyond a chance of one in a hundred; slow are those that take half of the
 time of the baseline's running phase. A run that has none and is long enough, in bytes or in idle
@@ -47,6 +48,7 @@ from uflip.results.agreement import AGREEMENT
 from uflip.results.ended import MARKS, Mark
 from uflip.startup import (
     NOT_OVER,
+    SPARE_SHARE,
     Startup,
     in_rows,
     label_of,
@@ -60,8 +62,6 @@ from uflip.startup import (
 BASELINE, INTERFERENCE = "baseline", "interference"
 OF_THE_CACHE = ("cache_cliff", "cache_refill")
 """Micro-benchmarks that ask what a burst costs before the cache is full."""
-# Half of the spare space that drives have: 512 GiB of flash are sold as 512 GB.
-SPARE_SHARE = 1 / 32
 # A steady device shows no slow write with this chance at most.
 BY_CHANCE = 0.01
 TWICE = 2
@@ -278,8 +278,12 @@ class _Baselines:
         each = self._writes.get(label)
         if each is None:
             return None
-        enough = each.bytes_written >= SPARE_SHARE * self._capacity
-        return self._over[label] and (enough or not self._is_buffered(each))
+        if not self._is_buffered(each):
+            return self._over[label]
+        enough = SPARE_SHARE * self._capacity
+        return all(self._over.values()) and all(
+            other.bytes_written >= enough for other in self._writes.values()
+        )
 
     def never_left(self, run: Examined, startup: Startup | None) -> bool:
         """Whether the writes of a run never left the write cache, and a longer run would."""

@@ -1,0 +1,100 @@
+"""Long baseline runs of writes go on where a device answers writes from a buffer.
+
+    laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
+    goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and what collecting garbage costs
+
+A drive of today writes into a cache, then into an SLC cache or blocks that it collected while it
+was idle, and only then as fast as it can in the long run. A baseline of 10,240 writes ends
+before. Where its writes were answered from a buffer (`uflip.flash_waits`), the device is left
+alone as before any run and the baseline is made again, eight times as long at most, as often as
+the budget of bytes and of time has room for twice the length. Slow devices keep the length that
+was laid out, and so do those that have no buffer.
+
+**Source** uFLIP (CIDR 2009) §4.2: run the baselines "with a very large IOCount" to see the
+start-up.
+**Faithful** The start-up of such devices is seen, and their running phase.
+**Simplified** What is stored is the longest run; those before it are not kept. Its first half is
+ignored: a start-up that is longer is none that it shows.
+**Ambiguous** How long. As much as the spare space of most drives must be written before a start-up
+can be called over (`SPARE_SHARE`); a little more is. In the standard scale only, 32 GiB of 32 KiB
+I/Os at most, and where 120 s are enough at the pace of the last quarter of the run before. Where
+that does not suffice, the runs are marked (`uflip.results.startup_check`).
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import structs
+
+from uflip._native import Trace
+from uflip.data.device import DeviceInfo
+from uflip.experiment import PlannedRun
+from uflip.flash_waits import is_buffered, writes_of
+from uflip.methodology.order import BASELINE
+from uflip.spec import Basic, read_spec
+from uflip.startup import SPARE_SHARE
+
+if TYPE_CHECKING:
+    from uflip.methodology.plan import Plan
+
+STANDARD = "standard"
+MOST_IOS = 1 << 20
+TIME_NS = 120_000_000_000
+# More than the spare space by a tenth: a part of it is ignored.
+ROOM = 1.1 * SPARE_SHARE
+PATTERNS = ("SW", "RW")
+# A run is made again for twice the length at least, and at the pace that one before it shows.
+WORTHWHILE, LONGER = 2, 8
+
+
+def goes_on(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:
+    """Return the longest that a baseline may become; None of a run that never goes on.
+
+    Parameters
+    ----------
+    run : PlannedRun
+        A run of a plan.
+    info : DeviceInfo
+        The device; its capacity is what is measured of it.
+    scale, method : str
+        Of the plan.
+    """
+    if run.micro_benchmark != BASELINE or run.pattern not in PATTERNS or method == "paper":
+        return None
+    if scale != STANDARD or info.null or info.zoned or not isinstance(run.spec, Basic):
+        return None
+    ios = int(ROOM * info.capacity_bytes) // run.spec.io_bytes
+    is_possible = WORTHWHILE * run.spec.ios <= ios <= MOST_IOS
+    return _of_length(run.spec, ios) if is_possible else None
+
+
+def _of_length(spec: Basic, ios: int) -> Basic:
+    longer = spec.but(io_count=ios, io_ignore=ios // 2)
+    return longer.but(target_size=ios * spec.io_bytes) if spec.writes_sequentially else longer
+
+
+def goes_on_in(plan: "Plan", run: PlannedRun) -> Basic | None:
+    """Return the same of a run of a plan."""
+    info = structs.replace(plan.device, capacity_bytes=plan.target_size)
+    return goes_on(run, info, plan.scale, plan.method)
+
+
+def next_length(longest: Basic, made: Trace) -> Basic | None:
+    """Return the baseline that follows one that was made; None where the budget is spent."""
+    times = np.asarray(made.column("response_time_ns"))
+    pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
+    ios = min(longest.ios, LONGER * len(times), int(TIME_NS / pace_ns))
+    return _of_length(longest, ios) if ios >= WORTHWHILE * len(times) else None
+
+
+def was_buffered(trace: Trace, read_ns: float | None) -> bool:
+    """Whether the writes of a baseline were answered from a buffer.
+
+    Parameters
+    ----------
+    trace : Trace
+        The baseline as it was laid out.
+    read_ns : float or None
+        The quickest random reads of this size, where they were measured [ns].
+    """
+    return any(is_buffered(each, read_ns) for each in writes_of(trace, read_spec(trace.spec_json)))
