@@ -18,7 +18,7 @@ def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
     return array
 
 
-PIECE = 1 << 21
+PIECE = 1 << 19
 """I/Os that are in memory at once."""
 
 

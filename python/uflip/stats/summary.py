@@ -132,7 +132,7 @@ class Distribution:
 
     MOST_VALUES = 1 << 21
     PRECISION = 1 << 12
-    FEW = 1 << 21
+    FEW = 1 << 19
     """So many are summarised as they are."""
 
     def __init__(self) -> None:
