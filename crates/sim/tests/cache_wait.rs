@@ -81,15 +81,14 @@ const FAST: &str = include_str!("../../../python/uflip/profiles/fast-1gb.toml");
 
 /// The drives of today with small caches, and others to which a cache is added.
 fn cached() -> Vec<(String, SimDevice)> {
-    let small =
-        json!({"blocks_per_die": 24, "random_overwrites": 1.0, "write_cache_bytes": 1 << 18});
+    let small = json!({"channels": 2, "dies_per_channel": 1, "blocks_per_die": 64, "spare_factor": 0.3,
+        "random_overwrites": 1.0, "write_cache_bytes": 1 << 17});
     let with = |more: &Value| {
         let mut keys = small.clone();
         keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         keys
     };
-    let drive =
-        json!({"channels": 2, "dies_per_channel": 1, "blocks_per_die": 128, "spare_factor": 0.3});
+    let drive = json!({"blocks_per_die": 128});
     let slc = json!({"slc_blocks": 4, "slc_blocks_max": 8});
     let mut tried: Vec<(&str, &str, Value)> = Vec::new();
     for (name, text) in NVME {
