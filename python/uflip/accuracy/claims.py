@@ -3,7 +3,7 @@
 A *claim* is an experiment whose mean is reported as converged. A *headline* is a number that a
 report begins with: the four baselines, the key characteristics (uFLIP Table 3), the IOPS of
 `steady_state` and the knees of `queue_depth`. A headline is *marked* where one of the experiments
-that it rests on has not converged, or the report says that it is undecided.
+that it rests on has not converged; it is not compared, as it is not claimed.
 
 Headlines that are computed from several experiments are computed again, by the same rule, from the
 long runs of these. A long run that never settles has no mean to compare with: then a claim is right
@@ -102,7 +102,7 @@ def key_of(name: str, run: Experiment) -> Key:
 
 
 def questions(document: Summary) -> dict[Key, Question]:
-    """Return the long runs that the claims and headlines of a summary are compared with."""
+    """Return the long runs that claims of a summary, and what rests on them, are compared with."""
     state = document["state"]
     request = state["request"] if state["known_from"] == "enforced" else None
     pause = document["pause_ns"]
@@ -118,7 +118,7 @@ def questions(document: Summary) -> dict[Key, Question]:
             fixed_length=_is_of_fixed_length(name, run),
         )
         for name, run in experiments_of(document)
-        if run["statistics"] is not None and (_is_claim(run) or _is_of_headline(name, run))
+        if run["statistics"] is not None and _is_claim(run)
     }
 
 
@@ -129,22 +129,6 @@ def _pattern(run: Experiment) -> Pattern:
 
 def _is_claim(run: Experiment) -> bool:
     return run["together"]["converged"] is True
-
-
-HEADLINES = {
-    "baseline": ("SR", "RR", "SW", "RW"),
-    "pause": ("RW",),
-    "locality": ("RW",),
-    "partitioning": ("SW",),
-    "order": ("SW",),
-    queue_depth.VARYING.micro_benchmark: ("SR", "RR", "SW", "RW"),
-    steady_state.VARYING.micro_benchmark: (steady_state.PATTERN,),
-}
-"""Micro-benchmark -> patterns that headlines are made of."""
-
-
-def _is_of_headline(name: str, run: Experiment) -> bool:
-    return run["pattern"] in HEADLINES.get(name, ())
 
 
 def _is_of_fixed_length(name: str, run: Experiment) -> bool:
@@ -243,10 +227,16 @@ def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, E
 
 def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compared]:
     return [
-        _compared(f"baseline {run['pattern']}", run, answers[key_of("baseline", run)])
+        _headline(f"baseline {run['pattern']}", run, answers.get(key_of("baseline", run)))
         for run in document["baselines"]
         if run["statistics"] is not None
     ]
+
+
+def _headline(name: str, run: Experiment, true: LongRun | None) -> Compared:
+    if true is None:
+        return Compared(name, _ms(_mean_ns(run)), "", None, _marks([run]))
+    return _compared(name, run, true)
 
 
 def _key_characteristics(
@@ -256,7 +246,7 @@ def _key_characteristics(
     if said is None:
         return []
     means = {
-        run["pattern"]: _mean_ns(corrected[key_of("baseline", run)]) / 1e6
+        run["pattern"]: _mean_ns(corrected.get(key_of("baseline", run), run)) / 1e6
         for run in document["baselines"]
         if run["statistics"] is not None
     }
@@ -269,7 +259,8 @@ def _key_characteristics(
     for name in CHARACTERISTICS:
         if said[name]["verdict"] in STATED:
             rests_on = _rests_on(document, name)
-            settled = all(answers[key_of(where, run)].settled for where, run in rests_on)
+            keys = [key_of(where, run) for where, run in rests_on]
+            settled = all(answers[key].settled for key in keys if key in answers)
             marks = _marks(run for _, run in rests_on)
             found.append(_characteristic(name, said, true, marks, settled=settled))
     return found
@@ -338,9 +329,13 @@ def _verdict_text(verdict: Verdict) -> str:
 def _steady_states(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compared]:
     name = steady_state.VARYING.micro_benchmark
     return [
-        _compared(f"steady_state {format_size(int(run['value'] or 0))}", run, answers[key])
+        _headline(
+            f"steady_state {format_size(int(run['value'] or 0))}",
+            run,
+            answers.get(key_of(name, run)),
+        )
         for run in document["micro_benchmarks"].get(name, ())
-        if (key := key_of(name, run)) in answers
+        if run["statistics"] is not None
     ]
 
 
@@ -351,14 +346,15 @@ def _knees(
     found = []
     patterns: dict[str, list[Experiment]] = {}
     for run in document["micro_benchmarks"].get(name, ()):
-        if key_of(name, run) in answers:
+        if run["statistics"] is not None:
             patterns.setdefault(run["pattern"], []).append(run)
     for pattern, runs in patterns.items():
         ours = _knee(runs)
-        theirs = _knee([corrected[key_of(name, run)] for run in runs])
+        theirs = _knee([corrected.get(key_of(name, run), run) for run in runs])
         if ours is None or theirs is None:
             continue
-        settled = all(answers[key_of(name, run)].settled for run in runs)
+        keys = [key_of(name, run) for run in runs]
+        settled = all(answers[key].settled for key in keys if key in answers)
         texts = f"{ours:.3g}", f"{theirs:.3g}"
         found.append(Compared(
             f"queue_depth knee {pattern}", *texts, ours / theirs, _marks(runs), settled

@@ -45,7 +45,7 @@ AGREE = 0.05
 FEWEST = 16_384
 """I/Os of the shortest run: its last half has a standard error of 1 % where the standard deviation
 is as large as the mean."""
-MOST_IOS, MOST_OVERWRITES = 1 << 22, 1
+MOST_IOS, MOST_OVERWRITES = 1 << 21, 1
 """A run that has not settled by then has no reference; overwrites are of the device."""
 GROWTH = 2, 32
 SEED = 20_090_104
