@@ -48,6 +48,20 @@ def edited(tmp_path: Path, edit: Callable[[str], str], **changes: Any) -> Path:
     return path
 
 
+def test_a_state_that_nobody_waits_for_is_refused_before_its_writes_are_counted(
+    tmp_path: Path,
+) -> None:
+    def of(count: int) -> Callable[[str], str]:
+        return lambda text: re.sub(r"random_bytes = \d+", f"random_bytes = {count}", text)
+
+    # 2^34 writes of 1 to 256 sectors of 512 bytes, which are 128.5 sectors on average.
+    most = (1 << 34) * 257 * 512 // 2
+    for count in (most + 257 * 256, 2**63 - 1):
+        with pytest.raises(UsageError) as caught:
+            read_plan(edited(tmp_path, of(count)), inspect_device(SMALL_SIM))
+        assert caught.value.allowed == f"up to {most}"
+
+
 def without_first_run(text: str) -> str:
     parts = text.split("[[runs]]")
     return "[[runs]]".join([parts[0], *parts[2:]])

@@ -49,6 +49,10 @@ pub struct ResolvedState {
     sector: u64,
 }
 
+/// Random writes of a state, by their average size: a drive that makes 100,000 a second needs two days
+/// for them, and counting them takes a minute.
+pub const MOST_WRITES: u64 = 1 << 34;
+
 /// What a state takes to enforce.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
@@ -75,7 +79,7 @@ impl StateSpec {
     ///
     /// # Errors
     /// Sizes that are not whole sectors, a target space outside of the device or smaller than the
-    /// largest write.
+    /// largest write, more than [`MOST_WRITES`] random writes.
     pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<ResolvedState> {
         let (capacity, sector) = (capacity.0, sector.0);
         let target_offset = self.target_offset.unwrap_or(0);
@@ -115,6 +119,14 @@ impl StateSpec {
             StateName::Random => self.random_bytes.unwrap_or(target_size),
             StateName::Sequential => 0,
         };
+        let mean_size = (io_size_max / sector + 1) * sector / 2;
+        if random_bytes / mean_size > MOST_WRITES {
+            return Err(Error::usage("The state takes too many random writes")
+                .at("random_bytes")
+                .got(format!("{random_bytes}, in writes of {mean_size} bytes on average"))
+                .allowed(format!("up to {}", mean_size * MOST_WRITES))
+                .action("reduce random_bytes, or raise io_size_max"));
+        }
         let seed = self.seed.unwrap_or(SEED);
         let state = self.state;
         Ok(ResolvedState {
