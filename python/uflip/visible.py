@@ -31,6 +31,23 @@ def shown(text: str) -> str:
     return _UNSAFE.sub(_written_out, text)
 
 
+def without_password(url: str) -> str:
+    """Hide the password in a URL that an error shows.
+
+    Examples
+    --------
+    >>> without_password("postgresql://uflip:secret@db/uflip")
+    'postgresql://uflip:***@db/uflip'
+    """
+    # A password may have been typed with the characters that end this part of an address.
+    scheme, there, rest = url.partition("://")
+    user, at, place = rest.rpartition("@")
+    if not at:
+        return url
+    name, colon, _ = user.partition(":")
+    return f"{scheme}{there}{name}{colon}{'***' if colon else ''}@{place}"
+
+
 def in_line(text: str) -> str:
     r"""Make text that is only shown, within a line.
 

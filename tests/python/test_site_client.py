@@ -1,10 +1,11 @@
 """A client that meets what is no site, and a token that is none: told in full, and no secret."""
 
+import gzip
 import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from command_line import uflip
 from forging import forged
 from site_server import SiteServer, site_server, small_result
+
+from uflip.site import client
 
 ID = "0123456789ab"
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -23,8 +26,13 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 @contextmanager
-def answering(of_result: Answer, of_file: Answer = (200, {}, b"abc")) -> Iterator[str]:
-    """Serve the same answer to whoever asks for a result, and another one for its files."""
+def answering(
+    of_result: Answer, of_file: Answer = (200, {}, b"abc"), sent: list[int] | None = None
+) -> Iterator[str]:
+    """Serve the same answer to whoever asks for a result, and another one for its files.
+
+    `sent` gets the lengths of those above a megabyte that somebody took.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -34,7 +42,10 @@ def answering(of_result: Answer, of_file: Answer = (200, {}, b"abc")) -> Iterato
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):
+                self.wfile.write(body)
+                if sent is not None and len(body) > 1 << 20:
+                    sent.append(len(body))
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -82,6 +93,48 @@ def test_what_is_no_site_is_told_so(tmp_path: Path, answer: Answer) -> None:
     assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
     assert url in done.err
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("of", ["the result", "a refusal"])
+def test_an_answer_without_an_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    monkeypatch.setattr(client, "MOST_ANSWER_BYTES", 1 << 20)
+    answer = (200 if of == "the result" else 500, {}, b'{"a":"' + b"x" * (64 << 20))
+    sent: list[int] = []
+    with answering(answer, sent=sent) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (done.code, "The answer of the site has no end" in done.err) == (6, True), done.err
+    assert sent == [], "it hung up long before all was sent"
+    with answering(_json({"files": FIRST}), answer, sent=sent) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (done.code, sent) == (5 if of == "the result" else 6, []), done.err
+
+
+def test_nothing_is_unpacked(tmp_path: Path) -> None:
+    packed = gzip.compress(json.dumps({"files": FIRST}).encode())
+    with answering((200, {"Content-Encoding": "gzip"}, packed)) as url:
+        done = uflip("pull", url, ID, "--out", tmp_path / "out")
+    assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
+
+
+def test_the_password_of_an_address_is_not_shown(tmp_path: Path) -> None:
+    password = "SECRET"
+    addresses = (
+        "mysql://u:SECRET@h/db", "postgresql://u:SECRET@h:port/db", "x://u:SECRET@h@i/db",
+        "postgresql+none://u:SECRET@h/db", "u:SECRET@h", "postgresql://u:SEC/RET?#@h:x/db",
+    )  # fmt: skip
+    for address in addresses:
+        done = uflip("site", "serve", tmp_path / "site", "--port", "0", "--database", address)
+        assert done.code == 2, done.err
+        shown = done.err + done.out
+        assert password not in shown or "://" not in address, shown
+        assert "SEC/RET" not in shown
+    for address in ("http://alice:SECRET@127.0.0.1:1", "ftp://alice:SECRET@h"):
+        done = uflip("pull", address, ID, "--out", tmp_path / "out")
+        assert done.code in {2, 6}
+        assert "alice:***@" in done.err
+        assert password not in done.err
 
 
 def test_where_an_answer_leads_is_said(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -135,6 +137,43 @@ def test_the_length_of_a_file_is_that_of_the_file(
     assert committed.status_code == 400
     assert committed.json()["error"]["what"] == "A file is not there yet"
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
+
+
+def test_a_full_disk_is_told_to_the_sender(server: SiteServer) -> None:
+    alice, content = server.client("alice"), b"content"
+    begun = _offer(alice, {"manifest.json": content, "ledger.jsonl": b""}).json()
+    name = hashlib.sha256(content).hexdigest()
+    arriving = server.folder / "arriving" / begun["id"] / name
+    arriving.symlink_to("/dev/full")
+    address = f"/api/v1/submissions/{begun['id']}/files/{name}"
+    full = alice.put(address, params={"offset": 0}, content=content)
+    assert full.status_code == 507
+    error = full.json()["error"]
+    assert (error["kind"], error["what"]) == ("unavailable", "The disk of the site is full")
+    assert error["got"] == "No space left on device"
+    arriving.unlink()
+    assert alice.put(address, params={"offset": 0}, content=content).json() == {"received": 7}
+
+
+def test_other_users_of_the_machine_see_nothing_of_a_site(measured: Path, tmp_path: Path) -> None:
+    """Also of one that an older version made, in a folder that was there."""
+    umask = 0o022
+    before = os.umask(umask)
+    try:
+        (tmp_path / "old" / "blobs").mkdir(parents=True)
+        for name in ("new", "old"):
+            with site_server(tmp_path / name) as made:
+                made.token("alice")
+                assert _sent(made, measured, "alice").code == 0
+                backup = tmp_path / f"backup-{name}"
+                assert uflip("site", "backup", made.folder, backup).code == 0
+                for path in [*made.folder.iterdir(), backup, *backup.iterdir()]:
+                    mode = stat.S_IMODE(path.stat().st_mode)
+                    assert mode & 0o077 == 0 or path.name == "site.id", (path, oct(mode))
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+        assert os.umask(umask) == umask, "a verb of a site leaves it as it was"
+    finally:
+        os.umask(before)
 
 
 def test_a_digest_is_no_permission(server: SiteServer, measured: Path, tmp_path: Path) -> None:

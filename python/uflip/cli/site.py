@@ -1,5 +1,6 @@
 """`uflip site`: results of many, on a server of one's own."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,12 @@ class Verb(click.Command):
         from uflip.site.database import check_library
 
         check_library()
-        return super().invoke(ctx)
+        # Tokens, and results that are not published, are for whoever runs the site alone.
+        before = os.umask(0o077)
+        try:
+            return super().invoke(ctx)
+        finally:
+            os.umask(before)
 
 
 class Verbs(click.Group):

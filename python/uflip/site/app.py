@@ -8,6 +8,8 @@
     /health  /metrics            for whoever runs the site
 """
 
+import errno
+import os
 import time
 from collections import OrderedDict
 from threading import Lock
@@ -233,13 +235,28 @@ def _explain(app: FastAPI) -> None:
 
     @app.exception_handler(NoConnectionError)
     @app.exception_handler(OperationalError)
-    def busy(request: Request, _error: Exception) -> Response:
+    def busy(request: Request, error: Exception) -> Response:
+        if "is full" in str(error):  # SQLite's words for a full disk
+            return full(request, OSError(errno.ENOSPC, ""))
         parts = UnavailableError(
             "The database does not answer in time",
             where="the server",
             action="try again in a minute; what was sent is not sent twice",
         ).parts()
         return _answer(request, 503, parts)
+
+    @app.exception_handler(OSError)
+    def full(request: Request, error: OSError) -> Response:
+        """Answer where a file of the site cannot be read or written."""
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        parts = UnavailableError(
+            "The disk of the site is full" if is_full else "The site cannot use its files",
+            where="the server",
+            got=os.strerror(error.errno) if error.errno else "",
+            action="tell whoever runs the site; the same command goes on later, and what was sent "
+            "is not sent twice",
+        ).parts()
+        return _answer(request, 507 if is_full else 503, parts)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:

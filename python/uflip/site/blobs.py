@@ -26,6 +26,7 @@ from uflip.site.parts import Part
 AT_ONCE = 8
 """Files that are synced together: the disk does much of it once."""
 FOLDERS = "folders"
+FOLDERS_OF_A_SITE = ("blobs", "arriving", FOLDERS)
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -44,8 +45,8 @@ class Blobs:
         self.root = root
         self.bucket = bucket
         self.folders = root / FOLDERS
-        for folder in (self._blobs, self._arriving, self.folders):
-            make_folders(folder)
+        for name in FOLDERS_OF_A_SITE:
+            make_folders(root / name)
 
     @property
     def _blobs(self) -> Path:

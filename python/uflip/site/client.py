@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import uniform
-from time import sleep
-from typing import Any
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
 
 from uflip.data import ledger, manifest
 from uflip.errors import ResultsError, UnavailableError, UsageError
@@ -22,10 +22,16 @@ from uflip.site.offer import Offered, check_names
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.redaction import LeftOut, redacted_copy
 from uflip.site.replies import Shape
+from uflip.visible import without_password
+
+if TYPE_CHECKING:
+    import httpx
 
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
+MOST_ANSWER_BYTES = 16 << 20
+"""Of what is no file: the longest is the list of the files of a result, with 400 bytes for each."""
 MOST_BEGUN = 10
 """How often an upload is begun again that somebody has ended meanwhile who sends the same."""
 REST_S = 0.05
@@ -122,7 +128,7 @@ class Client:
         except ImportError as error:
             raise UnavailableError(
                 "Talking to a site needs httpx",
-                where=url,
+                where=without_password(url),
                 allowed="httpx",
                 action="pip install 'uflip[site]'",
             ) from error
@@ -135,16 +141,17 @@ class Client:
             raise UsageError(
                 "Not the address of a site",
                 where="URL",
-                got=url,
+                got=without_password(url),
                 allowed="http://HOST:PORT, https://HOST",
                 action="name the address at which `uflip site serve` is reached",
             )
         said = _token(token)
         headers = {"Authorization": f"Bearer {said}"} if said else {}
-        self.url = url.rstrip("/")
-        self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1/", headers=headers, timeout=TIMEOUT_S
-        )
+        headers["Accept-Encoding"] = "identity"  # a few bytes may unpack to all of the memory
+        self.url = without_password(url.rstrip("/"))
+        """As errors show it."""
+        base = f"{url.rstrip('/')}/api/v1/"
+        self._http = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S)
 
     def __enter__(self) -> "Client":
         return self
@@ -254,9 +261,8 @@ class Client:
         address = f"results/{result}/files/{offered.digest}"
         with self._speaking(), self._http.stream("GET", address) as answer, path.open("xb") as file:
             if not answer.is_success:
-                answer.read()
-                replies.check(answer)
-            for part in answer.iter_bytes(1 << 20):
+                replies.check(answer, self._content(answer))
+            for part in answer.iter_raw(1 << 20):
                 length += len(part)
                 if length > offered.bytes:
                     break
@@ -272,9 +278,24 @@ class Client:
             )  # fmt: skip
 
     def _ask(self, shape: type[Shape], method: str, address: str, **how: Any) -> Shape:
-        with self._speaking():
-            answer = self._http.request(method, address, **how)
-        return replies.read(answer, shape)
+        with self._speaking(), self._http.stream(method, address, **how) as answer:
+            content = self._content(answer)
+        return replies.read(answer, content, shape)
+
+    def _content(self, answer: "httpx.Response") -> bytes:
+        """Read an answer to its end, which has to come after so many bytes, and in time."""
+        content, end = bytearray(), monotonic() + COMMIT_S
+        for part in answer.iter_raw():
+            content += part
+            if len(content) > MOST_ANSWER_BYTES or monotonic() > end:
+                raise UnavailableError(
+                    "The answer of the site has no end",
+                    where=self.url,
+                    got=f"more than {len(content) >> 20} MiB",
+                    allowed=f"{MOST_ANSWER_BYTES >> 20} MiB in {COMMIT_S:.0f} s",
+                    action="check the address",
+                )
+        return bytes(content)
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:
@@ -325,7 +346,7 @@ def fetched(url: str) -> Path:
     if not found or not result.isalnum():
         raise UsageError(
             "Not the address of a result",
-            where=url,
+            where=without_password(url),
             allowed="https://SITE/results/ID",
             action="copy it from the page of the result",
         )

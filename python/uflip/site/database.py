@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip.errors import UnavailableError, UsageError
+from uflip.visible import without_password
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -108,7 +109,7 @@ def _no_database(url: str) -> UsageError:
     return UsageError(
         "Not the address of a database",
         where="--database",
-        got=url,
+        got=without_password(url),
         allowed="sqlite:///FILE, postgresql://USER@HOST/NAME",
         action="leave --database away for SQLite in the site's folder",
     )

@@ -4,6 +4,7 @@ Nothing that comes over a network is believed: fields have types, digests and id
 be, an answer that leads elsewhere is none.
 """
 
+import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
@@ -67,23 +68,23 @@ class NotThereError(ResultsError):
     """What was asked for is not on the site, or not any more."""
 
 
-def read(answer: "httpx.Response", shape: type[Shape]) -> Shape:
-    """Read an answer.
+def read(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
+    """Read the content of an answer.
 
     Raises
     ------
     UflipError
         That which the site answers; `UnavailableError` for what is no answer of a site.
     """
-    check(answer)
+    check(answer, content)
     try:
-        return msgspec.json.decode(answer.content, type=shape)
+        return msgspec.json.decode(content, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _no_site(answer, str(error)) from error
 
 
-def check(answer: "httpx.Response") -> None:
-    """Refuse an answer that is not what was asked for; it has been read to its end.
+def check(answer: "httpx.Response", content: bytes) -> None:
+    """Refuse an answer that is not what was asked for.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def check(answer: "httpx.Response") -> None:
     if answer.is_success:
         return
     try:
-        parts = dict(answer.json()["error"])
+        parts = dict(json.loads(content)["error"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         where = answer.headers.get("location", "")[:200]
         raise _no_site(answer, f"it leads to {where}" if where else "") from error

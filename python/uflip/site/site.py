@@ -1,7 +1,8 @@
 """What a site keeps: a folder with files, and a database that says what they are."""
 
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from uflip.data.folder import refuse_results
 from uflip.errors import ResultsError
 from uflip.results.atomic import make_folders
-from uflip.site.blobs import Blobs
+from uflip.site.blobs import FOLDERS_OF_A_SITE, Blobs
 from uflip.site.bucket import Bucket
 from uflip.site.database import check_library, check_url, open_database
 
@@ -109,7 +110,10 @@ def open_site(
         new = not identity.is_there(root, url)
         if make:
             identity.check_before(root, url)
+            made = not root.exists()
             make_folders(root)
+            if made:
+                root.chmod(0o700)
         else:
             identity.check_there(root, url)
     engine = open_database(url)
@@ -117,6 +121,7 @@ def open_site(
         with _folder_of(root):
             known = identity.settle(root, engine)
             blobs = Blobs(root, bucket)
+            _keep_private(root)
     except BaseException:
         engine.dispose()
         raise
@@ -129,6 +134,16 @@ def open_site(
 def database_of(root: Path, database: str | None) -> str:
     """Return the URL of the database of a site: in its folder, where none is named."""
     return database or f"sqlite:///{(root / DATABASE).absolute()}"
+
+
+def _keep_private(root: Path) -> None:
+    """Take away what everybody may do with results and database, also of an older version."""
+    names = (*FOLDERS_OF_A_SITE, *(f"{DATABASE}{ending}" for ending in ("", "-wal", "-shm")))
+    for path in (root / name for name in names):
+        with suppress(FileNotFoundError, PermissionError):
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if mode & 0o077:
+                path.chmod(mode & 0o700)
 
 
 @contextmanager
