@@ -187,6 +187,24 @@ def test_a_benchmark_goes_on_as_it_began(
     assert (done.code, where in done.err) == (2, True), done.err
 
 
+def test_what_a_kill_left_half_written_is_removed_and_nothing_else(here: Path) -> None:
+    killed(here / "out", 3, SMALL_SIM, "--scale", "quick")
+    first = Results.load("out").manifest.plan[0].id
+    (here / "out" / "summaries").mkdir(exist_ok=True)
+    (here / "out" / "inside").mkdir(exist_ok=True)
+    names = [
+        f"runs/.{first}.parquet.tmp", f"inside/.{first}.parquet.tmp",
+        f"summaries/.{first}.json.tmp", f"summaries/.{first}.pyramid.npy.tmp",
+        "summaries/.experiments.json.tmp",
+    ]  # fmt: skip
+    others = ["summaries/.notes.tmp", "runs/.mine.parquet.tmp"]
+    for name in (*names, *others):
+        (here / "out" / name).write_bytes(b"half")
+    assert uflip("run", "--resume", "out", "-q").code == 0
+    left = {str(path.relative_to(here / "out")) for path in (here / "out").glob("*/.*")}
+    assert left == {*others}
+
+
 def test_a_benchmark_that_stopped_for_its_time_goes_on(here: Path) -> None:
     del here
     arguments = ("null", "--scale", "quick", "--only", "order", "--pause", "40ms")

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from uflip import _native
-from uflip.data import ledger, manifest
+from uflip.data import ledger, manifest, run_summary
 from uflip.data.ledger import digest_of
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import InsideFile
@@ -22,8 +22,8 @@ from uflip.results.inside import FOLDER, write_inside
 from uflip.results.ledger import LedgerWriter
 from uflip.results.place import check_still_there
 from uflip.results.proof import FolderProof
-from uflip.results.run_files import run_file
-from uflip.results.summaries import Log
+from uflip.results.run_files import SUFFIX, run_file
+from uflip.results.summaries import ENDINGS, Log
 
 
 class Files:
@@ -80,9 +80,7 @@ class Files:
             If the ledger cannot be written.
         """
         self.check_there()
-        for entry in content.plan:
-            with contextlib.suppress(OSError):
-                atomic.temporary_name(run_file(self.path, entry.id)).unlink(missing_ok=True)
+        self._remove_temporary_files(content)
         for verdict in found.lost_runs if found else []:
             _move_aside(self.path / verdict.file)
         if found is not None and found.ledger is not None:
@@ -90,6 +88,16 @@ class Files:
                 self._ledger = LedgerWriter.go_on(self.path, found.ledger, dangling=found.dangling)
         elif self._ledger is None:
             self.begin(content)
+
+    def _remove_temporary_files(self, content: Manifest) -> None:
+        """Remove what a kill left of files of this benchmark, and nothing that has another name."""
+        known = {entry.id for entry in content.plan} | {run_summary.ALL}
+        for folder in (manifest.RUNS, run_summary.FOLDER, FOLDER):
+            for path in (self.path / folder).glob(".*.tmp"):
+                name = path.name[1:].removesuffix(".tmp")
+                if any(name.removesuffix(ending) in known for ending in (SUFFIX, *ENDINGS)):
+                    with contextlib.suppress(OSError):
+                        path.unlink(missing_ok=True)
 
     def keep(self, content: Manifest) -> Manifest:
         """Write the manifest; its digest is in the ledger before.

@@ -39,6 +39,8 @@ PYRAMID_KIND = Kind("pyramid", 64 << 20, "remove it: it is made again from the r
 Proof = tuple[int, str]
 """Length [bytes] and digest of a run file."""
 Log = _native.Trace | _native.FlashTrace
+ENDINGS = SUMMARY, PYRAMID = (".json", ".pyramid.npy")
+"""Of the files that are kept."""
 
 
 class Summaries:
@@ -117,10 +119,10 @@ class Summaries:
         return next((each for each in kept if each.of == (source,)), None)
 
     def _file(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
+        return self._folder / f"{name}{SUMMARY}"
 
     def _pyramid_file(self, run: str) -> Path:
-        return self._folder / f"{run}.pyramid.npy"
+        return self._folder / f"{run}{PYRAMID}"
 
 
 class Keeper:
