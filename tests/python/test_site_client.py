@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -225,3 +226,29 @@ def test_no_error_shows_a_token(
             done = uflip(*command, *more)
             assert (done.code, where in done.err) == (2, True), done.err
             assert "never-to-be-seen" not in done.err + done.out
+
+
+def test_what_a_killed_submission_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    result = tmp_path / "tmp" / "uflip-submit-others"
+    for name in ("left", "young", "used"):
+        (tmp_path / "tmp" / f"uflip-submit-{name}" / "copy").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    result.symlink_to(tmp_path / "elsewhere")
+    for name in ("left", "used", "others"):
+        os.utime(tmp_path / "tmp" / f"uflip-submit-{name}", (0, 0), follow_symlinks=False)
+    held = client._locked(tmp_path / "tmp" / "uflip-submit-used")
+    assert held is not None
+    with client.scratch_folder() as mine:
+        (mine / "copy").touch()
+        (other,) = (each for each in (tmp_path / "tmp").iterdir() if each in mine.parents)
+        assert other.stat().st_mode & 0o077 == 0
+        os.utime(other, (0, 0))
+        client._swept(client.SUBMITTED)
+        assert mine.exists(), "its process holds it"
+    os.close(held)
+    left = {each.name.removeprefix("uflip-submit-") for each in (tmp_path / "tmp").iterdir()}
+    assert left == {"young", "used", "others"}
+    assert (tmp_path / "elsewhere").exists()

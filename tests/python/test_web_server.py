@@ -385,6 +385,38 @@ def test_a_signal_ends_it(folder: Path, number: signal.Signals, code: int) -> No
     assert code or not err
 
 
+def test_the_token_is_in_no_argument_of_the_browser(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\nprintf %s "$*" > {tmp_path}/argument\n'
+        f'page="${{1#file://}}"; cat "$page" > {tmp_path}/page\n'
+        f'stat -c %a "$page" "${{page%/*}}" > {tmp_path}/modes; touch {tmp_path}/done\n'
+    )
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    monkeypatch.setenv("DISPLAY", ":0")
+    process = start("explore", folder)
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "done").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        argument = (tmp_path / "argument").read_text()
+        token = url.rstrip("/").rpartition("/")[2]
+        assert argument.startswith("file:///")
+        assert token not in argument
+        assert f"url={url}" in (tmp_path / "page").read_text()
+        assert (tmp_path / "modes").read_text().split() == ["600", "700"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert not Path(argument.removeprefix("file://")).parent.exists(), "it is gone afterwards"
+
+
 def test_jobs_of_open_channel_devices_are_drawn_where_they_have_rows_of_ios(tmp_path: Path) -> None:
     done = uflip(
         "oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0,oc1", "--out", tmp_path / "oc"

@@ -1,6 +1,7 @@
 """`uflip explore`: results in a browser, down to every I/O."""
 
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -51,12 +52,13 @@ def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_bro
             allowed="result folders, or folders with such in them",
             action="name one: `uflip explore results`",
         )
-    from uflip.web.server import open_browser, serving
+    from uflip.web.server import opened_in_browser, serving
 
-    with serving([Path(path) for path in paths], port, sockets) as server:
+    with ExitStack() as stack:
+        server = stack.enter_context(serving([Path(path) for path in paths], port, sockets))
         url = server.url if paths else f"{server.url}#/served"
         echo(url)
-        opened = not no_browser and open_browser(url)
+        opened = not no_browser and stack.enter_context(opened_in_browser(url))
         echo("opened in a browser; Ctrl-C ends it" if opened else "Ctrl-C ends it")
         try:
             server.wait()

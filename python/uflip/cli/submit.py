@@ -1,6 +1,5 @@
 """`uflip submit`: a result to a results site, after showing what is sent and what stays."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,10 +46,10 @@ def command(
     as_json: bool,
 ) -> None:
     """Send the result folder RESULT to the site at URL, which computes everything from it again."""
-    from uflip.site.client import Client, prepare
+    from uflip.site.client import Client, prepare, scratch_folder
 
-    with tempfile.TemporaryDirectory(prefix="uflip-submit-") as scratch:
-        prepared = prepare(result, Path(scratch))
+    with scratch_folder() as scratch:
+        prepared = prepare(result, scratch)
         if not (quiet or as_json):
             echo(f"{len(prepared.files)} files, {format_size(prepared.bytes)}; left out:")
             for each in prepared.left_out:

@@ -1,16 +1,18 @@
 """The other side of a site: submitting a result folder, and fetching one."""
 
+import fcntl
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import uniform
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
 
 from uflip.data import ledger, manifest
@@ -38,6 +40,9 @@ REST_S = 0.05
 """Before that, up to so long and twice as long each time: by chance, so that few meet again."""
 AT_ONCE = 8
 """Files that are fetched together: most are short, and each waits for the network and the disk."""
+SUBMITTED, FETCHED = "uflip-submit-", "uflip-fetched-"
+YOUNG_S = 60.0
+"""A folder that is older, and that nobody holds, was left by a kill."""
 _OF_TOKENS = re.compile("[\x21-\x7e]+")
 OnBytes = Callable[[int, int], None]
 
@@ -87,6 +92,52 @@ def prepare(folder: Path, scratch: Path) -> Prepared:
     names += sorted(f"{manifest.RUNS}/{path.name}" for path in (copy / manifest.RUNS).iterdir())
     files = [(name, *_digest(copy / name)) for name in names]
     return Prepared(copy, files, left)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give a folder for a copy that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix=_swept(SUBMITTED)) as folder:
+        held = _locked(Path(folder))
+        try:
+            inner = Path(folder) / "copy"
+            inner.mkdir()
+            yield inner
+        finally:
+            if held is not None:
+                os.close(held)
+
+
+def _swept(prefix: str) -> str:
+    """Remove the folders of this name that killed processes of this user left.
+
+    Who uses such a folder holds a lock on it, which ends with the process.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError):
+            if left.lstat().st_uid == os.geteuid():
+                _remove_unless_held(left)
+    return prefix
+
+
+def _remove_unless_held(folder: Path) -> None:
+    held = _locked(folder)
+    # A young one may be one whose lock is about to be taken.
+    if held is not None:
+        if time() - folder.stat().st_mtime > YOUNG_S:
+            shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _locked(folder: Path) -> int | None:
+    """Take the lock of a folder; None where another process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _digest(path: Path) -> tuple[str, int]:
@@ -190,7 +241,7 @@ class Client:
         files = [
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
-        for time in range(MOST_BEGUN):
+        for attempt in range(MOST_BEGUN):
             begun = self._ask(replies.Begun, "POST", "submissions", json={"files": files})
             try:
                 self._send(prepared, begun, on_bytes)
@@ -199,9 +250,9 @@ class Client:
                 return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
             except replies.NotThereError:
                 # Whoever sends the same for this account has ended it: it may be a result by now.
-                if time + 1 == MOST_BEGUN:
+                if attempt + 1 == MOST_BEGUN:
                     raise
-                sleep(uniform(0, REST_S * 2**time))
+                sleep(uniform(0, REST_S * 2**attempt))
             except ResultsError as error:
                 # The site keeps what was sent; nobody else could say under which name.
                 ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"
@@ -350,7 +401,8 @@ def fetched(url: str) -> Path:
             allowed="https://SITE/results/ID",
             action="copy it from the page of the result",
         )
-    scratch = tempfile.mkdtemp(prefix="uflip-fetched-")
+    scratch = tempfile.mkdtemp(prefix=_swept(FETCHED))
+    _locked(Path(scratch))  # as long as this process lasts
     _remove_at_exit(scratch)
     with Client(site) as client:
         return client.pull(result, Path(scratch) / result)

@@ -5,8 +5,10 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from os import environ
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from time import monotonic, sleep
 
@@ -110,8 +112,21 @@ def _started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[
         sleep(0.01)
 
 
-def open_browser(url: str) -> bool:
-    """Open the page where there is a desktop; returns whether a browser was asked."""
+@contextmanager
+def opened_in_browser(url: str) -> Iterator[bool]:
+    """Open the page where there is a desktop; gives whether a browser was asked.
+
+    The address has the token in it, and everybody on this machine sees the arguments of a process.
+    So the browser is given the name of a file that leads there, for this user alone, which is there
+    until the block is left.
+    """
     if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
-        return False
-    return webbrowser.open(url)
+        yield False
+        return
+    with TemporaryDirectory(prefix="uflip-explore-") as folder:  # for its owner alone
+        page = Path(folder) / "explorer.html"
+        page.touch(mode=0o600)
+        # An address of ours: letters, digits and what needs no escaping.
+        leads = (resources.files("uflip.web") / "redirect.html").read_text("utf-8")
+        page.write_text(leads.replace("ADDRESS", url), "utf-8")
+        yield webbrowser.open(page.as_uri())
