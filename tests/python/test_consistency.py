@@ -140,7 +140,7 @@ def runs(**means: float) -> list[dict[str, Any]]:
     values = {"reverse": -1, "in_place": 0, "unit": 1, "large": 256}
     return [
         {"pattern": "SW", "parameter": "incr", "value": values[name], "unit": "",
-         "statistics": {"mean_ns": mean * 1e6}}
+         "statistics": {"mean_ns": mean * 1e6}, "repetitions": []}
         for name, mean in means.items()
     ]  # fmt: skip
 
@@ -151,6 +151,7 @@ def document(factor: float, **means: float) -> dict[str, Any]:
         "device": stored.described(),
         "micro_benchmarks": {"order": runs(**means)},
         "baselines_ms": {"SR": None, "RR": None, "SW": 1.0, "RW": 9.0},
+        "baselines": [],
         "repeatability": {"SR": None, "RR": None, "SW": found | {"factor": factor}, "RW": None},
     }
 

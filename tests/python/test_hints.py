@@ -15,7 +15,7 @@ from command_line import uflip
 
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
-from uflip.hints import CONFIRMED, CONTRADICTED, NOT_MEASURED, VERDICTS, Hint, advise
+from uflip.hints import CONFIRMED, CONTRADICTED, NOT_MEASURED, UNDECIDED, VERDICTS, Hint, advise
 from uflip.hints.classes import classify
 from uflip.results.characteristics import LIKE, characteristics
 
@@ -67,6 +67,7 @@ def run(pattern: str, parameter: str, value: int, mean_ms: float, share: float) 
         "pattern": pattern, "parameter": parameter, "value": value, "unit": "",
         "statistics": {"mean_ns": mean}, "spec": {"io_size": 32 * KIB},
         "together": {"mean_ns": mean, "half_width_ns": half, "converged": True},
+        "repetitions": [],
     }  # fmt: skip
 
 
@@ -160,8 +161,8 @@ def test_an_area_that_is_no_cheaper_is_not_worth_keeping_to() -> None:
     assert (found.verdict, found.advice) == (
         CONTRADICTED, "random writes may go anywhere: no area is cheaper",
     )  # fmt: skip
-    assert hints(measured(dear_random_writes, share=0.15))[4].verdict == NOT_MEASURED
-    assert thinned(dear_random_writes, locality=[8 * MIB, 64 * MIB])[4].verdict == NOT_MEASURED
+    assert hints(measured(dear_random_writes, share=0.15))[4].verdict == UNDECIDED
+    assert thinned(dear_random_writes, locality=[8 * MIB, 64 * MIB])[4].verdict == UNDECIDED
 
 
 def test_an_area_is_told_as_far_as_it_is_cheaper() -> None:
@@ -213,7 +214,7 @@ def test_what_was_not_run_is_not_measured(name: str) -> None:
 
 def test_an_interval_that_holds_the_limit_does_not_tell() -> None:
     wide = hints(measured(disk_of_2009, share=0.5))
-    assert wide[6].verdict == NOT_MEASURED
+    assert wide[6].verdict == UNDECIDED
     assert f"{LIKE:.2f}" in wide[6].because
     assert wide[6].advice == ""
     assert hints(measured(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
@@ -231,8 +232,8 @@ def test_a_ratio_without_an_interval_does_not_tell(half_width_ns: float | None) 
     writes[0].update(mean_ns=17.7 * MS, half_width_ns=half_width_ns)
     writes[512].update(mean_ns=22.1 * MS, half_width_ns=16.2 * MS)
     found = hints(document)[3]
-    assert (found.verdict, found.advice) == (NOT_MEASURED, "")
-    assert "too badly" in found.because
+    assert (found.verdict, found.advice) == (UNDECIDED, "")
+    assert "undecided: " in found.because
     # What surely is dear is told, however little is known of what may be dearer.
     for one in document["micro_benchmarks"]["alignment"]:
         if one["pattern"] == "SW":
@@ -258,8 +259,8 @@ def writes_by_byte(at_16_kib: float) -> Cost:
     ("at_16_kib", "share", "verdict"),
     [
         (1.1, 0.001, CONTRADICTED),  # 16 KiB are enough
-        (1.2, 0.1, NOT_MEASURED),
-        (1.25, 0.1, NOT_MEASURED),
+        (1.2, 0.1, UNDECIDED),
+        (1.25, 0.1, UNDECIDED),
         (1.25, 0.001, CONFIRMED),
         (1.5, 0.02, CONFIRMED),
     ],
@@ -269,7 +270,7 @@ def test_block_sizes_of_writes_are_told_apart_by_intervals(
 ) -> None:
     found = hints(measured(writes_by_byte(at_16_kib), share))[2]
     assert found.verdict == verdict
-    assert ("too badly" in found.because) == (found.advice == "") == (verdict == NOT_MEASURED)
+    assert ("undecided: " in found.because) == (found.advice == "") == (verdict == UNDECIDED)
     # What is said of the sizes is said all the same.
     assert found.numbers["best_for_reads_bytes"] < 32 * KIB
     assert found.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE else 32) * KIB
@@ -291,8 +292,8 @@ def reads_of_pages(at_64_kib: float) -> Cost:
     ("at_64_kib", "share", "verdict"),
     [
         (1.05, 0.001, CONTRADICTED),
-        (1.05, 0.1, NOT_MEASURED),
-        (0.95, 0.1, NOT_MEASURED),
+        (1.05, 0.1, UNDECIDED),
+        (0.95, 0.1, UNDECIDED),
         (0.95, 0.001, CONFIRMED),
     ],
 )
@@ -385,8 +386,8 @@ def test_the_seven_devices_of_table_3_are_what_the_paper_calls_them(
     ("ratio", "share", "expected"),
     [
         (1.0, 0.05, "anywhere"),
-        (1.0, 0.3, "unknown"),
-        (1.5, 0.3, "unknown"),
+        (1.0, 0.3, "undecided"),
+        (1.5, 0.3, "undecided"),
         (1.5, 0.05, "high-end"),
     ],
 )
@@ -404,7 +405,56 @@ def test_a_class_is_told_where_the_interval_tells_it(
     assert found.classified.name == expected
     # The fourth hint is about the same ratio, and as sure.
     told = {hint.number: hint.verdict for hint in found.hints}[4]
-    assert (told == NOT_MEASURED) == (expected == "unknown")
+    assert (told == UNDECIDED) == (expected == "undecided")
     again = {"RW": {"experiments": 2, "smallest_ns": 1.0, "largest_ns": 1.6, "factor": 1.6}}
-    assert classify(document | {"repeatability": again}).name == "unknown"
+    assert classify(document | {"repeatability": again}).name == "undecided"
     assert classify(measured(disk_of_2009) | {"repeatability": again}).name == "high-end"
+
+
+def marked(document: dict[str, Any], mark: str, *where: tuple[str, str]) -> dict[str, Any]:
+    """Mark the runs of some micro-benchmarks and patterns."""
+    every = {"baseline": document["baselines"], **document["micro_benchmarks"]}
+    for name, pattern in where:
+        for one in every[name]:
+            if one["pattern"] == pattern:
+                one["repetitions"] = [{"run": "0001", "reasons": [mark]}]
+    return document
+
+
+@pytest.mark.parametrize(("mark", "words"), [
+    ("never_left_write_cache", "never left the write cache"),
+    ("inside_startup", "inside the start-up"),
+])  # fmt: skip
+def test_a_marked_run_leaves_its_hints_and_the_class_undecided(mark: str, words: str) -> None:
+    assert advise(measured(drive_of_today)).classified.name == "anywhere"
+    document = marked(measured(drive_of_today), mark, ("baseline", "RW"), ("alignment", "SW"))
+    document |= {"scale": "quick"}
+    found = advise(document)
+    assert found.classified.name == "undecided"
+    of_number = {hint.number: hint for hint in found.hints}
+    # Reads, and patterns whose runs are clear, decide as before.
+    assert of_number[1].verdict == CONFIRMED
+    for number, name in ((3, "alignment"), (4, "locality")):
+        hint = of_number[number]
+        assert (hint.verdict, hint.advice) == (UNDECIDED, "")
+        assert words in hint.because
+        assert hint.decided_by == f"uflip run sim:demo --only baseline,{name} --scale standard"
+        assert hint.next_step.endswith(hint.decided_by)
+    assert all((hint.advice == "") == bool(hint.decided_by) for hint in found.hints)
+
+
+def test_runs_in_the_write_cache_give_no_headline_and_no_advice(here: Path) -> None:
+    """128 MiB of cache, 32 MiB of writes: nothing is known of the flash."""
+    device = "sim:enterprise-nvme?write_cache_bytes=134217728"
+    done = uflip("run", device, "--scale", "quick", "--only", "baseline,locality", "--out", "r")
+    assert done.code == 0, done.err
+    text = " ".join(done.out.split())
+    assert "times a sequential one" not in text
+    assert "Undecided for sequential writes and random writes: the writes never left" in text
+    assert "Undecided: RW (5 of 5)" in text
+    document = json.loads(uflip("show", "r", "--json").out)
+    row = document["key_characteristics"]
+    assert (row["locality"]["verdict"], row["locality"]["locality_bytes"]) == ("undecided", None)
+    said = uflip("hints", "r").out
+    assert "may go anywhere" not in said
+    assert "class undecided" in said

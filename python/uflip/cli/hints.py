@@ -31,7 +31,9 @@ Examples:
 The seven hints of uFLIP (2009, §5.3), each held against what was measured. A hint is
   confirmed      it holds for this device
   contradicted   it does not
-  not measured   the results lack the runs, or their intervals hold the limit
+  undecided      a run measured the start-up or the write cache, or an interval
+                 includes the limit; the run that decides it is named
+  not measured   the results lack the runs
 """
 
 
@@ -110,6 +112,8 @@ def _print(device: str, advice: "AdviceSaid") -> None:
         echo(_wrapped(hint["because"], " " * INDENT))
         if hint["advice"]:
             echo(_wrapped(f"→ {hint['advice']}", " " * INDENT))
+        if hint["decided_by"]:
+            echo(f"{' ' * INDENT}to decide: {hint['decided_by']}")
 
 
 def _wrapped(text: str, first: str) -> str:

@@ -1,6 +1,7 @@
 """Design hints: what the measurements of a device say to whoever designs for it (uFLIP §5.3)."""
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from uflip.data.summary import Summary
@@ -11,6 +12,7 @@ from uflip.hints.hint import (
     CONFIRMED,
     CONTRADICTED,
     NOT_MEASURED,
+    UNDECIDED,
     VERDICTS,
     Hint,
     HintSaid,
@@ -35,6 +37,7 @@ __all__ = [
     "ENTRY_BYTES",
     "NOT_MEASURED",
     "REPEATS",
+    "UNDECIDED",
     "VERDICTS",
     "Advice",
     "Classified",
@@ -125,4 +128,18 @@ def advise(
         mixing(lines),
         waiting(lines),
     )
-    return Advice(classify(document), hints)
+    return Advice(classify(document), tuple(_with_next_run(hint, document) for hint in hints))
+
+
+# Not those of a hint that names one: mixes, pauses and processes are compared with baselines.
+ALSO_OF = {"parallelism": ("parallelism", "pause")}
+
+
+def _with_next_run(hint: Hint, document: Summary) -> Hint:
+    """Take the advice of an open hint away, and name the run that decides it."""
+    if hint.verdict not in (UNDECIDED, NOT_MEASURED):
+        return hint
+    names = ",".join(("baseline", *ALSO_OF.get(hint.micro_benchmark, (hint.micro_benchmark,))))
+    longer = "--repetitions 5" if document.get("scale") == "standard" else "--scale standard"
+    run = f"uflip run {shlex.quote(document['device'].url)} --only {names} {longer}"
+    return replace(hint, advice="", decided_by=run)

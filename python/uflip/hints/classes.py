@@ -9,9 +9,10 @@ nearly what sequential ones do, reverse and in-place patterns that they cope wit
 into.
 **Ambiguous** "Cope with": without significant degradation, by the factor of
 `results.characteristics`. The paper has no device whose random writes cost what sequential ones do;
-such a one is a class of its own. Where an interval holds the limit that a ratio is held against, or
-there is none, or the same pattern differs by more when it is measured again, the class is
-`UNKNOWN`; pauses and areas are what the row of Table 3 says, by means.
+such a one is a class of its own. The class is `UNDECIDED` where an interval includes the limit that
+a ratio is compared with, where there is none, where a run measured the start-up or the write cache,
+and where the same pattern differs by more when it is measured again; pauses and areas are those of
+the row of Table 3, by means.
 """
 
 from dataclasses import dataclass
@@ -23,13 +24,15 @@ from uflip.results.characteristics import LIKE, NEARLY
 from uflip.results.consistency import within, worst_of
 from uflip.results.summarise import key_row_of
 
-ANYWHERE, HIGH, LOW, USB, UNKNOWN = "anywhere", "high-end", "low-end", "usb", "unknown"
+ANYWHERE, HIGH, LOW, USB, UNDECIDED = "anywhere", "high-end", "low-end", "usb", "undecided"
 CLASSES = {
     ANYWHERE: "random writes cost what sequential ones do, which no device of 2009 could",
     HIGH: "reclaims while it is idle, and copes with unusual writes, as the high-end SSDs of 2009",
     LOW: "copes with some unusual writes only, as the low-end SSDs of 2009",
     USB: "copes with sequential writes alone, as the USB flash drives of 2009",
-    UNKNOWN: "too little was measured to tell, or known too badly",
+    UNDECIDED: (
+        "runs are missing, inside the start-up or the write cache, or an interval includes a limit"
+    ),
 }
 
 UNUSUAL: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (("reverse", -1), ("in_place", 0))
@@ -79,7 +82,7 @@ def classify(document: Summary) -> Classified:
         for name, incr in UNUSUAL
     ]
     unusual = False if False in orders else None if None in orders else True
-    name = UNKNOWN
+    name = UNDECIDED
     if anywhere:
         name = ANYWHERE
     elif None not in (anywhere, idle, focused, unusual):
@@ -88,7 +91,7 @@ def classify(document: Summary) -> Classified:
 
 
 def _found(finding: Verdict) -> bool | None:
-    if finding["verdict"] in ("not_measured", "not_repeatable"):
+    if finding["verdict"] in ("not_measured", "not_repeatable", "undecided"):
         return None
     return finding["verdict"] in ("found", "everywhere")
 

@@ -7,10 +7,11 @@ from typing import Any, TypedDict
 from uflip.hints.means import Factor
 from uflip.microbench.words import format_ratio
 
-CONFIRMED, CONTRADICTED, NOT_MEASURED = "confirmed", "contradicted", "not measured"
+CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
+UNDECIDED, NOT_MEASURED = "undecided", "not measured"
 Number = str | int | float | bool | None
 Numbers = dict[str, Number]
-VERDICTS = (CONFIRMED, CONTRADICTED, NOT_MEASURED)
+VERDICTS = (CONFIRMED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,19 @@ class Hint:
     statement : str
         What it says of flash devices.
     verdict : str
-        One of `VERDICTS`; also "not measured" where what was measured does not tell.
+        One of `VERDICTS`: undecided where a run that the hint rests on is inside the start-up or
+        the write cache, or where an interval includes the limit; not measured where runs are
+        missing.
     because : str
         The numbers, in a sentence.
     advice : str
-        What to do on this device; empty where nothing is known.
+        What to do on this device; empty unless the hint is confirmed or contradicted.
     numbers : dict
         Name with unit -> value: what the verdict follows from, and the limit it was held against.
     micro_benchmark : str
         Whose figure shows it.
+    decided_by : str
+        The command of a run that decides an open hint; empty where it is decided.
     """
 
     number: int
@@ -42,6 +47,12 @@ class Hint:
     advice: str
     numbers: Mapping[str, Number]
     micro_benchmark: str
+    decided_by: str = ""
+
+    @property
+    def next_step(self) -> str:
+        """What to do: the advice, or the run that decides the hint."""
+        return self.advice or (f"to decide: {self.decided_by}" if self.decided_by else "")
 
     def as_dict(self) -> "HintSaid":
         """Plain data, in the order of the fields."""
@@ -53,6 +64,7 @@ class Hint:
             "advice": self.advice,
             "numbers": dict(self.numbers),
             "micro_benchmark": self.micro_benchmark,
+            "decided_by": self.decided_by,
         }
 
 
@@ -66,18 +78,19 @@ class HintSaid(TypedDict):
     advice: str
     numbers: Numbers
     micro_benchmark: str
+    decided_by: str
 
 
 def verdict_of(holds: bool | None) -> str:
-    """Say whether something holds; None is not known.
+    """Return the verdict of a measured statement; None is undecided.
 
     Examples
     --------
     >>> verdict_of(True), verdict_of(None)
-    ('confirmed', 'not measured')
+    ('confirmed', 'undecided')
     """
     if holds is None:
-        return NOT_MEASURED
+        return UNDECIDED
     return CONFIRMED if holds else CONTRADICTED
 
 
@@ -89,7 +102,7 @@ def surest(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bo
     Examples
     --------
     >>> surest({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.25, 1.23, 1.27)}, 1.2)
-    ('b', Factor(value=1.25, low=1.23, high=1.27), True)
+    ('b', Factor(value=1.25, low=1.23, high=1.27, mark=None), True)
     >>> surest({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
     True
     >>> surest({"a": Factor(1.5, 1.4, 1.6), "b": Factor(1.7)}, 1.2)[0]
@@ -104,14 +117,14 @@ def surest(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bo
 
 
 def words_of(factor: Factor) -> str:
-    """Write a factor with its interval.
+    """Write a factor with its interval; a marked one has none worth printing.
 
     Examples
     --------
     >>> words_of(Factor(1.5, 1.35, 1.65)), words_of(Factor(2.0))
     ('×1.5 (×1.4 to ×1.6)', '×2.0')
     """
-    if factor.low is None or factor.high is None:
+    if factor.low is None or factor.high is None or factor.mark:
         return format_ratio(factor.value)
     low = max(factor.low, 0.0)
     return f"{format_ratio(factor.value)} ({format_ratio(low)} to {format_ratio(factor.high)})"

@@ -15,31 +15,37 @@ from dataclasses import dataclass
 from math import hypot
 
 from uflip.data.summary import Experiment, Summary
+from uflip.results.ended import Mark
 from uflip.results.ratios import ratio_interval
+from uflip.results.startup_check import mark_of
 from uflip.results.summarise import BASELINE, experiments_of
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean response time, and half the width of its interval, None where it is not known [ns]."""
+    """A mean response time, and half the width of its interval, None where it is not known [ns].
+
+    `mark` is that of its runs, where they measured the start-up of the device or its write cache.
+    """
 
     ns: float
     half_width_ns: float | None = None
+    mark: Mark | None = None
 
     def times(self, factor: float) -> "Mean":
-        """So many times of it.
+        """Return a multiple of it.
 
         Examples
         --------
         >>> Mean(10.0, 1.0).times(2)
-        Mean(ns=20.0, half_width_ns=2.0)
+        Mean(ns=20.0, half_width_ns=2.0, mark=None)
         """
         half = self.half_width_ns
-        return Mean(self.ns * factor, None if half is None else half * abs(factor))
+        return Mean(self.ns * factor, None if half is None else half * abs(factor), self.mark)
 
     def plus(self, ns: float) -> "Mean":
-        """As much longer."""
-        return Mean(self.ns + ns, self.half_width_ns)
+        """Return it longer by a duration [ns]."""
+        return Mean(self.ns + ns, self.half_width_ns, self.mark)
 
 
 def together(parts: Iterable[Mean]) -> Mean:
@@ -48,26 +54,39 @@ def together(parts: Iterable[Mean]) -> Mean:
     Examples
     --------
     >>> together([Mean(10.0, 3.0), Mean(20.0, 4.0)])
-    Mean(ns=30.0, half_width_ns=5.0)
+    Mean(ns=30.0, half_width_ns=5.0, mark=None)
     """
     every = list(parts)
     halves = [part.half_width_ns for part in every]
     known = [half for half in halves if half is not None]
     return Mean(
-        sum(part.ns for part in every), hypot(*known) if len(known) == len(halves) else None
+        sum(part.ns for part in every),
+        hypot(*known) if len(known) == len(halves) else None,
+        first_mark(every),
     )
+
+
+def first_mark(parts: Iterable["Mean | Factor"]) -> Mark | None:
+    """Return the mark of the first part that has one."""
+    return next((part.mark for part in parts if part.mark), None)
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A ratio of two means, and its interval; None where nothing is known of how far it may lie."""
+    """A ratio of two means, and its interval; None where the interval is unknown.
+
+    A factor with a `mark` decides nothing: one of its means is that of the start-up or the cache.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
+    mark: Mark | None = None
 
     def beyond(self, limit: float) -> bool | None:
-        """Whether it is above a limit; None where its interval holds the limit, or is not known.
+        """Return whether it is above a limit; None where its interval includes the limit.
+
+        None also without an interval, and of a marked factor.
 
         Examples
         --------
@@ -76,7 +95,9 @@ class Factor:
         >>> Factor(1.7).beyond(1.2) is None, Factor(1.7, 1.7, 1.7).beyond(1.2)
         (True, True)
         """
-        if self.low is None or self.high is None or self.low <= limit <= self.high:
+        if self.mark or self.low is None or self.high is None:
+            return None
+        if self.low <= limit <= self.high:
             return None
         return self.value > limit
 
@@ -89,12 +110,13 @@ def over(first: Mean, second: Mean) -> Factor:
     Examples
     --------
     >>> over(Mean(150.0, 15.0), Mean(100.0, 0.0))
-    Factor(value=1.5, low=1.35, high=1.65)
+    Factor(value=1.5, low=1.35, high=1.65, mark=None)
     >>> over(Mean(22.1, 16.2), Mean(17.7, 27.9)).beyond(1.2) is None
     True
     """
     bounds = ratio_interval(second.ns, second.half_width_ns, first.ns, first.half_width_ns)
-    return Factor(first.ns / second.ns, *(bounds or (None, None)))
+    low, high = bounds or (None, None)
+    return Factor(first.ns / second.ns, low, high, first_mark((first, second)))
 
 
 Curve = Mapping[int, Mean]
@@ -124,9 +146,11 @@ def lines_of(document: Summary) -> Lines:
 def _mean(run: Experiment) -> Mean | None:
     said = run["together"]
     if said["mean_ns"]:
-        return Mean(said["mean_ns"], said["half_width_ns"])
+        return Mean(said["mean_ns"], said["half_width_ns"], mark_of(run))
     statistics = run["statistics"]
-    return Mean(float(statistics["mean_ns"])) if statistics and statistics["mean_ns"] else None
+    if not statistics or not statistics["mean_ns"]:
+        return None
+    return Mean(float(statistics["mean_ns"]), None, mark_of(run))
 
 
 def baseline(lines: Lines, pattern: str) -> Mean | None:

@@ -5,9 +5,10 @@
 **Simplified** Means are compared, not distributions.
 **Ambiguous** The paper's words as numbers, of which none was set by a device: "significantly" is
 what does not round to "=" on the scale of Table 3 (`LIKE`); "no improvement" none beyond 5 %, by
-which the paper's own repetitions differed (`REPEATS`). Where an interval holds the limit, or there
-is none, the hint counts as not measured, and says so. A hint to limit something is contradicted
-where nothing is to be gained by it. Of what lies between measured values nothing is said.
+which the paper's own repetitions differed (`REPEATS`). A hint is undecided, and gives no advice,
+where an interval includes the limit, where there is no interval, and where a run that it rests on
+measured the start-up of the device or its write cache. A hint to limit something is contradicted
+where nothing is to be gained by it. Hints make no statement about values between measured ones.
 """
 
 from itertools import takewhile
@@ -26,6 +27,7 @@ from uflip.hints.hint import (
     CONFIRMED,
     CONTRADICTED,
     NOT_MEASURED,
+    UNDECIDED,
     Hint,
     Numbers,
     numbers_of,
@@ -33,7 +35,7 @@ from uflip.hints.hint import (
     verdict_of,
     words_of,
 )
-from uflip.hints.means import Factor, Lines, baseline, over
+from uflip.hints.means import Factor, Lines, baseline, first_mark, over
 from uflip.hints.measures import (
     LARGE_BYTES,
     alignment_unit,
@@ -47,6 +49,7 @@ from uflip.hints.measures import (
 from uflip.microbench.words import PATTERN_NAMES, format_ratio
 from uflip.results.agreement import AGREEMENT
 from uflip.results.characteristics import LIKE, SMALLEST_AREA_BYTES, areas, is_smallest
+from uflip.results.startup_check import MARKED
 from uflip.units import format_duration_ns, format_size
 
 REPEATS = 1 + AGREEMENT
@@ -65,7 +68,7 @@ def latency(lines: Lines) -> Hint:
     holds = factor.beyond(REPEATS)
     numbers: Numbers = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
     because = f"a byte costs {words_of(factor)} in reads of 4 KiB what it does in reads of 32 KiB"
-    because += _doubt(holds, REPEATS)
+    because += _doubt(factor, REPEATS)
     advice = ""
     if line is not None:
         half, most = line.size_for(0.5), line.size_for(0.9)
@@ -96,7 +99,8 @@ def block_size(
     smaller = smaller_writes(writes, LARGE_BYTES)
     exceeded = True if larger is None else bool(larger) and surest(larger, 1.0)[2]
     undercut = bool(smaller) and surest(smaller, 1 / LIKE)[2]
-    holds = _neither(exceeded, undercut)
+    mark = first_mark([*reads.values(), *writes.values()])
+    holds = None if mark else _neither(exceeded, undercut)
     numbers: Numbers = {
         "best_for_reads_bytes": found.reads, "enough_for_writes_bytes": found.writes,
         "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": LIKE,
@@ -107,7 +111,8 @@ def block_size(
     )
     told: list[str] = []
     if holds is None:
-        because += f": known too badly to tell which side of {format_size(LARGE_BYTES)} these are"
+        reason = MARKED[mark] if mark else f"the interval includes {format_size(LARGE_BYTES)}"
+        because += f"; undecided: {reason}"
     else:
         low, high = sorted((found.reads, found.writes))
         told.append(f"use blocks of {format_size(found.between if low < high else low)}")
@@ -118,9 +123,9 @@ def block_size(
         numbers |= {
             "break_even_s": interval, "device_price": prices[0], "memory_price_per_gib": prices[1],
         }  # fmt: skip
-        told.append(
-            f"keep in memory what is read again within {format_duration_ns(interval * 1e9)} "
-            f"(five-minute rule, pages of {format_size(found.reads)})"
+        because += (
+            f"; five-minute rule: pages of {format_size(found.reads)} that are read again within "
+            f"{format_duration_ns(interval * 1e9)} belong into memory"
         )
     return Hint(*about, verdict_of(holds), because, "; ".join(told), numbers, "granularity")
 
@@ -145,8 +150,8 @@ def alignment(lines: Lines) -> Hint:
         "shift_bytes": shift, "limit": LIKE,
     }  # fmt: skip
     because = f"{PATTERN_NAMES[pattern]}s off by {format_size(shift)} cost {words_of(factor)}"
-    because += _doubt(beyond, LIKE)
-    advice = "alignment need not be cared for"
+    because += _doubt(factor, LIKE)
+    advice = "alignment does not matter"
     if beyond:
         unit = alignment_unit(every[pattern], LIKE)
         numbers["unit_bytes"] = unit
@@ -161,7 +166,7 @@ def focus(lines: Lines, row: Row) -> Hint:
     """Hint 4."""
     about = (4, "Random writes should be limited to a focused area")
     found, cost = row["locality"], _random_over_sequential(lines)
-    if cost is None or found["verdict"] in ("not_measured", "not_repeatable"):
+    if cost is None or found["verdict"] == "not_measured":
         return _unknown(*about, "locality", "random writes within areas of several sizes")
     numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": LIKE}
     anywhere = f"random writes cost {words_of(cost)} what sequential ones do"
@@ -170,8 +175,11 @@ def focus(lines: Lines, row: Row) -> Hint:
         advice = "random writes may go anywhere"
         return Hint(*about, CONTRADICTED, anywhere, advice, numbers, "locality")
     if beyond is None:
-        because = anywhere + _doubt(beyond, LIKE)
-        return Hint(*about, NOT_MEASURED, because, "", numbers, "locality")
+        because = anywhere + _doubt(cost, LIKE)
+        return Hint(*about, UNDECIDED, because, "", numbers, "locality")
+    if (open_reason := OPEN.get(found["verdict"])) is not None:
+        because = f"{anywhere}; undecided: {open_reason}"
+        return Hint(*about, UNDECIDED, because, "", numbers, "locality")
     if found["verdict"] == "none":
         advice = "avoid random writes: write sequentially, as a log does"
         because = (
@@ -194,9 +202,11 @@ def _within(
         gain = gains[smallest]
         holds = gain.beyond(LIKE)
         because = f"{anywhere}, and {words_of(gain)} what they do within {format_size(smallest)}"
-        because += _doubt(holds, LIKE)
+        because += _doubt(gain, LIKE)
+        if holds is False and not is_smallest(smallest, SMALLEST_AREA_BYTES):
+            because += "; undecided: smaller areas were not measured"
         if holds is None or not is_smallest(smallest, SMALLEST_AREA_BYTES):
-            return Hint(*about, NOT_MEASURED, because, "", numbers, "locality")
+            return Hint(*about, UNDECIDED, because, "", numbers, "locality")
         advice = "random writes may go anywhere: no area is cheaper"
         return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
     area = cheap[-1]
@@ -217,8 +227,11 @@ def partitions(lines: Lines, row: Row) -> Hint:
     """Hint 5."""
     about = (5, "Sequential writes should be limited to a few partitions")
     found, sequential = row["partitions"], baseline(lines, "SW")
-    if sequential is None or found["verdict"] in ("not_measured", "not_repeatable"):
+    if sequential is None or found["verdict"] == "not_measured":
         return _unknown(*about, "partitioning", "sequential writes to several partitions")
+    if (open_reason := OPEN.get(found["verdict"])) is not None:
+        because = f"undecided: {open_reason}"
+        return Hint(*about, UNDECIDED, because, "", {}, "partitioning")
     numbers: Numbers = {
         "partitions": found.get("partitions"), "cost_over_sequential": found["factor"],
     }  # fmt: skip
@@ -260,7 +273,7 @@ def mixing(lines: Lines) -> Hint:
     }  # fmt: skip
     often, seldom = (PATTERN_NAMES[part] for part in pattern.split("/"))
     because = f"{ratio} {often}{'s' * (ratio > 1)} to a {seldom} cost {words_of(factor)} their sum"
-    because += _doubt(beyond, LIKE)
+    because += _doubt(factor, LIKE)
     advice = ""
     if beyond is not None:
         advice = (
@@ -295,7 +308,8 @@ def waiting(lines: Lines) -> Hint:
     )
     answers = (concurrent, paused)
     holds = False if True in answers else None if None in answers else True
-    because += _doubt(holds, REPEATS)
+    if holds is None:
+        because += _doubt(saving if paused is None else gain, REPEATS)
     advice = ""
     if holds is not None:
         advice = "issue I/Os one after the other, without pauses"
@@ -319,16 +333,29 @@ def over_one(factor: Factor) -> Factor:
     Examples
     --------
     >>> over_one(Factor(2.0, 1.0, 4.0))
-    Factor(value=0.5, low=0.25, high=1.0)
+    Factor(value=0.5, low=0.25, high=1.0, mark=None)
     """
     if factor.low is None or factor.high is None or factor.low <= 0:
-        return Factor(1 / factor.value)
-    return Factor(1 / factor.value, 1 / factor.high, 1 / factor.low)
+        return Factor(1 / factor.value, mark=factor.mark)
+    return Factor(1 / factor.value, 1 / factor.high, 1 / factor.low, factor.mark)
 
 
-def _doubt(answer: bool | None, limit: float) -> str:
-    """Say that an interval does not tell."""
-    return f": known too badly to tell whether it is beyond ×{limit:.2f}" * (answer is None)
+OPEN = {
+    "undecided": "a run that it rests on is inside the start-up, or never left the write cache",
+    "not_repeatable": "the same pattern differs by more when it is measured again",
+}
+"""Verdict of a key characteristic that leaves a hint undecided -> the reason."""
+
+
+def _doubt(factor: Factor, limit: float) -> str:
+    """Return why a factor does not decide on which side of a limit it lies; empty if it does."""
+    if factor.beyond(limit) is not None:
+        return ""
+    if factor.mark:
+        return f"; undecided: {MARKED[factor.mark]}"
+    if factor.low is None:
+        return "; undecided: a mean has no interval"
+    return f"; undecided: the interval includes ×{limit:.2f}"
 
 
 def _random_over_sequential(lines: Lines) -> Factor | None:
@@ -337,5 +364,5 @@ def _random_over_sequential(lines: Lines) -> Factor | None:
 
 
 def _unknown(number: int, statement: str, micro_benchmark: str, what: str) -> Hint:
-    because = f"the result has no {what} that tell"
+    because = f"the result contains no {what}"
     return Hint(number, statement, NOT_MEASURED, because, "", {}, micro_benchmark)

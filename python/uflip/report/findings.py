@@ -1,17 +1,21 @@
 """What the numbers of this device say: computed sentences, with the numbers they rest on.
 
-Each micro-benchmark has its rule (`uflip.microbench.finding`). Here nothing is said where the same
-pattern differs by as much when it is measured again (`repeatability`).
+Each micro-benchmark has its rule (`uflip.microbench.finding`). A finding is dropped where the same
+pattern differs by as much when it is measured again (`repeatability`), and a run that measured the
+start-up of the device or its write cache supports no finding: it is *undecided*.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from uflip.data.summary import Repeated, Summary
+from uflip.data.summary import Experiment, Repeated, Summary
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
 from uflip.results.agreement import AGREEMENT
 from uflip.results.consistency import within, worst_of
+from uflip.results.ended import MARKS, Mark
+from uflip.results.startup_check import MARKED, mark_of
 from uflip.units import format_duration_ns
 
 
@@ -31,14 +35,35 @@ def finding(micro_benchmark: str, document: Summary) -> str:
         runs = [
             run for run in runs if failed.isdisjoint(each["run"] for each in run["repetitions"])
         ]
-    experiments = by_pattern(runs)
     # A device that does nothing has no properties to speak of.
-    if not experiments or document["device"].null:
+    if not runs or document["device"].null:
         return ""
     known, ratios = MICRO_BENCHMARKS.get(micro_benchmark), Ratios()
     rule = known.finding if known else largest_effect
-    text = rule(experiments, document["baselines_ms"], ratios)
-    return _only_what_repeats(text, ratios, document.get("repeatability") or {})
+    marked = {run["pattern"] for run in runs if mark_of(run)}
+    text = ""
+    if experiments := by_pattern([run for run in runs if run["pattern"] not in marked]):
+        text = rule(experiments, _decided_means(document), ratios)
+        text = _only_what_repeats(text, ratios, document.get("repeatability") or {})
+    return " ".join(part for part in (text, _undecided(runs)) if part)
+
+
+def _decided_means(document: Summary) -> dict[str, float | None]:
+    """Return the means of the baselines [ms]; None of those that are marked."""
+    marked = {run["pattern"] for run in document["baselines"] if mark_of(run)}
+    return {name: None if name in marked else ms for name, ms in document["baselines_ms"].items()}
+
+
+def _undecided(runs: Sequence[Experiment]) -> str:
+    """Return how many experiments of which patterns are undecided, and why; empty without any."""
+    every = Counter(run["pattern"] for run in runs)
+    sentences = []
+    for mark in MARKS:
+        marked = Counter(run["pattern"] for run in runs if mark_of(run) == mark)
+        if marked:
+            parts = [f"{name} ({count} of {every[name]})" for name, count in marked.items()]
+            sentences.append(f"Undecided: {', '.join(parts)}; {MARKED[mark]}.")
+    return " ".join(sentences)
 
 
 def _with_failed_commands(document: Summary) -> set[str]:
@@ -88,10 +113,23 @@ def headline(document: Summary) -> str:
     parts = [f"{PATTERN_NAMES[name]}s {duration_of_ms(ms)}" for name, ms in means.items()]
     listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + f" and {parts[-1]}"
     text = f"At {size} an I/O takes on average: {listed}."
-    if "SW" in means and "RW" in means:
+    marked = {run["pattern"]: mark for run in document["baselines"] if (mark := mark_of(run))}
+    if marked:
+        text += f" {_undecided_baselines(marked)}"
+    elif "SW" in means and "RW" in means:
         ratio = means["RW"] / means["SW"]
         worst = worst_of(document.get("repeatability") or {}, ("SW", "RW"))
         limit = 1.0 if worst is None else float(worst[1]["factor"])
         if limit <= 1 + AGREEMENT or not within(ratio, limit):
             text += f" A random write costs {times(ratio)} a sequential one."
     return text
+
+
+def _undecided_baselines(marked: Mapping[str, Mark]) -> str:
+    """Return which baselines are undecided and why, and what to do about it."""
+    sentences = []
+    for mark in MARKS:
+        names = [f"{PATTERN_NAMES[name]}s" for name, found in marked.items() if found == mark]
+        if names:
+            sentences.append(f"Undecided for {' and '.join(names)}: {MARKED[mark]}.")
+    return f"{' '.join(sentences)} Measure longer runs (`--scale standard`) before comparing them."

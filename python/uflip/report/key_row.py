@@ -25,9 +25,12 @@ WORDS = {
     "none": "no",
     "everywhere": "everywhere",
     "not_repeatable": "?",
+    "undecided": "undecided",
     "not_measured": "–",
 }
 
+
+UNKNOWN = ("not_repeatable", "undecided")
 
 MEANS: tuple[Literal["SR_ms", "RR_ms", "SW_ms", "RW_ms"], ...] = (
     "SR_ms", "RR_ms", "SW_ms", "RW_ms",
@@ -67,7 +70,7 @@ def numbers(characteristics: KeyCharacteristics) -> list[float | None]:
         found["locality"].get("locality_bytes"),
         found["partitions"].get("partitions"),
         *(
-            None if each["verdict"] == "not_repeatable" else each["factor"]
+            None if each["verdict"] in UNKNOWN else each["factor"]
             for each in (found["reverse"], found["in_place"], found["large_increments"])
         ),
     ]
@@ -141,7 +144,7 @@ def _with_factor(finding: Verdict, value: float | None, name: str) -> str:
 
 
 def _bare(finding: Verdict) -> str:
-    known = finding["verdict"] != "not_repeatable"
+    known = finding["verdict"] not in UNKNOWN
     return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
 
 

@@ -43,7 +43,7 @@ def design_hints(document: Document, _traces: Traces) -> Blocks:
         return []
     found = advise(document)
     rows = [
-        [f"{hint.number} {hint.verdict}", hint.statement, hint.because, hint.advice or "–"]
+        [f"{hint.number} {hint.verdict}", hint.statement, hint.because, hint.next_step or "–"]
         for hint in found.hints
     ]
     about = f"Class {found.classified.name}: {found.classified.meaning}."

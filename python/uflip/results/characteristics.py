@@ -37,7 +37,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from uflip.data.summary import Experiment, KeyCharacteristics, Verdict
+from uflip.data.summary import Characteristic, Experiment, KeyCharacteristics, Verdict
 
 LIKE = 1.22
 """Behaves like a sequential write: up to so many times its mean; √1.5, where "=" ends and x1.5
@@ -55,8 +55,19 @@ VERDICTS = {
     "none": "the effect was looked for and is not there",
     "everywhere": "it holds for every measured value: the device does not degrade at all",
     "not_repeatable": "the same pattern differs by more when it is measured again",
+    "undecided": "a run that the rule needs is inside the start-up, or never left the write cache",
     "not_measured": "the runs that the rule needs are not in the result",
 }
+
+RESTS_ON: Mapping[Characteristic, tuple[str, str]] = {
+    "pause": ("pause", "RW"),
+    "locality": ("locality", "RW"),
+    "partitions": ("partitioning", "SW"),
+    "reverse": ("order", "SW"),
+    "in_place": ("order", "SW"),
+    "large_increments": ("order", "SW"),
+}
+"""Characteristic -> micro-benchmark and pattern that it rests on, beside baselines of writes."""
 
 REFERENCES = {
     "sequential": "the sequential write",
@@ -197,6 +208,30 @@ def characteristics(
         in_place=_factor(order.get(0), sequential),
         large_increments=large_increments(order, _io_size(micro_benchmarks), random),
     )
+
+
+def rests_on(
+    name: Characteristic,
+    baselines: Sequence[Experiment],
+    micro_benchmarks: Mapping[str, Sequence[Experiment]],
+) -> list[tuple[str, Experiment]]:
+    """Return the experiments that a characteristic rests on, each with its micro-benchmark."""
+    where, pattern = RESTS_ON[name]
+    incr = {"reverse": -1, "in_place": 0}.get(name)
+    found = [
+        (where, run)
+        for run in micro_benchmarks.get(where, ())
+        if run["pattern"] == pattern
+        and run["statistics"] is not None
+        and (incr is None or run["value"] == incr)
+        and (name != "large_increments" or (run["value"] or 0) > 1)
+        and (name != "locality" or (run["value"] or 0) >= SMALLEST_AREA_BYTES)
+    ]
+    labels: Sequence[str] = ("SW", "RW")
+    if name in ("reverse", "in_place", "large_increments"):
+        labels = ("RW",) if name == "large_increments" else ("SW",)
+    alone = [run for run in baselines if run["pattern"] in labels and run["statistics"] is not None]
+    return found + [("baseline", run) for run in alone]
 
 
 def pause(curve: Mapping[int, float], sequential: float | None, random: float | None) -> Finding:

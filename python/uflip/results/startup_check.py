@@ -118,6 +118,13 @@ class Checked:
     most_bytes: int
 
 
+MARKED: dict[Mark, str] = {
+    "never_left_write_cache": "the writes never left the write cache",
+    "inside_startup": "the run is inside the start-up of the device",
+}
+"""What a mark means, as a clause."""
+
+
 def mark_of(experiment: Repetitions) -> Mark | None:
     """Return the mark of an experiment of a summary; None where all its runs are clear of it.
 

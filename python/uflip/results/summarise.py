@@ -21,10 +21,11 @@ from uflip.data.summary import (
     Summary,
     TargetSpace,
     Together,
+    Verdict,
 )
 from uflip.durability import CACHED
 from uflip.results.agreement import peers_among, together
-from uflip.results.characteristics import characteristics
+from uflip.results.characteristics import RESTS_ON, characteristics, rests_on
 from uflip.results.consistency import (
     Answer,
     Question,
@@ -34,7 +35,7 @@ from uflip.results.consistency import (
     repeatability,
 )
 from uflip.results.ended import Mark
-from uflip.results.startup_check import marks_of
+from uflip.results.startup_check import mark_of, marks_of
 from uflip.results.steadiness import steadiness
 from uflip.results.store import Results, repeated
 from uflip.startup import startup_of, steady_bytes
@@ -99,7 +100,8 @@ def summary(results: Results) -> Summary:
             document["together"]["converged"] = False
         _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
-    told = only_what_repeats(characteristics(means, benchmarks).as_dict(), repeated_to)
+    row = characteristics(means, benchmarks).as_dict()
+    told = only_what_repeats(_only_what_is_decided(row, baselines, benchmarks), repeated_to)
     return around(
         results,
         {
@@ -112,6 +114,21 @@ def summary(results: Results) -> Summary:
         },
         _target_spaces(results.manifest.plan),
     )
+
+
+def _only_what_is_decided(
+    row: KeyCharacteristics,
+    baselines: Sequence[Experiment],
+    benchmarks: Mapping[str, Sequence[Experiment]],
+) -> KeyCharacteristics:
+    """Replace the verdicts that rest on a marked run: it measured the start-up or the cache."""
+    decided = row.copy()
+    for name in RESTS_ON:
+        known = row[name]["verdict"] != "not_measured"
+        if known and any(mark_of(run) for _, run in rests_on(name, baselines, benchmarks)):
+            blank = cast(Verdict, dict.fromkeys(row[name]))
+            decided[name] = {**blank, "verdict": "undecided"}
+    return decided
 
 
 def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experiment:

@@ -4,6 +4,7 @@ Names are text that anybody may have written: the page shows them as text and as
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from uflip.data import summary as said_of
@@ -79,7 +80,8 @@ def _advice(document: Summary, *, is_job: bool) -> answers.Advised | None:
         return None
     found = advise(document)
     said = f"Class {found.classified.name}: {found.classified.meaning}."
-    return {"class": said, "hints": [hint.as_dict() for hint in found.hints]}
+    hints = [replace(hint, advice=hint.next_step).as_dict() for hint in found.hints]
+    return {"class": said, "hints": hints}
 
 
 def _by_parameter(runs: Sequence[Experiment]) -> list[list[Experiment]]:
