@@ -83,6 +83,20 @@ def test_what_disturbs_has_another_order_in_each_repetition_where_runs_find_thei
         assert (orders[0] == orders[1]) is (grade == 0)
 
 
+@pytest.mark.parametrize("suite", ["uflip", "today"])
+@pytest.mark.parametrize("scale", ["quick", "standard"])
+def test_reads_find_a_device_that_no_write_of_the_plan_has_changed(scale: str, suite: str) -> None:
+    plan = make_plan(device(), scale, 1, Choices(suite=suite))
+    measured = [
+        run
+        for run in plan.runs
+        if run.micro_benchmark not in ("baseline", "interference", "deallocate")
+    ]
+    writes = [run.spec.writes for run in measured]
+    assert writes == sorted(writes)
+    assert not all(writes)
+
+
 def kept_to_a_part(spec: Any) -> bool:
     """By the span of each random write pattern, of 64 GiB."""
     spans = [

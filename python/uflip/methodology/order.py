@@ -1,6 +1,6 @@
 """The order of runs: what tells first, then what hardly disturbs the state, then what does.
 
-    stage 0   all that reads, and writes at random over the whole target
+    stage 0   all that reads, then random writes over the whole target
     stage 1   random writes within a part of it
     stage 2   sequential writes, mixes with them first
     behind    what deallocates, in turn: once, and in the order in which it was laid out
@@ -14,10 +14,12 @@ order drawn by chance.
 device that collects garbage in turn, some thousand of them within a few MiB make those that follow
 over the whole target two or three times as slow, and sequential reads of these MiB a tenth quicker.
 With any method but the paper's they come after these, and where runs end when their mean is known,
-all that disturbs comes in another order in each repetition. (2) The long run of sequential writes
-is among what is made first (§4.2), yet disturbs what random patterns over the whole device would
-then touch: it comes first of those that disturb. (3) Mixes with sequential writes follow it: their
-other pattern needs half of the device, undisturbed.
+all that disturbs comes in another order in each repetition. Reads come first of all: otherwise
+they meet what earlier writes left to be done in the background. On sim:tlc-nvme reads with a stride
+of one took 1.3 ms behind random writes, and 0.1 ms before. (2) The long run of sequential writes is
+among what is made first (§4.2), yet disturbs what random patterns over the whole device would then
+touch: it comes first of those that disturb. (3) Mixes with sequential writes follow it: their other
+pattern needs half of the device, undisturbed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,7 +53,8 @@ def in_order(
 
     First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
     else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
-    and the rest. `staged`: what writes within a part comes after what hardly disturbs.
+    and the rest. `staged`: what reads comes first, and what writes within a part after what hardly
+    disturbs.
     `shuffled`: what disturbs has another order each time. What is made in turn comes last, once.
     """
     last = sorted((run for run in runs if in_turn(run)), key=lambda run: run.value)
@@ -63,7 +66,7 @@ def in_order(
         once = [[run for run in again if run.repetition == n] for n in range(1, repetitions + 1)]
         again = [run for each in once for run in by_chance(each, seed, capacity)]
     if staged:
-        again.sort(key=lambda run: stage_of(run.spec, capacity))
+        again.sort(key=lambda run: (stage_of(run.spec, capacity), run.spec.writes))
     disturbing = [run for run in again if run.spec.writes_sequentially]
     ordered = [
         *(run for run in telling if not run.spec.writes_sequentially),
