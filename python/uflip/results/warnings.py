@@ -35,7 +35,7 @@ from uflip.results.consistency import (
     inconsistent,
     repeatability,
 )
-from uflip.results.ended import INSIDE_STARTUP, NEVER_LEFT_CACHE, how_it_ended
+from uflip.results.ended import how_it_ended
 from uflip.results.pace import Pace, limit, pace_of, trend
 from uflip.results.startup_check import (
     BASELINE,
@@ -221,7 +221,7 @@ class Examiner:
         size = f"more than {format_size(most)}" if cache is None else format_size(cache)
         return [
             StoredWarning(
-                NEVER_LEFT_CACHE,
+                "never_left_write_cache",
                 f"{len(checked.never_left)} of {checked.write_runs} write runs never left the "
                 f"write cache ({size}): no write that was measured waited for flash",
                 {
@@ -245,7 +245,7 @@ class Examiner:
         worst = max(found, key=lambda inside: inside.share)
         return [
             StoredWarning(
-                INSIDE_STARTUP,
+                "inside_startup",
                 f"In {len(found)} of {looked_at} runs start-up may change the mean by more than "
                 f"{AGREEMENT:.0%} (worst: {worst.run_id}, {worst.share:.0%} of what was measured: "
                 f"{worst.io_count} I/Os, of which {worst.io_ignore} were left out, and a start-up "
