@@ -39,7 +39,8 @@ class Files:
         self.path = path
         self.digests: dict[str, tuple[int, str]] = {}
         """Length [bytes] and digest of the runs that were stored here."""
-        self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        with _storing("run", path):
+            self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._ledger: LedgerWriter | None = None
 
     def moved_to(self, folder: Path) -> None:
@@ -82,7 +83,10 @@ class Files:
         self.check_there()
         self._remove_temporary_files(content)
         for verdict in found.lost_runs if found else []:
-            _move_aside(self.path / verdict.file)
+            path = self.path / verdict.file
+            _check_lost(path, found.expected(verdict.run) if found and verdict.run else None)
+            with _storing("run", path):
+                _move_aside(path)
         if found is not None and found.ledger is not None:
             with _storing("ledger", self.path / ledger.FILE_NAME):
                 self._ledger = LedgerWriter.go_on(self.path, found.ledger, dangling=found.dangling)
@@ -206,6 +210,27 @@ def _not_stored(what: str, path: Path, error: OSError | UflipError) -> ResultsEr
         allowed="a writable folder with free space",
         action="free some space and go on with `uflip run --resume`; finished runs are kept",
     )
+
+
+def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
+    """Refuse to give up a file that could not be read, which says nothing of what is in it.
+
+    Raises
+    ------
+    ResultsError
+        If it cannot be read now either, or is what was written.
+    """
+    if not path.exists():
+        return
+    ((size, digest, problem),) = _native.digest_files([str(path)])
+    if problem or (size, digest) == expected:
+        raise ResultsError(
+            what="A run file cannot be read",
+            where=str(path),
+            got=problem or "an error a moment ago, and what was written now",
+            allowed="a file that can be read, whole or damaged",
+            action="go on once more; if it stays so, move the file away to make the run again",
+        )
 
 
 def _move_aside(path: Path) -> None:

@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from uflip.data.folder import refuse_results
@@ -21,6 +22,8 @@ from uflip.errors import ResultsError
 from uflip.results import atomic
 
 BEING_MADE = ".being-made"
+
+_numbers = count()
 
 
 def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--out") -> None:
@@ -75,7 +78,9 @@ def made_beside(folder: Path, *, what: str = "result", called: str = "--out") ->
     ResultsError
         If it cannot be made, or its name was taken meanwhile.
     """
-    hidden = folder.with_name(f".{folder.name[-200:]}-{os.getpid()}{BEING_MADE}")
+    # A number of its own: what a full or read-only disk kept of the last one is no reason to fail.
+    one = f"{next(_numbers)}-{os.getpid()}"
+    hidden = folder.with_name(f".{folder.name[-200:]}-{one}{BEING_MADE}")
     try:
         atomic.make_folders(folder.parent)
         _clear_abandoned(folder)
