@@ -19,6 +19,7 @@
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@
 /* What sleeps for so long is a pause; whoever waits for a lock looks more often. */
 #define PAUSE_NS 40000000
 
-enum kind { FAILS, SHORT, WRONG, SLOW, HANGS, SHRINKS };
+enum kind { FAILS, SHORT, WRONG, SLOW, HANGS, SHRINKS, KILLS, STEPS };
 
 static char *paths;
 static int at, error_number, from_then_on, hang, log_descriptor = -1;
@@ -54,6 +55,8 @@ static long (*system_call)(long, ...);
 static int (*read_clock)(clockid_t, struct timespec *);
 static char *library;
 static uintptr_t library_begin, library_end;
+/* How far the wall clock is ahead of that of the system, for everybody, and by how much it steps [ns]. */
+static _Atomic long long wall_ahead, wall_step;
 /* How far the clock of that library is ahead [ns]. */
 static _Atomic long long ahead;
 
@@ -96,6 +99,9 @@ void fault_arm(const char *calls, int at_call, int at_pause, int what, int error
   at = at_call, pause_at = at_pause, count = pauses = met = 0;
 }
 
+/* By how much the wall clock steps where that is what happens. */
+void fault_step(long long step) { wall_ahead = 0, wall_step = step; }
+
 /* How often it was met since. */
 int fault_met(void) { return met; }
 
@@ -127,6 +133,8 @@ static int meets(const char *name, const char *path, int changes) {
     for (;;) pause();
   if (kind == SLOW || kind == HANGS) return take_long(), 0;
   if (kind == SHRINKS) return shrink(), 0;
+  if (kind == KILLS) raise(SIGKILL);
+  if (kind == STEPS) return wall_ahead += wall_step, wall_step = -wall_step, 0;
   errno = error_number;
   return 1 + kind;
 }
@@ -209,11 +217,17 @@ ON_FILE(int, ftruncate64, (int descriptor, off_t size), (descriptor, size), 1)
 ON_FILE(int, fsetxattr, (int descriptor, const char *key, const void *value, size_t size, int flags),
         (descriptor, key, value, size, flags), 1)
 ON_FILE(ssize_t, read, (int descriptor, void *to, size_t size), (descriptor, to, size), 0)
-ON_FILE(ssize_t, write, (int descriptor, const void *from, size_t size), (descriptor, from, size), 1)
 ON_FILE(int, fallocate, (int descriptor, int how, off_t offset, off_t size), (descriptor, how, offset, size), 1)
 ON_FILE(int, fallocate64, (int descriptor, int how, off_t offset, off_t size), (descriptor, how, offset, size), 1)
 
 static size_t shortened(int what, size_t size) { return what == 1 + SHORT ? size / 2 : size; }
+
+ssize_t write(int descriptor, const void *from, size_t size) {
+  REAL(ssize_t, write, int, const void *, size_t);
+  int what = meets("write", name_of(descriptor), 1);
+  if (what == 1 + FAILS) return -1;
+  return real(descriptor, from, shortened(what, size));
+}
 
 #define READ(name)                                                                                \
   ssize_t name(int descriptor, void *to, size_t size, off_t offset) {                             \
@@ -275,11 +289,20 @@ static long long clock_of_library(void) {
   return nanoseconds(&now) + ahead;
 }
 
+/* How many calls counted since. */
+int fault_calls(void) { return count; }
+
 /* What it sees of the clock now [ns]. */
 long long fault_clock(void) { return clock_of_library(); }
 
 int clock_gettime(clockid_t which, struct timespec *to) {
   if (!read_clock) read_clock = dlsym(RTLD_NEXT, "clock_gettime");
+  if (which == CLOCK_REALTIME && wall_ahead) {
+    int status = read_clock(which, to);
+    long long now = nanoseconds(to) + wall_ahead;
+    *to = (struct timespec){now / SECOND, now % SECOND};
+    return status;
+  }
   if (which != CLOCK_MONOTONIC || !is_of_library(__builtin_return_address(0))) return read_clock(which, to);
   long long now = clock_of_library();
   *to = (struct timespec){now / SECOND, now % SECOND};

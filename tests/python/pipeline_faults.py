@@ -1,0 +1,378 @@
+"""The whole way of a result under faults: plan, run, store, resume, verify, summarise, report.
+
+    python pipeline_faults.py DEVICE SEED FIRST LAST    cases FIRST to LAST, in this process
+
+The process has `tests/native/faults.c` before the C library. A case draws a phase, a call of it
+that concerns a file of ours, and what happens there: an error, a full disk, a short write, an
+interruption, a step of the wall clock, or a kill. The real code runs; it may end with an error, but
+
+- a run that was reported as stored is there afterwards, byte for byte;
+- what a folder shows as proven is what was measured: virtual time gives the same trace again;
+- nothing ends as a mistake of uflip's own, and the benchmark can be completed afterwards.
+
+The first line printed is what a case went wrong with; nothing is printed where all hold.
+"""
+
+import ctypes
+import errno
+import os
+import random
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import stored
+from fault_matrix import FAILS, SHORT
+
+from uflip.benchmarks import summary, write_report
+from uflip.cli.main import _of_the_system
+from uflip.device.catalogue import inspect_device
+from uflip.device.resolving import resolve
+from uflip.errors import ResultsError, UflipError
+from uflip.methodology.events import Event, RunFinished
+from uflip.methodology.harness import measure_harness
+from uflip.methodology.plan import Plan
+from uflip.methodology.plan_file import write_plan
+from uflip.results import Results, seals
+from uflip.results.proof import verify
+from uflip.session import carrying_out
+from uflip.session.benchmark import begin, resume
+from uflip.session.request import Request
+
+KILLS, STEPS = 6, 7
+HOUR_NS = 3600 * 10**9
+WORK = Path("pipeline-work")
+OUT, REPORT, PLAN = WORK / "out", WORK / "report.html", Path("plan.toml")
+PATHS = str(WORK)
+RUNS = tuple(
+    stored.baseline_run(number, pattern, io_count=12, io_size=4096)
+    for number, pattern in enumerate(("RW", "SR"), 1)
+)
+IN_ORDER = {0, 2, 3, 4, 5, 6}
+"""Exit codes of ends in order; 1 is a mistake in uflip."""
+PHASES = ("run", "resume", "verify", "summarise", "report")
+READS = PHASES[2:]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at a call; `lasts`: at every later one that changes something as well."""
+
+    what: int
+    number: int = 0
+    lasts: bool = False
+
+
+FAULTS = {
+    "eio": Fault(FAILS, errno.EIO),
+    "eio from then on": Fault(FAILS, errno.EIO, lasts=True),
+    "full disk": Fault(FAILS, errno.ENOSPC, lasts=True),
+    "read-only": Fault(FAILS, errno.EROFS, lasts=True),
+    "interrupted": Fault(FAILS, errno.EINTR),
+    "no descriptors": Fault(FAILS, errno.EMFILE),
+    "short": Fault(SHORT),
+    "kill": Fault(KILLS),
+    "clock": Fault(STEPS),
+}
+
+
+class Library:
+    """The library that answers instead of the system; it is in this process."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None)
+        self._library.fault_step.argtypes = [ctypes.c_longlong]
+
+    def arm(self, fault: Fault, at: int) -> None:
+        """Have something happen at a call from here on."""
+        self._library.fault_step(HOUR_NS if at % 2 else -HOUR_NS)
+        self._library.fault_arm(b"", at, 0, fault.what, fault.number, int(fault.lasts), b"")
+
+    def rest(self) -> None:
+        """Nothing happens from now on, and the clock is right."""
+        self._library.fault_arm(b"", 0, 0, 0, 0, 0, b"")
+        self._library.fault_step(0)
+
+    @property
+    def calls(self) -> int:
+        """How many calls there were since."""
+        return int(self._library.fault_calls())
+
+
+class Case:
+    """One seed: what happens, where, and what came of it."""
+
+    def __init__(self, library: Library, device: str, text: str) -> None:
+        self.library, self.device = library, device
+        self.random = random.Random(text)
+        self.acknowledged: list[str] = []
+
+    def heard(self, event: Event) -> None:
+        """Take note of what the session reports as stored."""
+        if isinstance(event, RunFinished):
+            self.acknowledged.append(event.run.id)
+
+    def begin(self) -> None:
+        """Make the benchmark of the plan."""
+        begin(Request(device=self.device, plan_file=PLAN), OUT, self.heard)  # type: ignore[arg-type]
+
+    def go_on(self) -> None:
+        """Make the runs that are left."""
+        resume(OUT, on_event=self.heard)  # type: ignore[arg-type]
+
+    def do(self, phase: str) -> None:
+        """Do a phase."""
+        if phase == "run":
+            self.begin()
+        elif phase == "resume":
+            self.go_on()
+        elif phase == "verify":
+            lost = [each for each in verify(OUT) if not each.usable]
+            if lost:
+                raise ResultsError(f"lost: {lost}", where=str(OUT))
+        elif phase == "summarise":
+            check_summary(self.device)
+        else:
+            write_report(Results.load(OUT), REPORT)
+
+    def ends(self, phase: str) -> int:
+        """Do a phase in which something happens; return the exit code."""
+        try:
+            self.do(phase)
+        except UflipError as error:
+            return error.exit_code if error.what else 1
+        except OSError as error:  # the command line explains it
+            explained = _of_the_system(error)
+            return 1 if explained is None else explained.exit_code
+        return 0
+
+
+def forked(work: Callable[[Callable[[str], None]], int]) -> tuple[int, list[str]]:
+    """Do work in a process of its own; return how it ended, and what it reported."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        code = 1
+        with suppress(BaseException):
+            code = work(lambda text: os.write(writing, f"{text}\n".encode()) and None)
+        os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        lines = said.read().split()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), lines
+
+
+@cache
+def traces(device: str) -> dict[str, bytes]:
+    """Return what virtual time gives for each run: from a benchmark in which nothing happens."""
+    prepare(device, "complete")
+    return columns(Results.load(OUT))
+
+
+def columns(results: Results) -> dict[str, bytes]:
+    """Return the I/Os of each usable run."""
+    found = {}
+    for run in results.runs:
+        trace = run.trace()
+        found[run.id] = b"".join(
+            bytes(trace.column(name)) for name in ("submit_ns", "response_time_ns", "offset_bytes")
+        )
+    return found
+
+
+SAID = ("status", "baselines", "micro_benchmarks", "experiments")
+
+
+def text_of(results: Results) -> bytes:
+    """Return what is said of results, without what differs from time to time."""
+    document = summary(results)
+    return b"\n".join(msgspec.json.encode(document[key]) for key in SAID if key in document)
+
+
+@cache
+def said(device: str) -> bytes:
+    """Return what is said of results that nothing happened to."""
+    prepare(device, "complete")
+    return text_of(Results.load(OUT))
+
+
+def check_summary(device: str) -> None:
+    """What is said of a folder is what is said of one that nothing happened to.
+
+    A run that could not be read is left out, and a warning names it: then it is said of the others.
+    """
+    results = Results.load(OUT)
+    if results.missing:
+        assert any("damaged" in doubt["code"] for doubt in results.warnings), results.warnings
+    text = text_of(results)
+    assert results.missing or text == said(device)
+
+
+@cache
+def made(device: str, which: str) -> Path:
+    """Make a folder to begin from: complete, or with one run of two."""
+    place = Path(f"{which}-{device.partition(':')[0]}")
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir()
+    if which == "complete":
+        begin(Request(device=device, plan_file=PLAN), OUT, lambda _: None)
+    else:
+
+        def stop(event: Event) -> None:
+            if isinstance(event, RunFinished):
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt, UflipError):
+            begin(Request(device=device, plan_file=PLAN), OUT, stop)  # type: ignore[arg-type]
+    shutil.copytree(WORK, place)
+    return place
+
+
+def prepare(device: str, which: str) -> None:
+    """Put what a phase begins with in its place."""
+    source = None if which == "nothing" else made(device, which)
+    shutil.rmtree(WORK, ignore_errors=True)
+    if source is None:
+        WORK.mkdir()
+    else:
+        shutil.copytree(source, WORK)
+
+
+BEGINS = {"run": "nothing", "resume": "partial", "verify": "complete", "summarise": "complete",
+          "report": "complete"}  # fmt: skip
+
+
+def run_files() -> dict[str, bytes]:
+    """Return the files of finished runs."""
+    return {path.stem: path.read_bytes() for path in OUT.glob("runs/0*.parquet")}
+
+
+@cache
+def calls_of(library: Library, device: str, phase: str) -> int:
+    """Count the calls of a phase in which nothing happens."""
+    prepare(device, BEGINS[phase])
+    library.arm(Fault(FAILS), 0)
+    Case(library, device, "").do(phase)
+    return library.calls
+
+
+def happen(library: Library, device: str, text: str) -> str:
+    """Make one case happen; return what was drawn."""
+    case = Case(library, device, text)
+    phase = case.random.choices(PHASES, (5, 5, 2, 2, 1))[0]
+    calls = calls_of(library, device, phase)
+    at, name = case.random.randint(1, calls), case.random.choice([*FAULTS])
+    drawn = f"{phase}, call {at} of {calls}, {name}"
+    prepare(device, BEGINS[phase])
+    before = run_files()
+
+    def work(tell: Callable[[str], None]) -> int:
+        case.heard = lambda event: (  # type: ignore[method-assign]
+            tell(event.run.id) if isinstance(event, RunFinished) else None
+        )
+        library.arm(FAULTS[name], at)
+        return case.ends(phase)
+
+    if name == "kill":
+        code, case.acknowledged = forked(work)
+        code = 0 if code == -9 else code
+    else:
+        try:
+            library.arm(FAULTS[name], at)
+            code = case.ends(phase)
+        finally:
+            library.rest()
+    assert code in IN_ORDER, f"{drawn}: exit code {code}"
+    if phase in READS:
+        assert files_of(OUT) == files_of(made(device, "complete") / "out"), f"{drawn}: changed"
+        check_report(drawn)
+        return drawn
+    check_kept(device, case, before, drawn)
+    check_completed(device, case, drawn)
+    return drawn
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def check_report(drawn: str) -> None:
+    """A report is there whole, or not at all; what it could not write may be left beside it."""
+    if REPORT.exists():
+        assert seals.is_ours(REPORT, seals.REPORT), drawn
+
+
+def check_kept(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:
+    """What was there and what was acknowledged is there, and shown as what was measured."""
+    now = run_files()
+    assert {run: now.get(run) for run in before} == before, f"{drawn}: a finished run has changed"
+    if not OUT.exists():
+        assert not case.acknowledged, drawn
+        return
+    results = Results.load(OUT)
+    shown = columns(results)
+    assert {*before, *case.acknowledged} <= shown.keys(), f"{drawn}: an acknowledged run is lost"
+    expected = traces(device)
+    assert all(expected[run] == content for run, content in shown.items()), f"{drawn}: wrong I/Os"
+
+
+def check_completed(device: str, case: Case, drawn: str) -> None:
+    """The benchmark can be completed, and then all of it is proven and says what it must."""
+    before = run_files()
+    if not OUT.exists():
+        case.begin()
+    elif (found := Results.load(OUT)).status != "complete" or found.missing:
+        case.go_on()
+    now = run_files()
+    assert {run: now.get(run) for run in before} == before, f"{drawn}: a run has changed at the end"
+    states = {verdict.state for verdict in verify(OUT)}
+    assert states == {"proven"}, f"{drawn}: {states}"
+    results = Results.load(OUT)
+    assert (results.status, results.missing) == ("complete", []), drawn
+    assert columns(results) == traces(device), drawn
+    check_summary(device)
+
+
+def plan_for(device: str) -> Plan:
+    """Plan two short runs from the state in which the device is."""
+    info = inspect_device(device)
+    runs = tuple(replace(run, spec=resolve(run.spec, info).spec) for run in RUNS)
+    return Plan(
+        device=info, scale="quick", seed=1, runs=runs, skipped=(), pause_ns=0, target_size=32 << 20,
+        state=None, repetitions=1, method="paper", durability="cached", warnings=(),
+    )  # fmt: skip
+
+
+def main(device: str, seed: str, first: int, last: int) -> None:
+    """Make cases happen until one goes wrong."""
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # threads cost more than they gain
+    library = Library()
+    once = cache(measure_harness)
+    carrying_out.measure_harness = lambda: dict(once())
+    PLAN.write_text(write_plan(plan_for(device)))
+    traces(device)  # what is known is known before anything happens
+    said(device)
+    made(device, "partial")
+    for phase in PHASES:
+        calls_of(library, device, phase)
+    for number in range(first, last):
+        try:
+            happen(library, device, f"{seed} {device} {number}")
+        except BaseException:
+            library.rest()
+            print(f"UFLIP_SEED={seed} {device} {number}\n{traceback.format_exc()}", flush=True)
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

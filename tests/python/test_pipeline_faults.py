@@ -1,0 +1,34 @@
+"""A thousand faults between plan and report: is anything lost, or anything wrong shown as proven?
+
+See `pipeline_faults`, where a case is made; each half of the cases has a process of its own. A
+failure prints its seed, and `UFLIP_SEED` brings it back; `make soak` tries ten thousand.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from injection import build
+from pipeline_faults import PATHS
+
+SEED = os.environ.get("UFLIP_SEED") or str(time.time_ns() % 2**32)
+CASES = 10_000 if "UFLIP_SOAK" in os.environ else 1000
+HALVES = 2
+DEVICE = "sim:demo?blocks_per_die=24&state=empty"
+
+
+@pytest.mark.parametrize("half", range(HALVES))
+def test_no_fault_between_plan_and_report_loses_or_forges_anything(
+    in_memory: Path, half: int
+) -> None:
+    first = half * CASES // HALVES
+    last = first + CASES // HALVES
+    program = [sys.executable, str(Path(__file__).with_name("pipeline_faults.py"))]
+    done = subprocess.run(
+        [*program, DEVICE, SEED, str(first), str(last)],
+        env=build(PATHS).environment(), cwd=in_memory, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
