@@ -33,7 +33,7 @@ FEW = 0.01
 # Causes that are no wait for flash: the host, the interface, the controller.
 NO_FLASH = ("submission_wait_ns", "controller_ns", "link_ns", "bus_ns")
 BINS_PER_OCTAVE = 4
-# One write waits for another in a cache that is not full; of so many in a row most do not.
+# One write waits for another in a cache that is not full; most of a long row do not.
 SEVERAL = 32
 
 
@@ -82,7 +82,7 @@ class Writes:
     """How many of those that were measured took a program operation longer than the quickest."""
     bytes_written: int
     bytes_before_wait: int | None
-    """What was written when most of them began to wait for flash; None where they did not."""
+    """Bytes written when most writes began to wait for flash; None where they did not."""
     buffered: bool | None
     """Whether some of all of them were answered without flash; None where that is unknown."""
 

@@ -118,7 +118,7 @@ def in_rows(spec: Spec, startup: Startup) -> int:
     17
     """
     rows = startup_rows(spec, startup)
-    # What may never end: all that there is room for.
+    # A start-up that may never end: the longest run that fits.
     return MOST_ROWS if isinf(rows) else int(rows)
 
 

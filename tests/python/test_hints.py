@@ -444,7 +444,7 @@ def test_a_marked_run_leaves_its_hints_and_the_class_undecided(mark: str, words:
 
 
 def test_runs_in_the_write_cache_give_no_headline_and_no_advice(here: Path) -> None:
-    """128 MiB of cache, 32 MiB of writes: nothing is known of the flash."""
+    """128 MiB of cache, 32 MiB of writes: the flash is not measured."""
     device = "sim:enterprise-nvme?write_cache_bytes=134217728"
     done = uflip("run", device, "--scale", "quick", "--only", "baseline,locality", "--out", "r")
     assert done.code == 0, done.err

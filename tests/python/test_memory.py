@@ -72,7 +72,7 @@ PER_IO = 16 + 8 * 17
 
 @pytest.mark.parametrize("output", [["--json"], ["--trace", "t.csv"], ["--trace", "t.parquet"]])
 def test_memory_does_not_grow_with_the_length_of_a_pattern(here: Path, output: list[str]) -> None:
-    """What is read at once is lowered, so that a run of seconds is many times as long."""
+    """Lower the size of a read, so that a run of seconds is many times as long."""
     peaks, lengths = [], (100_000, 400_000)
     for ios in lengths:
         arguments = ["pattern", "sim:demo?blocks_per_die=64", "--pattern", "RR", "--mix", "RW",

@@ -99,7 +99,7 @@ def test_a_server_that_is_gone_is_an_error(here: Path) -> None:
 
 @contextmanager
 def lying(size: int, answers: int = 1 << 30, drip_s: float | None = None) -> Iterator[None]:
-    """Serve zeroes of any size; after so many answers none comes, or one byte now and then."""
+    """Serve zeroes of any size; after `answers` answers none comes, or one byte now and then."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("s")
         listener.listen()

@@ -46,7 +46,7 @@ def is_readable(client: Client) -> bool:
 def test_a_server_without_a_descriptor_accepts_again_later(here: Path, way: str) -> None:
     """No client is connected meanwhile that could wake it by leaving."""
     with serving("null", "--stats", "t") as process:
-        time.sleep(0.2)  # whoever asked whether it serves is gone by then
+        time.sleep(0.2)  # the probing client is gone by then
         used = {int(path.name) for path in Path(f"/proc/{process.pid}/fd").iterdir()}
         free = next(number for number in range(1000) if number not in used)
         before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)

@@ -30,7 +30,7 @@ Answer = tuple[int, dict[str, str], bytes]
 def answering(
     of_result: Answer, of_file: Answer = (200, {}, b"abc"), sent: list[int] | None = None
 ) -> Iterator[str]:
-    """Serve the same answer to whoever asks for a result, and another one for its files.
+    """Serve the same answer to each request for a result, and another one for its files.
 
     `sent` gets the lengths of those above a megabyte that somebody took.
     """

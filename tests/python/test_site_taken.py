@@ -205,7 +205,7 @@ def test_a_digest_is_no_permission(server: SiteServer, measured: Path, tmp_path:
     wrong = bob.put(last, params={"offset": len(files[run]) - 1}, content=b"?")
     assert wrong.status_code == 422, "its last byte is another"
     assert bob.post(f"{upload}/commit").status_code == 400
-    # Who has the file sends it, and is told whose result it is; nothing of alice's was lost.
+    # An owner of the file sends it, and learns whose result it is; nothing of alice's was lost.
     assert bob.put(last, params={"offset": 0}, content=files[run]).status_code == 200
     taken = bob.post(f"{upload}/commit").json()
     assert (taken["id"], taken["new"], taken["own"]) == (made["id"], False, False)

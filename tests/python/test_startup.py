@@ -181,7 +181,7 @@ def test_the_pause_is_found_without_the_baselines_too(tmp_path: Path) -> None:
     assert set(kept.manifest.phases["patterns"]) == {"SR", "RW"}, "by the batches"
 
 
-# What was measured
+# Measured
 
 # Small ones, which are soon in their state.
 TLC = "sim:tlc-nvme?channels=2&dies_per_channel=2"

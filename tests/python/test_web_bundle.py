@@ -71,7 +71,7 @@ def test_colours_are_those_of_the_report() -> None:
 
 
 def test_an_activity_has_the_same_colour_in_charts_of_causes_and_of_dies() -> None:
-    """An erase is an erase, whether an I/O waits for it or a die does it; a wait is none."""
+    """An erase is an erase, whether an I/O waits for it or a die does it; a wait is not."""
     text = (WEB / "src" / "palette.ts").read_text(encoding="utf-8")
     tables = {
         name: json.loads(table)

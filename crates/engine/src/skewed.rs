@@ -234,7 +234,7 @@ mod tests {
         assert!((hottest - expected).abs() < 3.3 * expected.sqrt(), "{hottest} {expected}");
     }
 
-    /// Pearson's sum over the most popular slots that so many seeds choose, found by counting; and all of
+    /// Pearson's sum over the most popular slots that the seeds choose, found by counting; and all of
     /// the slots of a small space come about.
     #[test]
     fn each_seed_has_a_most_popular_slot_of_its_own() {

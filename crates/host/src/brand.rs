@@ -35,7 +35,7 @@ impl Brand {
     pub fn fresh() -> Brand {
         let mut bytes = [0u8; 8];
         // A system call that needs no descriptor: a process may have none left.
-        // SAFETY: a place of the size that is said.
+        // SAFETY: the buffer has the stated size.
         let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
         if given == bytes.len() as isize {
             return Brand::signed(u64::from_le_bytes(bytes));

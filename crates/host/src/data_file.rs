@@ -1,5 +1,5 @@
 //! The file of a served device: what its clients wrote outlives the server. It passes the same
-//! [guard](crate::guard) as every other file that is written; a server's own files are told by
+//! [guard](crate::guard) as every other file that is written; a server's own files are recognised by
 //! [their mark](crate::guard::data_mark).
 
 use std::fs::File;
@@ -35,7 +35,7 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Open the file at `path`, or make it with zeroes where there is none and clients may write.
+    /// Open the file at `path`, or create it with zeroes if it is missing and clients may write.
     ///
     /// # Errors
     /// It cannot be made, read or written; [`ErrorKind::Refused`] where its size is another one, it is in
@@ -85,7 +85,7 @@ pub fn check_data_file(path: &Path, options: DataOptions) -> Result<()> {
     }
 }
 
-/// What is at `path`; nothing may be there only where it can be made.
+/// Return what `path` names; it may be missing only if it can be created.
 fn find(path: &Path, place: &str, options: DataOptions) -> Result<Option<Named>> {
     match Named::find(path).map_err(|error| unusable(place, options, &error))? {
         None if options.read_only => {

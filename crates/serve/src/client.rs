@@ -227,7 +227,7 @@ impl NbdDevice {
         let deadline = Deadline::after(self.patience);
         let done = self.exchange_until(deadline, kind, flags, offset, length);
         if done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
-            // What comes later would be taken for the reply to another request.
+            // A later reply would be taken for the reply to another request.
             let _ = shutdown(&self.socket, Shutdown::Both);
         }
         done

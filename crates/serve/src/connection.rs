@@ -22,7 +22,7 @@ const MOST_WAITING_IN_ALL: u64 = 256 << 20;
 const SHARE: u64 = 128 << 10;
 /// Requests under way of all clients together...
 const MOST_REQUESTS_IN_ALL: u64 = 1 << 16;
-/// ... beyond which a client may have so many.
+/// ... beyond which a client may have this many.
 const SHARE_REQUESTS: u32 = 16;
 /// Room for replies that is kept from one to the next [bytes].
 const KEPT_ROOM: usize = 1 << 20;

@@ -118,7 +118,7 @@ fn cached() -> Vec<(String, SimDevice)> {
     made.collect()
 }
 
-/// Random writes of 4 KiB and a few reads, so many at once: each one's parts, in the order of submission.
+/// Random writes of 4 KiB and a few reads, `depth` at once: each one's parts, in the order of submission.
 fn load(device: &mut SimDevice, ios: u64, at_once: u64) -> Vec<Vec<u64>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
     let pages = device.info().capacity_bytes.0 / 4096;

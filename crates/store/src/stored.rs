@@ -86,7 +86,7 @@ impl StoredTrace {
         self.rows(from, to).map(|row| row.io)
     }
 
-    /// What follows from the pattern for I/Os `from` to `to`.
+    /// Return the columns that follow from the pattern for I/Os `from` to `to`.
     pub(crate) fn rows(&self, from: usize, to: usize) -> impl Iterator<Item = Row> + '_ {
         let mut walk = self.walk_at(from);
         (from..to).map_while(move |_| walk.next(self.pattern()))

@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--suite", nargs="+", choices=SUITES, default=SUITES)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="micro-benchmarks")
     parser.add_argument("--seed", type=int, default=1, help="of the benchmarks")
-    parser.add_argument("--worst", type=int, default=ALL, help="list so many of each row at most")
+    parser.add_argument("--worst", type=int, default=ALL, help="maximum number listed for each row")
     parser.add_argument("--keep", type=Path, help="a folder for the results; what is there is used")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
     given = parser.parse_args()

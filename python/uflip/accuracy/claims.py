@@ -71,7 +71,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What was compared of one result."""
+    """The comparison of one result with long runs."""
 
     claims: list[Compared] = field(default_factory=list)
     headlines: list[Compared] = field(default_factory=list)

@@ -251,7 +251,7 @@ def _mean(times: NDArray[np.float64]) -> float:
 
 
 def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
-    """Return a pattern with about so many I/Os, each measured.
+    """Return a pattern with about `ios` I/Os, each measured.
 
     What varies between repetitions (seeds, where a target space lies) is the same for all.
     """
@@ -298,7 +298,7 @@ def _begin(part: Part, size: int, capacity: int) -> int:
 
 
 def _space(spec: Pattern, part: Part, ios: int, room: int) -> int:
-    """Return the size of the target space of so many I/Os of a part [bytes]."""
+    """Return the size of the target space of a number of I/Os of a part [bytes]."""
     if not _visits_once(spec, part):
         return part.target_bytes
     step = max(abs(part.incr), 1) if part.incr is not None else 1

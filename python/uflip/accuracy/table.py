@@ -50,7 +50,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Row:
-    """What was compared of a device at a scale."""
+    """The comparison of a device at a scale with long runs."""
 
     device: str
     scale: str
@@ -91,7 +91,7 @@ def _told(question: Question) -> str:
 
 
 def printed(table: Sequence[Row], worst: int) -> str:
-    """Return the table as text of a page, then so many of what is off of each row."""
+    """Return the table as text of a page, then the worst deviations of each row."""
     lines = [
         f"| device | scale | claims | off by > {MOST_CLAIM:.0%} | share | headlines |"
         f" off by > {MOST_HEADLINE:.0%} and unmarked | marked | without a steady mean |",

@@ -31,7 +31,7 @@ def print_run(document: OneRun) -> None:
     for mode, numbers in by_mode.items():
         pairs += _of_mode(mode, numbers)
     spec = document["spec"]
-    # Two patterns of one mode each are told apart by it already.
+    # The mode already separates two patterns of one mode each.
     if isinstance(spec, Mix) and (spec.first.mode == spec.second.mode or not by_mode):
         first, second = _names(spec)
         named = {"first": first, "second": second}

@@ -52,7 +52,7 @@ class Verb(click.Command):
         from uflip.site.database import check_library
 
         check_library()
-        # Tokens, and results that are not published, are for whoever runs the site alone.
+        # Tokens, and results that are not published, are for the operator of the site alone.
         before = os.umask(0o077)
         try:
             return super().invoke(ctx)

@@ -30,7 +30,7 @@ class Ended(TypedDict):
 
 
 class OfMode(TypedDict):
-    """What was measured of the reads, writes or trims of a run."""
+    """Statistics of the reads, writes or trims of a run."""
 
     bytes: int
     ios_per_s: float | None

@@ -17,7 +17,7 @@ class OneLevel(TypedDict):
 
 
 class PhasesOfPattern(TypedDict):
-    """What a series of response times says: the fields of `uflip.analysis.Analysis`.
+    """The analysis of a series of response times: the fields of `uflip.analysis.Analysis`.
 
     `settled_ios`: I/Os until the means of parts of the run are those of the running phase, which
     chance does not prolong as it may `startup_ios`; `settling_ns` is the mean of these,

@@ -258,7 +258,7 @@ class Making:
         self._is_long = False
 
     def __call__(self, done: int, total: int, _last_ns: int) -> None:
-        """Take so many of the bytes as written."""
+        """Count bytes as written."""
         taken_ns = self._clock_ns() - self._began_ns
         if not 0 < done <= total or taken_ns < LOOK_NS:
             return

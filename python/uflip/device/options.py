@@ -8,7 +8,7 @@ DATA = ("random", "zeros")
 COMPLETIONS = ("auto", "interrupt", "polled")
 """How the end of an I/O in a queue is learned of (`crates/host/src/completions.rs`)."""
 IO_TIMEOUT_NS = 60 * 10**9
-"""How long an I/O on a real device may take where nobody says so [ns]: longer than any device that
+"""How long an I/O on a real device may take by default [ns]: longer than any device that
 works, and than the kernel's own patience with one (30 s) before it gives up or resets it."""
 # Every device has sectors of a multiple of this [bytes].
 SMALLEST_SECTOR = 512

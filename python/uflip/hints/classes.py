@@ -10,7 +10,7 @@ into.
 **Ambiguous** "Cope with": without significant degradation, by the factor of
 `results.characteristics`. The paper has no device whose random writes cost what sequential ones do;
 such a one is a class of its own. The class is `UNDECIDED` where an interval includes the limit that
-a ratio is compared with, where there is none, where a run measured the start-up or the write cache,
+a ratio is compared with, without an interval, where a run measured the start-up or the write cache,
 and where the same pattern differs by more when it is measured again; pauses and areas are those of
 the row of Table 3, by means.
 """

@@ -274,7 +274,7 @@ def pause_before(
     """Return how long the device is left alone before a run [ns].
 
     Longer before the first batch and before what follows the writes of a state, so that it does not
-    meet what these left, and not at all between the batches. What does nothing has nothing to rest
+    meet what these left, and not at all between the batches. An idle device has nothing to rest
     from.
 
     Parameters

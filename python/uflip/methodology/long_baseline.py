@@ -14,7 +14,7 @@ was laid out, and so do those that have no buffer.
 start-up.
 **Faithful** The start-up of such devices is seen, and their running phase.
 **Simplified** What is stored is the longest run; those before it are not kept. Its first half is
-ignored: a start-up that is longer is none that it shows.
+ignored: it cannot show a longer start-up.
 **Ambiguous** How long. As much as the spare space of most drives must be written before a start-up
 can be called over (`SPARE_SHARE`); a little more is. In the standard scale only, 32 GiB of 32 KiB
 I/Os at most, and where 120 s are enough at the pace of the last quarter of the run before. Where

@@ -37,7 +37,7 @@ from uflip.startup import Startup, in_rows, startup_of
 FEWEST_PERIODS = 10
 # One start-up is as long as another only about: the same device shows 106 I/Os and then 119.
 MARGIN = 1.25
-# The beginning is looked at in so many parts, the finest first that show anything; what differs by
+# The beginning has this many parts, the finest first that show anything; what differs by
 # less than that of the mean, or by less than three standard errors, is no start-up.
 PARTS = (16, 8, 4, 2, 1)
 LEAST_EFFECT = 0.05

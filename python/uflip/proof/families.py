@@ -234,7 +234,7 @@ def shifted(ratio: float, sigma: float = 0.3) -> Family:
 
 
 def wave(amplitude: float, cycles: float, sigma: float = 0.3) -> Family:
-    """The level follows a sine of so many cycles: fewer than six are no period that shows."""
+    """The level follows a sine of `cycles` cycles: fewer than six do not show as a period."""
 
     def make(random: Random, n: int) -> Series:
         phase = random.uniform(0, 2 * np.pi)

@@ -29,7 +29,7 @@ from uflip.results.neighbours import MANY
 
 Means = NDArray[np.float64]
 Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]
-"""Draws the means of so many experiments, with so many repetitions of the first, and the second."""
+"""Draw means: number of experiments, repetitions of the first result and of the second."""
 SORT = 10
 """Experiments that are peers of each other."""
 SLOWER = 1.5
@@ -119,7 +119,7 @@ ALL = (*FAILS_BY_CHANCE, *HIDDEN)
 
 
 def measure_self(case: SelfComparison, experiments: int, repeats: int) -> Failures:
-    """Compare so many times, so many experiments each."""
+    """Compare repeatedly, with a number of experiments each."""
     trials = on_all(partial(_trial, ALL.index(case), experiments), range(repeats))
     failed, found = np.array(trials).mean(axis=0)
     return Failures(float(failed), float(found))

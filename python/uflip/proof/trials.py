@@ -204,7 +204,7 @@ def _look(place: int, ios: int, seed: int) -> tuple[bool, str, bool]:
 
 
 def look_at_moving(place: int, ios: int, repeats: int) -> Moving:
-    """Analyse so many series of a family of `MOVING`, each of so many I/Os."""
+    """Analyse a number of series of a family of `MOVING`, each of a number of I/Os."""
     trials = on_all(partial(_look, place, ios), range(repeats))
     periods, phases, converged = zip(*trials, strict=True)
     counted = Counter(phases).most_common()

@@ -7,7 +7,7 @@ warnings: a result with any is to be doubted whatever it is compared with.
 **Ambiguous** Which differences matter. A difference of a condition is reported, and the means are
 compared all the same; but replays of other I/Os are other experiments (`is_another`), whatever
 their traces are called, and three differences leave a single experiment without a verdict (see
-`why_unknown`). Runs with a stop rule end where the data says so: that one ended sooner is no other
+`why_unknown`). Runs with a stop rule end where the data says so: an earlier end is no other
 condition. Runs of fixed length measured the same stretch where three quarters of either are in
 both: a start-up is carried over with a margin of a quarter, so that a smaller difference is within
 what the plan itself allows for.

@@ -270,8 +270,8 @@ def slower_than(rows: Sequence[Row], share: float) -> list[Row]:
     Beyond what chance makes of so many: where in truth none is, one is returned in at most one case
     in forty. And by more than their pattern repeats to. Rows without a verdict are left out. Which
     verdict it is does not matter: what is slower by less than `AGREEMENT` is "same", and slower by
-    more than a smaller share all the same. What is slower by exactly the share is not returned. The
-    share is a number, 0.02 for 2 %, or it is a `UsageError`.
+    more than a smaller share all the same. An experiment that is slower by exactly the share is not
+    returned. The share is a number, 0.02 for 2 %, or it is a `UsageError`.
     """
     limit = 1 + parse_number(share, "share")
     judged = [row for row in rows if row.low is not None and row.estimates is not None]

@@ -63,7 +63,7 @@ _CAUSES = {
 CAUSE_OF = {each: _CAUSES[each[0]] for each in WORDS} | {(HOST_WRITE, READ): "read_to_modify_ns"}
 """The cause column that counts the same activity where an I/O waits for it."""
 WAITS = ("free page", "write cache")
-"""What a page of the host waits for outside of the dies: `Operations::WAITS` of the simulator."""
+"""Waits of a host page outside of the dies: `Operations::WAITS` of the simulator."""
 JOBS = ("collection", "merge", "scrub")
 """What an FTL empties a block for."""
 UNDER_WAY = "already under way"

@@ -29,7 +29,7 @@ CHANCE = (1 - CONFIDENCE) / 2
 ROUNDING = 1e-9
 """A mean that differs from the limit by less than this share equals it."""
 NORMAL = 1e5
-"""From so many degrees of freedom on Student's distribution is the normal one."""
+"""Student's distribution counts as normal from this number of degrees of freedom."""
 
 
 @dataclass(frozen=True)

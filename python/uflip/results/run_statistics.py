@@ -1,4 +1,4 @@
-"""What was measured in a run, in numbers: as a whole, by mode, and of a mix by pattern.
+"""Statistics of a run: as a whole, by mode, and of a mix by pattern.
 
 Reads, writes, trims and appends are different populations: a mean over two of them is the response
 time of neither. So a run that does more than one of them has each apart, whatever makes it do so: a

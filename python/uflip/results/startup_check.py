@@ -94,7 +94,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check of all runs found.
+    """The result of checking all runs.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ MARKED: dict[Mark, str] = {
     "never_left_write_cache": "the writes never left the write cache",
     "inside_startup": "the run is inside the start-up of the device",
 }
-"""What a mark means, as a clause."""
+"""The meaning of a mark, as a clause."""
 
 
 def mark_of(experiment: Repetitions) -> Mark | None:
@@ -244,7 +244,7 @@ def inside_startup(run: Examined, startup: Startup) -> Inside | None:
 
 
 class _Baselines:
-    """What the baselines say of the writes of other runs."""
+    """The baselines, to compare the writes of other runs with."""
 
     def __init__(self, runs: Sequence[Examined], phases: Phases | None, capacity: int) -> None:
         self._capacity = capacity
@@ -281,7 +281,7 @@ class _Baselines:
         return is_buffered(each, self._read_ns)
 
     def _is_past(self, label: str) -> bool | None:
-        """Whether a baseline is past the start-up; None where there is none."""
+        """Return whether a baseline is past the start-up; None without a baseline."""
         each = self._writes.get(label)
         if each is None:
             return None
@@ -305,7 +305,7 @@ class _Baselines:
     def _never_waited(self, each: Writes) -> bool:
         if each.waited is not None:
             return each.never_waited
-        # What waits for a full cache all the time, waits evenly: it is slower than the quickest.
+        # A write that always waits for a full cache waits evenly: it is slower than the quickest.
         middle = float(np.searchsorted(np.cumsum(each.times.counts), each.times.total / 2))
         level_ns = 2 ** (middle / BINS_PER_OCTAVE)
         is_quick = level_ns <= SOONER * self._quickest[each.io_size]
@@ -354,7 +354,7 @@ class _Baselines:
 
 
 def _poisson(most: int, expected: float) -> float:
-    """Return the chance of so many events at most.
+    """Return the probability of at most this number of events.
 
     Examples
     --------

@@ -6,7 +6,7 @@
           +----------+-----------> bytes written
 
 A device is fast as long as something takes its writes in advance: a write cache, an SLC cache,
-spare space that was collected while it was idle. What is flat there is not steady. So a verdict
+spare space that was collected while it was idle. A flat rate there is not steady. So a verdict
 looks at the last half of a run, and that half must be long.
 
 **Source** SNIA, *Solid state storage performance test specification* (v2.0.2, 2020): rounds, a
@@ -16,7 +16,7 @@ the excursion of a line fitted through it.
 **Simplified** Rounds are bytes, not minutes: what a device takes in advance is bytes. The window is
 half of all rounds. Limits are half of SNIA's 20 % and 10 % for the rate and for write
 amplification, and SNIA's for p99, which is known less well. A slope counts where it is beyond
-chance. Write amplification is known of simulated devices alone.
+chance. Only simulated devices report write amplification.
 **Ambiguous** How much must be written. SNIA's window is five minutes, whatever the device; here it
 is a part of its capacity (`uflip.startup.steady_bytes`).
 """
@@ -124,7 +124,7 @@ def steadiness(repetitions: Sequence[Sequence[Round]], needed: int) -> Steadines
         reasons.append("repetitions_differ")
     mean = sum(rates) / len(rates)
     first = repetitions[0]
-    # What still changes, or differs, after enough was written takes as much again at least.
+    # A rate that still changes after enough was written takes at least as much again.
     wanted = needed if written < needed else 2 * written
     lasted = first[-1]["ended_ns"]
     return {

@@ -35,7 +35,7 @@ class DeviceBegins:
 
 @dataclass(frozen=True)
 class DeviceProgress:
-    """So many of the bytes that bring a simulated device into its state are written."""
+    """Progress of bringing a simulated device into its state: bytes written."""
 
     url: str
     done: int

@@ -253,8 +253,8 @@ def _explain(app: FastAPI) -> None:
             "The disk of the site is full" if is_full else "The site cannot use its files",
             where="the server",
             got=os.strerror(error.errno) if error.errno else "",
-            action="tell whoever runs the site; the same command goes on later, and what was sent "
-            "is not sent twice",
+            action="inform the operator of the site; the same command resumes later, and sends "
+            "nothing twice",
         ).parts()
         return _answer(request, 507 if is_full else 503, parts)
 

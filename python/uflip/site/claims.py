@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 AT_A_TIME = 500
-"""Files that the database is asked for at a time: it takes only so many parameters."""
+"""Files that the database is asked for at a time: a query takes a limited number of parameters."""
 
 
 def lock(session: "Session") -> None:

@@ -334,7 +334,7 @@ class Client:
         return replies.read(answer, content, shape)
 
     def _content(self, answer: "httpx.Response") -> bytes:
-        """Read an answer to its end, which has to come after so many bytes, and in time."""
+        """Read an answer to its end, which must come within a number of bytes, and in time."""
         content, end = bytearray(), monotonic() + COMMIT_S
         for part in answer.iter_raw():
             content += part

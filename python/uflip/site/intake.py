@@ -258,7 +258,7 @@ class Intake:
     def _check_lengths(self, account: Account, files: Sequence[Offered]) -> None:
         """Refuse lengths that are not those of the files: rows, lists and downloads go by them.
 
-        Of files of others nothing is said, not even that they are there.
+        Files of others are not reported, not even their existence.
         """
         visible = claims.visible(self._sessions, account, (each.digest for each in files))
         for each in files:

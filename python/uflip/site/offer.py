@@ -13,7 +13,7 @@ MOST_FILES = 20_000
 MOST_BYTES = 16 << 30
 MOST_DOCUMENT_BYTES = 8 << 20
 """Of a manifest, and of a ledger: both have some 500 bytes for a run. Whatever a document holds is
-many times as large in memory, of the examiner and of whoever looks at the result."""
+many times as large in memory, of the examiner and of every reader of the result."""
 _RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
 COMPLETE = "complete"
 FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)

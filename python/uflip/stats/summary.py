@@ -133,7 +133,7 @@ class Distribution:
     MOST_VALUES = 1 << 21
     PRECISION = 1 << 12
     FEW = 1 << 19
-    """So many are summarised as they are."""
+    """Summarise at most this number of values without binning."""
 
     def __init__(self) -> None:
         self._raw: list[NDArray[Any]] = []
@@ -250,7 +250,7 @@ def _exact_sum_of_squares(values: NDArray[np.uint64], counts: NDArray[np.int64])
 
 
 def supports(count: int, q: float) -> bool:
-    """Say whether so many values tell a percentile: `SUPPORT` lie on its thinner side.
+    """Return whether `n` values support a percentile: `SUPPORT` lie on its thinner side.
 
     Parameters
     ----------
@@ -281,5 +281,5 @@ def _percentile(ordered: np.ndarray, q: float) -> int | None:
 
 
 def _rank(count: int, q: float) -> int:
-    """Which of so many values in order is the percentile, from 1 on."""
+    """Return the rank of the percentile among a number of sorted values, from 1 on."""
     return int(np.ceil(round(count * q, 6)))

@@ -1,7 +1,7 @@
 """Connections of a server of ours: how many there may be, and how long a client may be waited for.
 
 uvicorn waits for the rest of a request as long as the connection stands, and counts a request when
-it is whole. So whoever opens connections and stays silent would shut everybody else out. Here a
+it is whole. So a silent client with many connections would shut everybody else out. Here a
 request has to arrive within a time that follows from its length, an answer has to be taken, and
 where all places are taken the connection that waits longest leaves: of the address that has the
 most of those that wait, so that nobody crowds out others.
@@ -17,7 +17,7 @@ import h11
 HEAD_S = 10.0
 """For the head of a request: a few hundred bytes, in one packet most often [s]."""
 BODY_S, BODY_BYTES_PER_S = 20.0, 16 << 10
-"""For a body, and a second more for so many bytes that have come: 128 kbit/s (Apache's
+"""For a body, and a second more for each of these bytes: 128 kbit/s (Apache's
 `mod_reqtimeout` has the same rule). A part of 8 MiB has 9 minutes."""
 SEND_S = 60.0
 """For a client to take the 64 KiB that wait to be sent [s]."""
@@ -34,7 +34,7 @@ def limited_protocol() -> type[asyncio.Protocol]:
 
 
 class _Limits(asyncio.Protocol):
-    """What is added to a connection of uvicorn: deadlines, and a limited number."""
+    """A connection of uvicorn with deadlines and a limited number."""
 
     # Of uvicorn's part.
     client: tuple[str, int] | None

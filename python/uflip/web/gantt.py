@@ -283,7 +283,7 @@ class _Shares:
         """Add what these operations, in order, did in a stretch of time."""
         of, lanes, known = self.lanes.of, self.lanes, low
         for row in rows.tolist():
-            # What is read from the die for which a program holds a channel passes meanwhile.
+            # A read from the die for which a program holds a channel passes meanwhile.
             ns = min(int(self.end[row]), high) - max(int(self.begin[row]), known)
             if ns <= 0:
                 continue

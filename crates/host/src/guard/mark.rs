@@ -315,7 +315,7 @@ pub(crate) fn read_text(file: &File, name: &CStr) -> Option<String> {
 
 /// Set the extended attribute `name` of `file`. Where a file system has none, the user is asked again.
 pub(crate) fn write_text(file: &File, name: &CStr, text: &str) {
-    // SAFETY: an open descriptor, a text that ends in a zero, and as many bytes as are said.
+    // SAFETY: an open descriptor, a text that ends in a zero, and the stated number of bytes.
     unsafe {
         let (value, size) = (text.as_ptr().cast(), text.len());
         libc::fsetxattr(file.as_raw_fd(), name.as_ptr(), value, size, 0);

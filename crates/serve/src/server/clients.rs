@@ -88,7 +88,7 @@ impl Server<'_> {
         false
     }
 
-    /// While others wait for room: part with whoever has most of it and takes nothing.
+    /// While others wait for room: drop the client that holds most of it and reads nothing.
     fn give_up_the_slowest(&mut self) {
         let now = self.now();
         if now < self.look_for_slow_at {

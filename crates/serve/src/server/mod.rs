@@ -206,7 +206,7 @@ impl<'a> Server<'a> {
         loop {
             while let Some(client) = self.busy.pop() {
                 self.tend(client);
-                // What had waited for room may be a request of its own.
+                // Bytes that waited for room may be a request of its own.
                 if self.busy.is_empty() {
                     wake = self.look();
                 }

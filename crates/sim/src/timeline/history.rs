@@ -70,7 +70,7 @@ impl DieHistory {
         }
     }
 
-    /// What was to end at `end` is suspended, and others have the die from `next` on.
+    /// Suspend the operation that was to end at `end`, and others have the die from `next` on.
     fn suspend(&mut self, end: u64, next: u64) {
         if let Some(last) = self.busy.back_mut().filter(|last| last.end == end) {
             last.end = next.max(last.begin);

@@ -144,7 +144,7 @@ impl Log {
         self.collections[die as usize] = Whom { io: 0, job: self.jobs, block: block + 1 };
     }
 
-    /// The block of the collection that began last has so many valid pages.
+    /// The block of the collection that began last has this many valid pages.
     pub(super) fn collects_pages(&mut self, valid: u32) {
         self.valid.push((self.jobs - 1, valid));
     }

@@ -103,7 +103,7 @@ MICRO_BENCHMARK = MicroBenchmark(
         "Rate, write amplification (of simulated devices) and p99 over the bytes written, in "
         "rounds of equal size; thin lines are further repetitions. The shaded half decides: the "
         "device is steady where all three are flat in it, enough was written, and all repetitions "
-        "agree. What is flat only before it is a cache or spare space that fills up."
+        "agree. A curve that is flat only before it shows a cache or spare space that fills up."
     ),
     finding=finding,
     figure="rounds",
