@@ -1,5 +1,6 @@
 """Do long runs show what a device does, and are claims and headlines compared with them?"""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from uflip.device.resolving import resolve
 from uflip.results import Results, summary
 from uflip.spec import Mix, Spec, baseline, mix
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "accuracy.md"
+MARK = r"<!-- python -m uflip.accuracy (.*?) -->"
 SMALL = "sim:demo?blocks_per_die=128"
 CACHED = SMALL + "&write_cache_bytes=8388608"
 MIB = 1 << 20
@@ -135,3 +138,18 @@ def test_a_part_of_the_table_comes_out_again(tmp_path: Path) -> None:
     assert reads
     assert not any(each.is_off(0.10) for each in reads)
     assert f"| {SMALL} | quick | {len(row.accuracy.claims)} |" in printed([row], 3)
+
+
+def test_no_unmarked_headline_of_the_page_is_off() -> None:
+    found = re.search(MARK + r"\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
+    assert found is not None
+    command = found[1].split()
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in found[2].splitlines()]
+    measured = [row for row in table if len(row) == 9 and row[0].startswith("sim:")]
+    assert [row[0] for row in measured] == [word for word in command if word.startswith("sim:")]
+    for row in measured:
+        claims, off, headlines, unmarked = (int(row[column]) for column in (2, 3, 5, 6))
+        assert claims >= 50
+        assert headlines > 0
+        assert row[4] == f"{off / claims:.1%}"
+        assert unmarked == 0
