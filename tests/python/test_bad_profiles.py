@@ -67,7 +67,7 @@ EDITS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         "[wear]",
         "[ware]",
         [
-            ("# A small", ["missing key `wear`", "dynamic_wear_levelling, static_wear_gap"]),
+            ("# A small", ["missing key `wear`", "dynamic_wear_levelling, static_wear_threshold"]),
             ("[ware]", ["unknown key `ware`", "wear, cache, state"]),
         ],
     ),

@@ -109,7 +109,7 @@ impl Profile {
             same_die: gc.relocation == Relocation::SameDie,
             separate: gc.separate_streams,
             free_order: self.free_order(),
-            static_gap: self.wear.static_wear_gap,
+            static_threshold: self.wear.static_wear_threshold,
             load: match gc.relocate_exactly {
                 Some(number) => RelocationLoad::Exactly(number),
                 None => RelocationLoad::AtLeast(gc.relocate_at_least),

@@ -38,6 +38,14 @@ pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
 /// The keys of open-channel devices.
 pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");
 
+/// Keys that had another name before, and the name that they have now.
+const RENAMED: [(&str, &str); 1] = [("static_wear_gap", "static_wear_threshold")];
+
+/// The name that the former `key` has now.
+pub(crate) fn renamed(key: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(before, _)| *before == key).map(|(_, now)| *now)
+}
+
 /// A key whose value makes no device.
 pub(crate) struct Misfit {
     pub(crate) key: &'static str,

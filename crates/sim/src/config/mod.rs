@@ -233,8 +233,8 @@ pub struct GcPart {
 pub struct WearPart {
     /// Fill the least-worn free block next, instead of the one erased longest ago.
     pub dynamic_wear_levelling: bool,
-    /// Move the least-worn block when another of its die was erased so many times more; 0: never.
-    pub static_wear_gap: u32,
+    /// Begin to move the least-worn block when another of its die was erased so many times more; 0: never.
+    pub static_wear_threshold: u32,
 }
 
 /// The volatile write-back cache.

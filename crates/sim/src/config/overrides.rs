@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uflip_core::{Error, Result};
 
-use super::keys::Keys;
+use super::keys::{Keys, renamed};
 
 /// The interfaces that a simulated device can have. A profile that names none is a block device.
 pub const INTERFACES: [&str; 2] = ["block", "open_channel"];
@@ -73,7 +73,11 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
         let Some(place) = find(&mut whole, &key) else {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let place = format!("?{key}={}", text_of(&value));
-            return Err(Error::unknown("key of a profile", &key, &known).at(place));
+            let unknown = Error::unknown("key of a profile", &key, &known).at(place);
+            return Err(match renamed(&key) {
+                Some(now) => unknown.action(format!("write {now}: {key} was renamed")),
+                None => unknown,
+            });
         };
         let before = place.to_string();
         let got = value.to_string();

@@ -107,12 +107,12 @@ impl Profile {
 
     /// Whether blocks change places by their wear, beneath an FTL that merges.
     fn levels_beneath(&self) -> bool {
-        self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_gap > 0)
+        self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_threshold > 0)
     }
 
     fn levelled(&self, replaced: Replaced) -> Replaced {
         match self.levels_beneath() {
-            true => replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_gap),
+            true => replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_threshold),
             false => replaced,
         }
     }

@@ -88,9 +88,9 @@ impl Profile {
                 found.refuse(share != 0.0, key, &share, allowed);
             }
         }
-        let gap = self.wear.static_wear_gap;
+        let gap = self.wear.static_wear_threshold;
         let allowed = "0 with [zones], which keep their blocks";
-        found.refuse(gap > 0, "static_wear_gap", &gap, allowed);
+        found.refuse(gap > 0, "static_wear_threshold", &gap, allowed);
     }
 
     /// Check what holds for the tables of a device with zones as a whole.

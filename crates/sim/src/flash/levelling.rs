@@ -33,7 +33,7 @@ pub(crate) struct Levelling {
     known: Geometry,
     dynamic: bool,
     /// Erases between the most and the least worn block of a plane from which on data moves; 0: never.
-    static_gap: u32,
+    static_threshold: u32,
     /// Erases of each plane since somebody looked.
     since: Vec<u32>,
     /// How often what stands in for each block was erased, where it is erased.
@@ -44,13 +44,13 @@ pub(crate) struct Levelling {
 
 impl Levelling {
     /// Of a device as the FTL knows it, on flash that was never erased.
-    pub(crate) fn new(known: Geometry, dynamic: bool, static_gap: u32) -> Levelling {
+    pub(crate) fn new(known: Geometry, dynamic: bool, static_threshold: u32) -> Levelling {
         let of_plane = |plane| known.blocks_of(plane).map(|block| (0, block.0)).collect();
         let planes = known.shape().planes;
         Levelling {
             known,
             dynamic,
-            static_gap,
+            static_threshold,
             since: vec![0; planes as usize],
             wear: vec![0; known.blocks() as usize],
             erased: (0..planes).map(PlaneIdx).map(of_plane).collect(),
@@ -116,7 +116,7 @@ impl Levelling {
         let plane = self.plane_of(block.0);
         self.since[plane] += 1;
         let every = self.known.shape().blocks_per_plane.div_ceil(STATIC_INTERVAL);
-        if self.static_gap == 0 || self.since[plane] < every {
+        if self.static_threshold == 0 || self.since[plane] < every {
             return None;
         }
         self.since[plane] = 0;
@@ -124,7 +124,7 @@ impl Levelling {
         let most = all().map(&wear).max()?;
         let held = all().filter(|block| self.wear[block.0 as usize] == HOLDS_DATA);
         let cold = held.min_by_key(|block| wear(*block))?;
-        if most - wear(cold) <= self.static_gap {
+        if most - wear(cold) <= self.static_threshold {
             return None;
         }
         let (_, free) = self.erased[plane].pop_last()?;

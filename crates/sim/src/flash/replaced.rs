@@ -110,8 +110,8 @@ impl Replaced {
     }
 
     /// The same where blocks change places by their wear.
-    pub(crate) fn levelled(self, dynamic: bool, static_gap: u32) -> Replaced {
-        let levelling = Levelling::new(self.known, dynamic, static_gap);
+    pub(crate) fn levelled(self, dynamic: bool, static_threshold: u32) -> Replaced {
+        let levelling = Levelling::new(self.known, dynamic, static_threshold);
         Replaced { levelling: Some(Box::new(levelling)), ..self }
     }
 

@@ -25,7 +25,7 @@ fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
 #[test]
 fn a_block_that_moves_takes_the_time_of_its_copies_and_its_erase() {
     let without = rewrites("{}", 200);
-    let with = rewrites(r#"{"static_wear_gap": 3}"#, 200);
+    let with = rewrites(r#"{"static_wear_threshold": 3}"#, 200);
     let usual = without[0].0;
     assert!(without.iter().all(|(response, moved)| (*response, *moved) == (usual, 0)));
     let mut before = 0;

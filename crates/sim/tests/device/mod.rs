@@ -49,7 +49,7 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
         timing = {{ read_ns = {READ}, program_ns = {PROGRAM}, program_high_ns = {PROGRAM}, erase_ns = {ERASE}, channel_bytes_per_s = 100_000_000, buses = 0, bus_bytes_per_s = 1, link_bytes_per_s = 1_000_000_000, command_read_ns = {COMMAND}, command_write_ns = {COMMAND}, relocate_ns = 0, collect_ns = 0 }}
         ftl = {{ ftl = "page_map", spare_factor = 0.2, allocator = "round_robin" }}
         gc = {{ gc = "cyclic", reserved_blocks = 1, idle_free_blocks = 3, relocation = "allocator", copy_back = false, separate_streams = false, relocate_at_least = 0 }}
-        wear = {{ dynamic_wear_levelling = false, static_wear_gap = 0 }}
+        wear = {{ dynamic_wear_levelling = false, static_wear_threshold = 0 }}
         cache = {{ write_cache_bytes = 0, flush = "when_needed" }}
         state = {{ state = "{state}", random_overwrites = 2.0, seed = 5 }}
         sources = {{ default = {{ kind = "guess" }} }}

@@ -17,7 +17,7 @@ const PLAIN: [&str; 8] = [
     r#"{"relocation": "same_die", "copy_back": true}"#,
     r#"{"separate_streams": true, "metadata_pages": 1}"#,
     r#"{"program_high_ns": 900000, "relocate_ns": 3000, "collect_ns": 7000}"#,
-    r#"{"static_wear_gap": 2, "dynamic_wear_levelling": true}"#,
+    r#"{"static_wear_threshold": 2, "dynamic_wear_levelling": true}"#,
     r#"{"allocator": "most_free", "relocate_at_least": 9, "idle_free_blocks": 0}"#,
 ];
 

@@ -46,6 +46,15 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(with(", allocator = \"round_robin\"", "").contains("needs an allocator"));
     assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
     assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
+    // A key that has another name now is refused with that name.
+    let former = with("static_wear_threshold = 0", "static_wear_gap = 0");
+    let renamed = "unknown key `static_wear_gap`, which was renamed to `static_wear_threshold`";
+    assert!(former.contains(renamed), "{former}");
+    let former = message(&good, r#"{"static_wear_gap": 4}"#);
+    assert!(
+        former.contains("write static_wear_threshold: static_wear_gap was renamed"),
+        "{former}"
+    );
     assert!(message(&good, r#"{"channels": "many"}"#).contains("does not fit"));
     // 2³² − 64 pages take 32 GiB for their two maps alone.
     let huge = r#"{"blocks_per_die": "67108863", "dies_per_channel": "2", "channels": "2"}"#;

@@ -31,7 +31,7 @@ fn device(changes: &str) -> SimDevice {
 fn spare_areas_say_for_which_block_another_stands_in() {
     let mut device = device(
         r#"{"power_loss_protection": false, "spare_read_bytes": 16, "program_failures": 0.0005,
-        "erase_failures": 0.005, "static_wear_gap": 1}"#,
+        "erase_failures": 0.005, "static_wear_threshold": 1}"#,
     );
     let versions = |device: &SimDevice| -> Vec<Option<u64>> {
         (0..20 * PAGES as u32).map(|page| device.version_of(page)).collect()

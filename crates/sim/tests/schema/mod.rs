@@ -69,7 +69,7 @@ fn changes(name: &str) -> Vec<Value> {
                 json!({"ftl": "superblock", "log_blocks": 16}),
                 json!({"log_blocks": 16, "power_loss_protection": false, "spare_read_bytes": 16}),
                 json!({"log_blocks": 16, "power_loss_protection": false, "spare_read_bytes": 16,
-                    "static_wear_gap": 1}),
+                    "static_wear_threshold": 1}),
             ];
         }
         "worn-mlc" => {

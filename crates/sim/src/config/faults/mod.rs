@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uflip_core::Error;
 
+use crate::config::keys::renamed;
 use crate::config::tree::{NOT_VALID, Node};
 use reader::{At, Misfit};
 
@@ -109,7 +110,9 @@ impl Log {
     }
 
     fn unknown(&self, path: Path, line: usize, known: &[&str]) {
-        let got = format!("unknown key `{}`", path.last().map_or("", String::as_str));
+        let name = path.last().map_or("", String::as_str);
+        let now = renamed(name).map(|now| format!(", which was renamed to `{now}`"));
+        let got = format!("unknown key `{name}`{}", now.unwrap_or_default());
         let (key, allowed) = (path.join("."), known.join(", "));
         let fault = Fault { what: NOT_VALID, line, key, got, allowed };
         self.faults.borrow_mut().entry(path).or_insert(fault);

@@ -14,7 +14,7 @@ fn device() -> SimDevice {
         "ftl": "block_map", "blocks_per_die": BLOCKS, "pages_per_block": PAGES, "spare_factor": 0.5, "read_ns": READ,
         "channels": 1, "dies_per_channel": 1, "page_bytes": 4096, "spare_bytes": 0, "program_ns": PROGRAM,
         "program_high_ns": PROGRAM, "erase_ns": ERASE, "channel_bytes_per_s": 40_000_000, "buses": 0,
-        "state": "sequential", "static_wear_gap": 1, "power_loss_protection": false, "spare_read_bytes": 16,
+        "state": "sequential", "static_wear_threshold": 1, "power_loss_protection": false, "spare_read_bytes": 16,
         "write_cache_bytes": 0, "page_order": "any",
     });
     let text = include_str!("../../../tests/swarm/block-map.toml");

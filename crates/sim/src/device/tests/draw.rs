@@ -181,7 +181,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     set("write_cache_bytes", json!(2048 * [0, 1, 5, 12][below(4) as usize]));
     set("flush", json!(["eager", "when_needed"][below(2) as usize]));
     set("dynamic_wear_levelling", json!(below(2) == 0));
-    set("static_wear_gap", json!([0, 0, 1, 3][below(4) as usize]));
+    set("static_wear_threshold", json!([0, 0, 1, 3][below(4) as usize]));
     set("gc", json!(VICTIM_POLICIES[below(VICTIM_POLICIES.len() as u64) as usize]));
     set("allocator", json!(ALLOCATORS[below(ALLOCATORS.len() as u64) as usize]));
     let reserved = 1 + below(2);

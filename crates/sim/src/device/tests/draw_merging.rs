@@ -56,7 +56,7 @@ fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: F
         }
     }
     keys.insert("dynamic_wear_levelling".into(), json!(uniform(rng, 3) == 0));
-    keys.insert("static_wear_gap".into(), json!([0, 0, 1, 3][uniform(rng, 4) as usize]));
+    keys.insert("static_wear_threshold".into(), json!([0, 0, 1, 3][uniform(rng, 4) as usize]));
 }
 
 fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) {

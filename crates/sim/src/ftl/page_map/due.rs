@@ -103,7 +103,7 @@ impl PageMap {
 
     /// The block that static wear levelling wants to move now.
     fn least_worn_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
-        let gap = self.options.static_gap;
+        let gap = self.options.static_threshold;
         let per_plane = self.options.geometry.shape().blocks_per_plane;
         if gap == 0 || self.since_static[plane.0 as usize] < per_plane.div_ceil(STATIC_INTERVAL) {
             return None;

@@ -64,8 +64,8 @@ pub(crate) struct PageMapOptions {
     pub(crate) separate: bool,
     pub(crate) free_order: FreeOrder,
     /// Static wear levelling moves the least-worn block when another one of its plane was erased so
-    /// many times more often; 0: never.
-    pub(crate) static_gap: u32,
+    /// many times more often; 0: never. It is no bound: one block moves at a time, and seldom.
+    pub(crate) static_threshold: u32,
     /// See the header on figure 5(a).
     pub(crate) load: RelocationLoad,
     /// The map is kept on flash (DFTL).

@@ -22,7 +22,7 @@ fn variant(geometry: Geometry, reserved_blocks: usize, free_order: FreeOrder) ->
         same_die: false,
         separate: false,
         free_order,
-        static_gap: 0,
+        static_threshold: 0,
         mapping: None,
         write_streams: 1,
     }

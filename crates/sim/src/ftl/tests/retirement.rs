@@ -94,7 +94,7 @@ pub(super) fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(Pag
         same_die: variant.same_die,
         separate: variant.separate,
         free_order: variant.free_order,
-        static_gap: variant.static_gap,
+        static_threshold: variant.static_threshold,
         mapping: variant.mapping,
         retirement: Some(retirement),
         ..plain(geometry, victims, "round_robin")
@@ -169,7 +169,7 @@ fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
         same_die: false,
         separate: false,
         free_order: FreeOrder::LeastWorn,
-        static_gap: 0,
+        static_threshold: 0,
         mapping: None,
         write_streams: 1,
     };

@@ -24,7 +24,7 @@ fn both_ways(variant: Variant, least: u32, seed: u64, hot: u64, victims: &str, a
         same_die: variant.same_die,
         separate: variant.separate,
         free_order: variant.free_order,
-        static_gap: variant.static_gap,
+        static_threshold: variant.static_threshold,
         load: RelocationLoad::AtLeast(least),
         ..plain(geometry, victims, allocator)
     };

@@ -10,7 +10,7 @@ pub(super) struct Variant {
     pub(super) same_die: bool,
     pub(super) separate: bool,
     pub(super) free_order: FreeOrder,
-    pub(super) static_gap: u32,
+    pub(super) static_threshold: u32,
     pub(super) mapping: Option<MappingOptions>,
     pub(super) write_streams: u8,
 }
@@ -21,7 +21,7 @@ prop_compose! {
         channels in 1u32..5, dies_per_channel in 1u32..4, data_pages in 1u32..20,
         metadata_pages in 0u32..2, more_blocks in 1u32..12, reserved_blocks in 1usize..3,
         fullness in 1u32..=100, same_die in any::<bool>(), separate in any::<bool>(),
-        least_worn in any::<bool>(), static_gap in 0u32..4, mapping in mappings(), units in 1u32..5,
+        least_worn in any::<bool>(), static_threshold in 0u32..4, mapping in mappings(), units in 1u32..5,
         streams in 1u8..5,
     ) -> Variant {
         // A map on flash counts in whole pages.
@@ -47,7 +47,7 @@ prop_compose! {
         let geometry = geometry.with_units(units);
         let free_order = if least_worn { FreeOrder::LeastWorn } else { FreeOrder::Oldest };
         Variant {
-            geometry, reserved_blocks, same_die, separate, free_order, static_gap, mapping,
+            geometry, reserved_blocks, same_die, separate, free_order, static_threshold, mapping,
             write_streams,
         }
     }

@@ -174,7 +174,7 @@ fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "flush", draw.of(&["eager", "when_needed"]));
     set(overrides, "commands_at_once", draw.of(&[0, 0, 1, 2, 3, 32]));
     set(overrides, "dynamic_wear_levelling", draw.yes(50));
-    set(overrides, "static_wear_gap", draw.of(&[0, 0, 1, 2, 5]));
+    set(overrides, "static_wear_threshold", draw.of(&[0, 0, 1, 2, 5]));
     apart::host(draw, overrides);
 }
 

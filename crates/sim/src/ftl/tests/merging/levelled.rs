@@ -12,11 +12,11 @@ use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 
 /// Erases between the most and the least worn block of any plane, after random writes to a quarter of a device that was
 /// filled in order; how many blocks were moved, and how many erased.
-fn spread(name: &str, dynamic: bool, gap: u32) -> (u32, u64, u64) {
+fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
     let (geometry, tables) = one_for_all();
     let options = MergingOptions::of(name, geometry, tables);
     let mut ftl = Merging::by_name(&options).expect("a device");
-    let replaced = Replaced::by_nothing(geometry).levelled(dynamic, gap);
+    let replaced = Replaced::by_nothing(geometry).levelled(dynamic, threshold);
     let mut flash = Flash::new(geometry, PageOrder::Any).replacing(replaced);
     let pages = geometry.shape().logical_pages;
     (0..pages).for_each(|page| write_whole(&mut ftl, Lpn(page), &mut flash));
@@ -36,20 +36,20 @@ fn spread(name: &str, dynamic: bool, gap: u32) -> (u32, u64, u64) {
     (most, flash.counters.blocks_levelled, flash.counters.blocks_erased)
 }
 
-/// Three quarters of the data are cold: their blocks are never erased unless somebody moves them. With a gap the spread
-/// is that gap, and what comes about while up to 48 of them wait for their turn, every fourth erase of their plane: 192
+/// Three quarters of the data are cold: their blocks are never erased unless somebody moves them. With a threshold the
+/// spread is that, and what comes about while up to 48 of them wait for their turn, every fourth erase of their plane: 192
 /// erases, of a dozen blocks and more.
 #[test]
-fn static_levelling_bounds_the_spread_of_every_ftl() {
+fn static_levelling_narrows_the_spread_of_every_ftl() {
     for name in MERGING_FTLS {
         let (without, moved, _) = spread(name, false, 0);
         assert!(without > 30 && moved == 0, "{name}: {without}");
-        for gap in [4, 10] {
-            let (with, moved, erased) = spread(name, false, gap);
+        for threshold in [4, 10] {
+            let (with, moved, erased) = spread(name, false, threshold);
             println!(
-                "{name}: {without} without, {with} with a gap of {gap}, {moved} of {erased} erases"
+                "{name}: {without} without, {with} with a threshold of {threshold}, {moved} of {erased} erases"
             );
-            assert!(with <= gap + 16, "{name}: {with} with a gap of {gap}");
+            assert!(with <= threshold + 16, "{name}: {with} with a threshold of {threshold}");
             assert!(moved > 0, "{name}");
         }
     }
