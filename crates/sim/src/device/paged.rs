@@ -145,9 +145,14 @@ impl Backend for Paged {
         hardware: &mut Hardware<'_>,
     ) {
         let mut media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
-        match self.ftl.find(page, &mut media) {
+        let collected = self.ftl.fetch_entry(page, &mut media);
+        match self.ftl.lookup(page) {
             Some(from) => media.read(from),
             None => media.answer(),
+        }
+        if let Some(plane) = collected {
+            let (collector, mut parts) = self.split(hardware);
+            collector.begin(plane, at, &mut parts);
         }
     }
 

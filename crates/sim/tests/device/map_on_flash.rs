@@ -1,9 +1,10 @@
 //! A map that is on flash: what was never written is known to be so from its page of the map.
 
-use uflip_core::{Bytes, Io, Mode};
+use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
+use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{READ, alone, part};
+use super::{READ, alone, io, part, profile};
 
 /// A device whose map is on flash, with room for one page of it in memory: 128 entries of 512 bytes.
 fn map_on_flash() -> SimDevice {
@@ -38,4 +39,43 @@ fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_r
     let (read, parts) = alone(&mut device, page(Mode::Read, written));
     assert_eq!(part(&parts, "mapping_ns"), 0, "it is there now");
     assert_eq!(read, answer + READ + TRANSFER, "and the page itself is read");
+}
+
+/// After a fill in order every entry in the cache has changed, and without batch updates each one that reads push out
+/// is written back for itself. The pages that are kept for the map are used up after 192 of them; what was
+/// written before is collected then, and the cache goes on as a list of the entries that were used last.
+#[test]
+fn reads_of_a_map_on_flash_hit_as_often_as_in_a_list() {
+    const CACHED: u64 = 1_000;
+    let overrides = format!(
+        r#"{{"ftl": "dftl", "mapping_cache_bytes": {}, "mapping_cache_policy": "lru",
+            "mapping_batch_update": false, "idle_free_blocks": 0}}"#,
+        8 * CACHED
+    );
+    let text = profile(2, 2, "sequential");
+    let mut device =
+        SimDevice::new("test", Profile::parse(&text, "test", &overrides).unwrap()).unwrap();
+    let pages = device.info().capacity_bytes.0 / 4096;
+    // The newest at the end.
+    let mut list: Vec<u64> = (pages - CACHED..pages).collect();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    let (mut hits, reads) = (0, 20_000);
+    for _ in 0..reads {
+        let range = if uniform(&mut rng, 4) == 0 { pages } else { 700 };
+        let page = uniform(&mut rng, range);
+        alone(&mut device, io(Mode::Read, page, 1));
+        match list.iter().rposition(|other| *other == page) {
+            Some(at) => {
+                hits += 1;
+                list.remove(at);
+            }
+            None => drop(list.remove(0)),
+        }
+        list.push(page);
+    }
+    let counted = device.counters().unwrap();
+    let share = |hits: u64| hits as f64 / f64::from(reads);
+    println!("{:.4} of a list, {:.4}: {counted:?}", share(hits), share(counted.mapping_hits));
+    assert!((share(counted.mapping_hits) - share(hits)).abs() < 0.005);
+    assert!(counted.mapping_pages_programmed > 500, "all that had changed was written back");
 }

@@ -20,8 +20,8 @@
 //! memory buffer), which takes a while to be read.
 //! **Simplified**: the directory takes no memory and is never stored; what changes in the host's memory is posted and
 //! not waited for, and whether a segment is there is known without asking; TRIM changes a cached entry and
-//! costs nothing where the entry is not cached; a read that would write an entry back while no room
-//! for that can be promised leaves the cache as it is.
+//! costs nothing where the entry is not cached; a read that would write an entry back while no page can be promised
+//! for that leaves the cache as it is, and begins a collection.
 //! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the
 //! fewest valid pages, as soon as half of them are invalid, before any block of data. Nor what to do
 //! where collection uses up more pages than it gains, as policies that draw make it on small devices:
@@ -80,6 +80,14 @@ pub(crate) fn mapping_pages(geometry: &Geometry) -> u32 {
 
 fn entries_a_page(geometry: &Geometry) -> u32 {
     geometry.shape().page_bytes / ENTRY_BYTES
+}
+
+/// What became of a changed entry that had to leave the cache.
+pub(super) enum WrittenBack {
+    /// Its mapping page was programmed on this plane.
+    To(PlaneIdx),
+    /// No page could be promised for it: it stays in the cache.
+    NoRoom,
 }
 
 /// What the page map keeps besides, where the map is on flash.
@@ -176,19 +184,57 @@ impl MapOnFlash {
 }
 
 impl PageMap {
+    /// Have the entry of the host's `page` in the cache, for a read of that page. Returns a plane that is to be
+    /// collected: the one whose free blocks ran out as another entry was written back, or one that can make room
+    /// where there was no page for that. Without it reads would use up the pages that are kept for the map, and
+    /// the cache would stay as it is from then on.
+    #[inline]
+    pub(crate) fn fetch_entry(
+        &mut self,
+        page: Lpn,
+        media: &mut impl CollectMedia,
+    ) -> Option<PlaneIdx> {
+        self.on_flash.as_ref()?;
+        let room = self.has_room_to_read();
+        match self.need_entry(page, room, media)? {
+            WrittenBack::To(plane) => {
+                Some(plane).filter(|plane| self.wants_collection::<Equipped>(*plane))
+            }
+            WrittenBack::NoRoom => self.plane_to_collect_for_map(),
+        }
+    }
+
+    /// Of the planes that have no block left for the host, the one with the emptiest block of the map.
+    #[cold]
+    fn plane_to_collect_for_map(&self) -> Option<PlaneIdx> {
+        let planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
+        let wanting = planes.filter(|plane| self.wants_collection::<Equipped>(*plane));
+        wanting.min_by_key(|plane| {
+            let emptiest = self.kept().emptiest(*plane, &self.blocks);
+            emptiest.map_or(u16::MAX, |block| self.blocks.valid_count(block))
+        })
+    }
+
     /// Have the entry of the host's `page` in the cache. Where that needs another one written back
-    /// and `room` says that there is no page for it, the entry is used and not kept.
-    pub(super) fn need_entry(&mut self, page: Lpn, room: bool, media: &mut impl CollectMedia) {
+    /// and `room` says that there is no page for it, the entry is used and not kept. Returns what became of the other
+    /// one, if it had to be written back.
+    pub(super) fn need_entry(
+        &mut self,
+        page: Lpn,
+        room: bool,
+        media: &mut impl CollectMedia,
+    ) -> Option<WrittenBack> {
         let kept = self.kept_mut();
         let segment = kept.segment_of(page);
         let hit = kept.cache.find(segment);
         media.look_up_map(hit);
         if hit {
-            return;
+            return None;
         }
         let leaves = kept.cache.leaves_changed();
+        let mut written = leaves.map(|_| WrittenBack::NoRoom);
         if let (Some(mapping_page), true) = (leaves, room) {
-            self.write_mapping_page(mapping_page, media);
+            written = self.write_mapping_page(mapping_page, media).map(WrittenBack::To);
             self.kept_mut().cache.wrote_back(mapping_page);
         }
         let kept = self.kept();
@@ -199,13 +245,19 @@ impl PageMap {
         if leaves.is_none() || room {
             self.kept_mut().cache.insert(segment);
         }
+        written
     }
 
-    /// Program `mapping_page` anew.
-    fn write_mapping_page(&mut self, mapping_page: u32, media: &mut impl CollectMedia) {
+    /// Program `mapping_page` anew; returns on which plane. `None` where no plane can take it.
+    fn write_mapping_page(
+        &mut self,
+        mapping_page: u32,
+        media: &mut impl CollectMedia,
+    ) -> Option<PlaneIdx> {
         let page = Lpn(self.kept().first + mapping_page);
         let Some(plane) = self.plane_for::<Equipped>(None, Stream::Mapping) else {
-            return self.end_of_life();
+            self.end_of_life();
+            return None;
         };
         let mut to = self.blocks.take_page(plane, Stream::Mapping);
         let old = self.lookup(page);
@@ -213,7 +265,10 @@ impl PageMap {
         while !media.program_mapping(to.place, old) {
             match self.page_instead(to, Stream::Mapping, media) {
                 Some(other) => to = other,
-                None => return self.end_of_life(),
+                None => {
+                    self.end_of_life();
+                    return None;
+                }
             }
         }
         if let Some(old) = old {
@@ -221,6 +276,7 @@ impl PageMap {
         }
         self.place(page, to.place);
         self.close_if_full(to, Stream::Mapping, media);
+        Some(to.place.plane)
     }
 
     /// Write every mapping page whose entries the collection of `plane` has moved. `promised` pages

@@ -212,11 +212,12 @@ impl PageMap {
         (at != NOWHERE).then(|| self.options.geometry.place_of(Ppn(at)))
     }
 
-    /// Where `page` is, for a read of it: where the map is on flash, its entry is fetched first.
+    /// Where `page` is, for a read of it in the untimed gear: where the map is on flash, its entry is fetched first, and
+    /// what is to be collected then is collected at once.
     #[inline]
     pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
-        if self.on_flash.is_some() {
-            self.need_entry(page, self.has_room_to_read(), media);
+        if let Some(plane) = self.fetch_entry(page, media) {
+            self.make_room(plane, media);
         }
         self.lookup(page)
     }

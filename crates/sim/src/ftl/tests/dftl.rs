@@ -74,6 +74,43 @@ fn hits_of_segments(segment_entries: u32) {
     assert_eq!(flash.counters.mapping_misses, accesses - hits);
 }
 
+/// A device that was filled in order has changed entries in its cache only; each that reads push out is written back.
+/// That goes on after the pages that are kept for the map are used up: hits are those of a list all the time.
+#[test]
+fn reads_change_the_cache_although_every_entry_has_to_be_written_back() {
+    for batch_update in [false, true] {
+        let geometry = medium(0.2);
+        let pages = u64::from(geometry.shape().logical_pages);
+        let cached = 4_000;
+        let mut ftl = dftl(geometry, on_flash(cached, batch_update));
+        let mut flash = Flash::new(geometry, PageOrder::Ascending);
+        (0..pages).for_each(|page| ftl.write(Lpn(page as u32), true, 0, &mut flash));
+        // The newest at the end.
+        let mut list: Vec<u64> = (pages - cached as u64..pages).collect();
+        let before = flash.counters;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
+        let (mut hits, reads) = (0, 40_000);
+        for _ in 0..reads {
+            let range = if uniform(&mut rng, 4) == 0 { pages } else { 3_000 };
+            let page = uniform(&mut rng, range);
+            ftl.find(Lpn(page as u32), &mut flash);
+            match list.iter().rposition(|other| *other == page) {
+                Some(at) => {
+                    hits += 1;
+                    list.remove(at);
+                }
+                None => drop(list.remove(0)),
+            }
+            list.push(page);
+        }
+        let counted = flash.counters.since(&before);
+        println!("batch {batch_update}: {hits} of {reads} reads were hits, {counted:?}");
+        assert_eq!(counted.mapping_hits, hits, "batch updates: {batch_update}");
+        assert!(batch_update || counted.mapping_pages_programmed > 3_000, "{counted:?}");
+        ftl.check();
+    }
+}
+
 /// Mapping pages programmed for each host page, while there is nothing to collect yet, against
 /// what is expected.
 fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f64) {
