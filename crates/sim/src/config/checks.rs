@@ -225,7 +225,8 @@ impl Profile {
     fn held_pages(&self, gc: &GcPart) -> u64 {
         let geometry = self.geometry();
         let hosts = u64::from(self.write_streams());
-        let open = hosts + u64::from(gc.separate_streams) + u64::from(self.mapping.is_some());
+        let relocation = self.relocation_frontier(gc).open_blocks(hosts as u8);
+        let open = hosts + u64::from(relocation) + u64::from(self.mapping.is_some());
         let reserved = u64::from(gc.reserved_blocks) + u64::from(self.reserved_for_mapping());
         let held = reserved + open + u64::from(self.slc_blocks()) + 1;
         let held = held.min(u64::from(geometry.shape().blocks_per_plane));

@@ -112,7 +112,9 @@ impl Profile {
 
     fn levelled(&self, replaced: Replaced) -> Replaced {
         match self.levels_beneath() {
-            true => replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_threshold),
+            true => {
+                replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_threshold)
+            }
             false => replaced,
         }
     }

@@ -54,7 +54,8 @@ impl Profile {
         let gc = self.gc()?;
         let ftl = PageMap::new(self.ftl_options()?);
         let hosts = ftl.write_streams();
-        let gather = (self.units() > 1).then(|| Gather::new(planes, hosts, gc.separate_streams));
+        let frontiers = self.relocation_frontier(gc).open_blocks(hosts);
+        let gather = (self.units() > 1).then(|| Gather::new(planes, hosts, frontiers));
         Ok(AnyBackend::Paged(Paged::new(ftl, geometry.shape(), gc.pace(), gather)))
     }
 }

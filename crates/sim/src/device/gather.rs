@@ -77,13 +77,13 @@ pub(crate) struct Programmed {
 }
 
 impl Gather {
-    /// For so many planes, and so many streams of the host.
-    pub(crate) fn new(planes: u32, hosts: u8, separate: bool) -> Gather {
-        let kinds = usize::from(hosts) + 1;
+    /// For so many planes, so many streams of the host, and so many open blocks of a plane that take relocated pages only.
+    pub(crate) fn new(planes: u32, hosts: u8, frontiers: u8) -> Gather {
+        let kinds = usize::from(hosts + frontiers.max(1));
         Gather {
             kinds,
             host: 0,
-            moved: if separate { kinds - 1 } else { 0 },
+            moved: if frontiers > 0 { usize::from(hosts) } else { 0 },
             open: vec![Page::default(); kinds * planes as usize],
             under_way: Vec::new(),
             unused: Vec::new(),

@@ -22,7 +22,7 @@
 //! together, and flash and timeline that open-channel devices share; 4, lists of defects that are found again after a
 //! loss of power, and open-channel devices; 5, wear levelling beneath FTLs that merge; 6, rows of pages in plans;
 //! 8, parts of units that wait for each other, and counters that outlive a loss of power; 10, what dies did lately,
-//! which explains waits for the write cache.
+//! which explains waits for the write cache; 11, open blocks for the relocated pages of each stream.
 //! `tests/data/schema-N.txt` has the types of each.
 
 mod opened;
@@ -41,7 +41,7 @@ pub(crate) use opened::Opened;
 
 /// Which simulators can read a file: those whose devices are made of the same types. To be raised with every
 /// change of one that is part of a device, which `tests/schema.rs` finds.
-pub const SCHEMA: u32 = 10;
+pub const SCHEMA: u32 = 11;
 /// Which simulator it is: two with the same text do the same, to the nanosecond.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SIM_FINGERPRINT"));
 

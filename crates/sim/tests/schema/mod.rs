@@ -58,6 +58,7 @@ fn changes(name: &str) -> Vec<Value> {
             json!({"gc": "random", "write_cache_bytes": 1 << 20}),
             json!({"gc": "greedy", "allocator": "die_first"}),
             json!({"gc": "spare_shares"}),
+            json!({"gc": "spare_shares", "write_streams": 2}),
             json!({"buses": 1, "bus_bytes_per_s": 400_000_000}),
             json!({"planes_per_die": 2}),
             json!({"planes_per_die": 2, "multi_plane": "same_page"}),

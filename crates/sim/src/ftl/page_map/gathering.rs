@@ -15,7 +15,7 @@
 //! **Simplified**: units that are moved count as safe once they are in the buffer of their new page; drives
 //! keep the victim until then, or the buffer over a loss of power.
 //! **Ambiguous**: whether the host's units and those that are moved share a flash page; here they do unless
-//! `separate_streams` keeps their blocks apart.
+//! `separate_streams`, or several streams of the host, keep their blocks apart.
 
 use super::{Collection, Item, PageMap};
 use crate::flash::geometry::{Lpn, Place, PlaneIdx, Ppn};

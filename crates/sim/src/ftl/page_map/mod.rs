@@ -46,7 +46,7 @@ use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::alloc::Allocator;
-use crate::pool::blocks::{Blocks, Streams};
+use crate::pool::blocks::{Blocks, RelocationFrontier, Streams};
 use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 
@@ -60,7 +60,8 @@ pub(crate) struct PageMapOptions {
     pub(crate) reserved_blocks: usize,
     /// Relocated pages stay on their plane; otherwise they take turns like host pages.
     pub(crate) same_die: bool,
-    /// Relocated pages fill blocks of their own: hot and cold separated by their history.
+    /// Relocated pages of all streams fill blocks of their own: hot and cold separated by their history. Without it
+    /// they share the host's blocks, or where the host has several streams, each stream has blocks for them.
     pub(crate) separate: bool,
     pub(crate) free_order: FreeOrder,
     /// Static wear levelling moves the least-worn block when another one of its plane was erased so
@@ -172,10 +173,11 @@ impl PageMap {
         let pages = geometry.shape().logical_pages + mapping_pages;
         // An SLC cache is a stream beside the only one of the host.
         let hosts = options.write_streams + u8::from(options.slc.is_some());
+        let relocation = RelocationFrontier::of(options.separate, options.write_streams);
         let streams = Streams {
             hosts,
             slc_pages: options.slc.map(|slc| slc.pages),
-            separate: options.separate,
+            relocation,
             mapping: on_flash.is_some(),
         };
         let mut blocks = Blocks::new(geometry, streams, options.free_order, bad, least);
@@ -188,7 +190,7 @@ impl PageMap {
             blocks,
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
-            apart: Apart::new(hosts, options.hot_cold),
+            apart: Apart::new(hosts, relocation, options.hot_cold),
             slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().planes))),
             scrubs: options.scrubs.then(|| Box::new(Scrubs::new(geometry.shape().planes))),
             overruled: false,
@@ -200,7 +202,10 @@ impl PageMap {
             kept_for_next: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
-            gathers: vec![PlaneIdx(0); 2 * usize::from(hosts) + 1],
+            gathers: {
+                let frontiers = usize::from(relocation.open_blocks(hosts).max(1));
+                vec![PlaneIdx(0); 2 * usize::from(hosts) + frontiers]
+            },
             options,
         }
     }

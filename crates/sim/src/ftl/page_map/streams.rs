@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! hint of the host, or the detector's ─▶ stream ─▶ its open block of each plane
-//! collection ─▶ the stream of the victim (false), or one for what is relocated of all (`separate_streams`)
+//! collection ─▶ another open block of the victim's stream, or one for the pages of all streams (`separate_streams`)
 //! ```
 //!
 //! **Source**: the streams directive of NVMe 1.3 (a write names its stream); flexible data placement of NVMe 2.1
 //! (TP 4146): a write names a placement handle, which stands for a *reclaim unit handle*, and what is written
 //! through one handle fills one *reclaim unit* after the other. Kang et al., *The multi-streamed solid-state
 //! drive* (HotStorage 2014).
-//! **Faithful**: writes of different streams share no block. What is relocated stays with its stream, which FDP
-//! calls *persistently isolated*, or shares blocks with what is relocated of others: *initially isolated*.
+//! **Faithful**: writes of different streams share no block. Relocated pages stay with their stream, which FDP
+//! calls *persistently isolated*, or share blocks with the relocated pages of others: *initially isolated*. A
+//! persistently isolated handle has a reclaim unit that the host fills, and another one for relocated pages, as in FEMU
+//! (`pi_gc_rus` of a reclaim unit handle): in one, a relocated page would leave a hole in what the host writes in order.
 //! **Simplified**: a reclaim unit is a block of a plane, and not one of each plane together; the host is not told
 //! when one is full.
 //! **Ambiguous**: a page whose stream changes lies where its last write went.
@@ -18,7 +20,7 @@
 use super::hot_cold::{Detector, HotColdPart};
 use super::{Collection, PageMap};
 use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
-use crate::pool::blocks::Stream;
+use crate::pool::blocks::{RelocationFrontier, Stream};
 
 /// What several streams need.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -40,8 +42,12 @@ pub(super) struct Wanted {
 
 impl Apart {
     /// For so many streams of the host; `None` for one.
-    pub(super) fn new(streams: u8, detector: Option<HotColdPart>) -> Option<Box<Apart>> {
-        let promised = vec![0; usize::from(streams) + 1];
+    pub(super) fn new(
+        streams: u8,
+        relocation: RelocationFrontier,
+        detector: Option<HotColdPart>,
+    ) -> Option<Box<Apart>> {
+        let promised = vec![0; usize::from(streams + relocation.open_blocks(streams).max(1))];
         let detector = detector.map(Detector::new);
         (streams > 1).then(|| Box::new(Apart { detector, promised }))
     }

@@ -24,6 +24,7 @@ use crate::flash::geometry::{Geometry, Lpn, PlaneIdx, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::pool::alloc::Allocator;
+use crate::pool::blocks::RelocationFrontier;
 use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 use shadow::Shadow;

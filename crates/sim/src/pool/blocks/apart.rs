@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! host stream   0        1        2         relocated pages                          mapping pages
-//! open block   [ ▓▓░ ]  [ ▓░░ ]  [ ▓▓▓ ]    of the stream that they came from,      [ ▓░░ ]
+//! open block   [ ▓▓░ ]  [ ▓░░ ]  [ ▓▓▓ ]    [ ▓░░ ]  [ ▓▓░ ]  [ ▓░░ ] one a stream   [ ▓░░ ]
 //!                                           or [ ▓░░ ] one for those of all
 //! ```
 //!
 //! The books serve one stream of the host, and one of relocated pages, at a time: whoever takes a page says
 //! before whose it is. So nothing is asked where there is only one.
 
-use super::{Blocks, Stream};
+use super::{Blocks, RelocationFrontier, Stream};
 use crate::flash::geometry::{BlockIdx, PlaneIdx, Ppn};
 
 /// More than drives with streams or placement handles offer.
@@ -18,8 +18,9 @@ pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
 /// Which of the host's streams is an SLC cache, where there is one.
 pub(crate) const CACHE: u8 = 1;
 
-/// Open blocks of a plane: those of the host's streams, of relocated and of mapping pages.
-pub(super) const KINDS_MAX: usize = WRITE_STREAMS_MAX as usize + 2;
+/// Open blocks of a plane: those of the host's streams, and as many of relocated pages, or one of these and one of
+/// mapping pages.
+pub(super) const KINDS_MAX: usize = 2 * WRITE_STREAMS_MAX as usize;
 
 impl Blocks {
     /// How many streams of the host are kept apart.
@@ -38,35 +39,43 @@ impl Blocks {
     /// Relocated pages that are taken from now on are those of `block`.
     #[inline]
     pub(crate) fn serve_pages_of(&mut self, block: BlockIdx) {
-        if !self.separate {
+        if self.relocation != RelocationFrontier::Single {
             self.kinds[Stream::Relocated as usize] = self.goes_with(block);
         }
     }
 
-    /// Which of a plane's open blocks `block` was when it was opened last: the stream whose pages it holds, and
-    /// beyond those of the host that of relocated pages.
+    /// Which of a plane's open blocks `block` was when it was opened last.
+    #[inline]
+    pub(super) fn role_of(&self, block: BlockIdx) -> u8 {
+        self.role_of.get(block.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The stream whose pages `block` holds; beyond those of the host that of the relocated pages of all.
     #[inline]
     pub(crate) fn stream_of(&self, block: BlockIdx) -> u8 {
-        self.stream_of.get(block.0 as usize).copied().unwrap_or(0)
+        let role = self.role_of(block);
+        match self.relocation {
+            RelocationFrontier::PerStream if role >= self.hosts => role - self.hosts,
+            _ => role,
+        }
     }
 
     /// Which of a plane's open blocks takes the pages that are moved away from `block`.
     #[inline]
     pub(crate) fn goes_with(&self, block: BlockIdx) -> u8 {
-        if self.separate {
-            return self.hosts;
-        }
-        match self.stream_of(block) {
+        match (self.relocation, self.stream_of(block)) {
+            (RelocationFrontier::Single, _) => self.hosts,
+            (RelocationFrontier::PerStream, stream) => self.hosts + stream,
             // What is folded goes where the host's pages go past the cache.
-            CACHE if self.slc_pages.is_some() => 0,
-            stream => stream,
+            (RelocationFrontier::Shared, CACHE) if self.slc_pages.is_some() => 0,
+            (RelocationFrontier::Shared, stream) => stream,
         }
     }
 
     /// Whether `block` is, or was last, one of an SLC cache.
     #[inline]
     pub(crate) fn is_cache(&self, block: BlockIdx) -> bool {
-        self.slc_pages.is_some() && self.stream_of(block) == CACHE
+        self.slc_pages.is_some() && self.role_of(block) == CACHE
     }
 
     /// Whether `plane` has a block of an SLC cache open with a page left.
@@ -88,7 +97,7 @@ impl Blocks {
 
     /// Pages left in the open blocks of all planes, of those that take data, one after the other.
     pub(crate) fn open_pages(&self) -> &[u32] {
-        &self.open_pages[..usize::from(self.hosts) + usize::from(self.separate)]
+        &self.open_pages[..usize::from(self.hosts + self.relocation.open_blocks(self.hosts))]
     }
 
     /// How many pages the flash page has left that has begun on `plane` for a stream of the host.

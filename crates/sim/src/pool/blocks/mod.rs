@@ -26,10 +26,41 @@ use crate::pool::free::{FreeOrder, FreePool};
 pub(crate) enum Stream {
     /// Pages that the host writes.
     Host = 0,
-    /// Pages that garbage collection moves; the same as [`Stream::Host`] unless separated.
+    /// Pages that garbage collection moves; see [`RelocationFrontier`].
     Relocated = 1,
     /// Pages of the map, where it is kept on flash.
     Mapping = 2,
+}
+
+/// Which open blocks of a plane take relocated pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum RelocationFrontier {
+    /// Those that the host fills.
+    Shared,
+    /// One of their own.
+    Single,
+    /// One of their own for each stream of the host.
+    PerStream,
+}
+
+impl RelocationFrontier {
+    /// Of a device with so many streams of the host, which separates relocated pages from all of them or not.
+    pub(crate) fn of(separate: bool, write_streams: u8) -> RelocationFrontier {
+        match (separate, write_streams) {
+            (true, _) => RelocationFrontier::Single,
+            (false, 0 | 1) => RelocationFrontier::Shared,
+            (false, _) => RelocationFrontier::PerStream,
+        }
+    }
+
+    /// How many open blocks of a plane it is, beside those of the host's streams.
+    pub(crate) fn open_blocks(self, hosts: u8) -> u8 {
+        match self {
+            RelocationFrontier::Shared => 0,
+            RelocationFrontier::Single => 1,
+            RelocationFrontier::PerStream => hosts,
+        }
+    }
 }
 
 /// Which streams have open blocks of their own.
@@ -39,8 +70,7 @@ pub(crate) struct Streams {
     pub(crate) hosts: u8,
     /// The second of them is an SLC cache, whose blocks hold so many pages.
     pub(crate) slc_pages: Option<u32>,
-    /// Relocated pages do not share those of the host.
-    pub(crate) separate: bool,
+    pub(crate) relocation: RelocationFrontier,
     /// There are mapping pages, which never share.
     pub(crate) mapping: bool,
 }
@@ -70,12 +100,12 @@ pub(crate) struct Blocks {
     /// Open blocks of a plane, and which of them each stream has.
     streams: usize,
     kinds: [u8; 3],
-    /// Streams of the host, and whether relocated pages have one of their own.
+    /// Streams of the host, and where relocated pages go.
     hosts: u8,
-    separate: bool,
+    relocation: RelocationFrontier,
     slc_pages: Option<u32>,
     /// Per block: which of them it was opened for last; empty where the host has one.
-    stream_of: Vec<u8>,
+    role_of: Vec<u8>,
     /// Erased blocks of all planes, and their pages that take data.
     free_blocks: u32,
     free_pages: u32,
@@ -106,8 +136,9 @@ impl Blocks {
         least_usable: u32,
     ) -> Blocks {
         let planes = geometry.shape().planes;
-        let relocated = if of.separate { of.hosts } else { 0 };
-        let last = of.hosts - 1 + u8::from(of.separate);
+        let frontiers = of.relocation.open_blocks(of.hosts);
+        let relocated = if frontiers > 0 { of.hosts } else { 0 };
+        let last = of.hosts - 1 + frontiers;
         let mapping = last + u8::from(of.mapping);
         let streams = usize::from(mapping) + 1;
         let good = |plane| {
@@ -133,16 +164,19 @@ impl Blocks {
             streams,
             kinds: [0, relocated, mapping],
             hosts: of.hosts,
-            separate: of.separate,
+            relocation: of.relocation,
             slc_pages: of.slc_pages,
-            stream_of: vec![0; if of.hosts > 1 { geometry.blocks() as usize } else { 0 }],
+            role_of: vec![0; if of.hosts > 1 { geometry.blocks() as usize } else { 0 }],
             free_blocks,
             free_pages: pages,
             usable_pages: pages,
             least_usable,
             retired: Vec::new(),
             open_pages: [0; KINDS_MAX],
-            cold: (order == FreeOrder::FewestErrors).then(|| u32::from(of.separate) << of.hosts),
+            cold: (order == FreeOrder::FewestErrors).then_some(match of.relocation {
+                RelocationFrontier::Single => 1 << of.hosts,
+                RelocationFrontier::Shared | RelocationFrontier::PerStream => 0,
+            }),
         }
     }
 
@@ -199,7 +233,11 @@ impl Blocks {
 
     /// The first stream of the host has what is seldom overwritten.
     pub(crate) fn set_first_cold(&mut self) {
-        self.cold = self.cold.map(|cold| cold | 1);
+        let relocated = match self.relocation {
+            RelocationFrontier::PerStream => 1 << self.hosts,
+            RelocationFrontier::Shared | RelocationFrontier::Single => 0,
+        };
+        self.cold = self.cold.map(|cold| cold | 1 | relocated);
     }
 
     /// How often `block` was erased.

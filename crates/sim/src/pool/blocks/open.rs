@@ -117,8 +117,8 @@ impl Blocks {
         let pages = self.pages_of(index);
         let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
         self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
-        if let Some(stream) = self.stream_of.get_mut(block.0 as usize) {
-            *stream = (index % self.streams) as u8;
+        if let Some(role) = self.role_of.get_mut(block.0 as usize) {
+            *role = (index % self.streams) as u8;
         }
         self.expect_valid(block, end);
         pages.unwrap_or(usable)

@@ -33,7 +33,7 @@ impl Blocks {
                 Use::Free => self.found_free(block, keys[at]),
                 Use::Erased | Use::Bad => {}
                 Use::Filled { role } => {
-                    self.stream_of.get_mut(at).into_iter().for_each(|of| *of = role)
+                    self.role_of.get_mut(at).into_iter().for_each(|of| *of = role)
                 }
                 Use::Open { role, next } => self.found_open(block, role, next),
             }
@@ -53,7 +53,7 @@ impl Blocks {
         let index = plane.0 as usize * self.streams + usize::from(role);
         let end = self.end_of(block, role).0;
         self.open[index] = Open { next: next.0, end, block: block.0 };
-        self.stream_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
+        self.role_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
         let retired = self.expect_valid_from(next.0, end);
         self.counts[block.0 as usize] += (end - next.0 - retired) as u16;
         self.open_pages[usize::from(role)] += end - next.0 - retired;
@@ -77,7 +77,7 @@ impl Blocks {
         let is_open = |open: &Open| open.block == block.0 && open.next != open.end;
         match open.iter().position(is_open) {
             Some(role) => (role as u8, self.fills + 1),
-            None => (self.stream_of(block), self.closed_at[block.0 as usize]),
+            None => (self.role_of(block), self.closed_at[block.0 as usize]),
         }
     }
 

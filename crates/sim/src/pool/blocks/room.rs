@@ -1,7 +1,7 @@
 //! How much room is left: for relocated pages, for mapping pages, and so for the host.
 
 use super::apart::KINDS_MAX;
-use super::{Blocks, Stream};
+use super::{Blocks, RelocationFrontier, Stream};
 
 impl Blocks {
     /// Pages that take data in all blocks that are not retired.
@@ -61,10 +61,10 @@ impl Blocks {
     /// own; then nothing, or the block that it opens.
     #[inline]
     pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
-        match (self.separate, opens) {
-            (false, _) => 1,
-            (true, false) => 0,
-            (true, true) => self.geometry.data_pages(),
+        match (self.relocation, opens) {
+            (RelocationFrontier::Shared, _) => 1,
+            (_, false) => 0,
+            (_, true) => self.geometry.data_pages(),
         }
     }
 }
