@@ -76,7 +76,7 @@ def check_ended(cell: Cell) -> None:
     """With words that say what failed and why; what was finished stays, and the rest follows."""
     assert (cell.code, cell.finished, cell.is_kept) == (4, FINISHED[cell.phase], True), cell
     if cell.kind == "size_changed":
-        assert cell.said.startswith(("The target is ", "A read of 4 KiB at byte ")), cell
+        assert cell.said.startswith(("The target ", "A read of 4 KiB at byte ")), cell
         assert cell.again.startswith("4: This is not the device that was measured"), cell
         return
     assert cell.again == ("begun anew" if cell.phase in ("plan", "state") else "resumed"), cell
