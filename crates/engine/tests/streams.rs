@@ -10,7 +10,7 @@ use one_server::{OneServer, info, trace_on};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use uflip_core::{
-    Breakdown, Bytes, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket,
+    Breakdown, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket,
 };
 use uflip_engine::{Pattern, Trace, When};
 
@@ -32,12 +32,15 @@ fn parts(io: &Io) -> [u64; 2] {
     [40, cell + io.size.0 / 512]
 }
 
+/// An I/O in flight, ordered by its end: end, ticket, submission [ns], parts.
+type InFlight = Reverse<(u64, u64, u64, [u64; 2])>;
+
 /// A device without queues: every I/O takes its own time. With `B` it reports what that was spent on.
 struct Unlimited<B> {
     info: DeviceInfo,
     now: u64,
     tickets: u64,
-    under_way: BinaryHeap<Reverse<(u64, u64, u64, [u64; 2])>>,
+    under_way: BinaryHeap<InFlight>,
     breakdown: fn([u64; 2]) -> B,
 }
 
