@@ -373,7 +373,7 @@ def other_stretches(
     stretches = " and ".join(f"{begin:,} to {end:,}" for begin, end in windows)
     return [
         StoredWarning(
-            WINDOW,
+            "different_window",
             f"{len(rows)} of {len(named)} experiments have no verdict: {UNKNOWN_BECAUSE[WINDOW]} "
             f"({name}: I/Os {stretches})",
             {

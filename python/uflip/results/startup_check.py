@@ -135,9 +135,11 @@ def mark_of(experiment: Repetitions) -> Mark | None:
 
 
 def mark_among(repetitions: Iterable[Said]) -> Mark | None:
-    """Return the most certain mark of several repetitions; None without any."""
-    found = {reason for each in repetitions for reason in each.get("reasons") or ()}
-    return next((mark for mark in MARKS if mark in found), None)
+    """Return the most certain mark of repetitions that all have one; None if one is clear."""
+    every = [each.get("reasons") or () for each in repetitions]
+    if not all(any(mark in reasons for mark in MARKS) for reasons in every):
+        return None
+    return next((mark for mark in MARKS if any(mark in reasons for reasons in every)), None)
 
 
 def marks_of(warnings: Iterable[Warned]) -> dict[str, Mark]:

@@ -121,11 +121,18 @@ def _only_what_is_decided(
     baselines: Sequence[Experiment],
     benchmarks: Mapping[str, Sequence[Experiment]],
 ) -> KeyCharacteristics:
-    """Replace the verdicts that rest on a marked run: it measured the start-up or the cache."""
+    """Replace the verdicts that rest on runs of the start-up or of the write cache.
+
+    A marked baseline leaves a verdict undecided, and so do marks on most of the other experiments:
+    a single marked point among many does not move the end of an area or of a pause.
+    """
     decided = row.copy()
     for name in RESTS_ON:
-        known = row[name]["verdict"] != "not_measured"
-        if known and any(mark_of(run) for _, run in rests_on(name, baselines, benchmarks)):
+        if row[name]["verdict"] == "not_measured":
+            continue
+        used = rests_on(name, baselines, benchmarks)
+        marked = [where for where, run in used if mark_of(run)]
+        if BASELINE in marked or 2 * len(marked) > len(used):
             blank = cast(Verdict, dict.fromkeys(row[name]))
             decided[name] = {**blank, "verdict": "undecided"}
     return decided
