@@ -296,7 +296,7 @@ def test_what_cannot_be_saved_or_restored_says_so_before_any_work(folder: Path) 
         device.save("missing/device.snapshot")
     with pytest.raises(UsageError, match="Only a simulated device"), open_device("null") as null:
         null.save("null.snapshot")
-    with pytest.raises(UsageError, match="overridden"):
+    with pytest.raises(UsageError, match="cannot be combined with overrides"):
         open_device("sim:device.snapshot?channels=2")
     Path("cut.snapshot").write_bytes(before[:-1])
     for url, message in (("cut", "damaged"), ("none", "cannot be read")):

@@ -95,7 +95,7 @@ def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
     Examples
     --------
     >>> smaller_writes({16384: Mean(100.0), 32768: Mean(100.0)}, 32768)
-    {16384: Factor(value=0.5, low=None, high=None)}
+    {16384: Factor(value=0.5, low=None, high=None, mark=None)}
     """
     a_byte = {size: mean.times(1 / size) for size, mean in writes.items()}
     cheapest = min(a_byte, key=lambda size: a_byte[size].ns)

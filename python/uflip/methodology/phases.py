@@ -104,7 +104,7 @@ def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
     Examples
     --------
     >>> settled(np.array([1.0] * 128 + [2.0, 4.0] * 500), 250)
-    124
+    144
     """
     first = max(startup_ios, len(times_ns) // 2)
     running = times_ns[first:]
