@@ -444,7 +444,7 @@ def test_a_file_that_its_file_system_has_no_room_for_is_not_begun(tmp_path: Path
         "run", f"file:{tmp_path / 'new.bin'}", "--size", "1000000TiB", "--out", tmp_path / "out"
     )
     assert done.code == 2, done.err
-    assert "no room" in done.err
+    assert "not enough free space" in done.err
     assert "up to" in done.err
     assert list(tmp_path.iterdir()) == []
 

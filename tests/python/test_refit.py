@@ -116,7 +116,7 @@ def test_what_no_other_cell_constrains_stays_where_it_began() -> None:
         (("uflip-table3", "--without", "RW"), "--refit"),
         (("uflip-table3", "--refit", "demo"), DTI),
         (("uflip-table3", "--refit", DTI, "--without", "XX"), "in_place"),
-        (("uflip-table3", "--refit", DTI, "-o", "f.png"), "needs the ID of one reproduction"),
+        (("uflip-table3", "--refit", DTI, "-o", "f.png"), "no figure"),
     ],
 )
 def test_what_cannot_be_refitted_is_refused(arguments: tuple[str, ...], told: str) -> None:

@@ -502,8 +502,9 @@ def test_findings_by_hand() -> None:
              ((-1, 3_000_000), (0, 1_000_000), (1, 2_000_000), (256, 20_000_000))]  # fmt: skip
     document = {
         "device": stored.described(),
+        "baselines": [],
         "baselines_ms": means,
-        "micro_benchmarks": {"order": order},
+        "micro_benchmarks": {"order": [{"repetitions": [], **run} for run in order]},
     }
     assert finding("order", document) == (
         "Compared with Incr = 1, a reverse write costs 1.5 times and an in-place write 0.50 times "

@@ -20,7 +20,6 @@ behind get cheaper with every block that becomes wholly invalid) has no referenc
 """
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -37,6 +36,7 @@ from uflip.device import cache
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import open_device
+from uflip.results.atomic import write_file
 
 PASSES = 2
 """Times that write cache, SLC cache and spare space are written."""
@@ -128,9 +128,7 @@ def long_run(question: Question) -> LongRun:
     if cache.limit_bytes():
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.{os.getpid()}")
-            temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")
-            temporary.replace(path)
+            write_file(path, json.dumps(asdict(found)).encode())
     return found
 
 
