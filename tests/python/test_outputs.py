@@ -408,6 +408,8 @@ WRITERS = {
     "site/bucket.py",
     "site/client.py",
     "site/folders.py",
+    # The redirect file with the explorer's token, in a new folder of mode 0700.
+    "web/server.py",
     # In the hidden folder of results that come from another machine (`made_beside`).
     "session/fetching.py",
 }

@@ -185,7 +185,13 @@ def check_runs(
     """
     startup = None if phases is None else carried_over(phases, plan)
     known = _Baselines(runs, phases, capacity)
-    judged = [run for run in runs if run.micro_benchmark != INTERFERENCE]
+    # The start-up of reads and writes says nothing about trims and zone commands.
+    judged = [
+        run
+        for run in runs
+        if run.micro_benchmark != INTERFERENCE
+        and any(part.is_write or part.mode == "read" for part in run.spec.parts)
+    ]
     writing = [run for run in judged if run.writes]
     never = [run for run in writing if known.never_left(run, startup)]
     inside = []
