@@ -20,7 +20,7 @@ from uflip import _native
 from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter, host_provenance
-from uflip.results.beginning import manifest_of
+from uflip.results.initial_manifest import manifest_of
 from uflip.spec import baseline
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ kept in folders of one format; what is read out of them differs, and is asked fo
 from pathlib import Path
 
 from uflip.data.summary import Summary
-from uflip.results import Results, outputs, seals
+from uflip.results import Results, checksums, outputs
 from uflip.results import summary as of_patterns
 
 
@@ -74,7 +74,7 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
     UnavailableError
         If matplotlib or Jinja is not installed.
     """
-    place = outputs.check(out, seals.REPORT, force=force)
+    place = outputs.check(out, checksums.REPORT, force=force)
     return outputs.write(place, _page(results).encode(errors="replace"))
 
 

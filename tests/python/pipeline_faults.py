@@ -39,8 +39,8 @@ from uflip.methodology.events import Event, RunFinished
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.plan import Plan
 from uflip.methodology.plan_file import write_plan
-from uflip.results import Results, seals
-from uflip.results.proof import verify
+from uflip.results import Results, checksums
+from uflip.results.integrity import verify
 from uflip.session import carrying_out
 from uflip.session.benchmark import begin, resume
 from uflip.session.request import Request
@@ -309,7 +309,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def check_report(drawn: str) -> None:
     """A report is there whole, or not at all; what it could not write may be left beside it."""
     if REPORT.exists():
-        assert seals.is_ours(REPORT, seals.REPORT), drawn
+        assert checksums.is_ours(REPORT, checksums.REPORT), drawn
 
 
 def check_kept(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:

@@ -23,7 +23,7 @@ from command_line import start
 from nbd import FLUSH, FUA, Client, greets
 
 from uflip.device.opening import open_device
-from uflip.results import Results, ResultsWriter, outputs, seals
+from uflip.results import Results, ResultsWriter, checksums, outputs
 from uflip.results.run_files import run_file
 from uflip.results.state_record import open_record
 
@@ -116,9 +116,9 @@ def check_runs(results: Results, promised: set[str], made: Path) -> None:
 def record_outputs(folder: Path, mark: Mark) -> None:
     report, table = folder / "report.html", folder / "table.csv"
     for version in ("first", "second"):
-        outputs.write(outputs.check(report, seals.REPORT), f"<p>{version}".encode() * 700)
+        outputs.write(outputs.check(report, checksums.REPORT), f"<p>{version}".encode() * 700)
         mark(f"report {version}")
-    outputs.write(outputs.check(table, seals.TABLE), b"1,2,3\n" * 700)
+    outputs.write(outputs.check(table, checksums.TABLE), b"1,2,3\n" * 700)
     mark("table")
     with outputs.new_folder(folder / "exports" / "all", "export", "-o") as made:
         for name in ("runs.csv", "ios.csv"):
@@ -129,12 +129,13 @@ def record_outputs(folder: Path, mark: Mark) -> None:
 def check_outputs(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
     report = left / "report.html"
     versions = [
-        seals.sealed(f"<p>{text}".encode() * 700, seals.REPORT) for text in ("first", "second")
+        checksums.sealed(f"<p>{text}".encode() * 700, checksums.REPORT)
+        for text in ("first", "second")
     ]
     allowed = versions[max(sum("report" in each for each in acknowledged) - 1, 0) :]
     if report.exists():
         assert report.read_bytes() in allowed
-        outputs.write(outputs.check(report, seals.REPORT), b"<p>third")
+        outputs.write(outputs.check(report, checksums.REPORT), b"<p>third")
     else:
         assert not acknowledged
     for name, promise in (("table.csv", "table"), ("exports/all/runs.csv", "export"),

@@ -9,7 +9,7 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import Results, ResultsWriter, host_provenance
-from uflip.results.beginning import manifest_of
+from uflip.results.initial_manifest import manifest_of
 from uflip.spec import Spec, baseline, mix
 
 HARNESS = {"null_ns_per_io": 55.0, "clock_ns": 25.0}

@@ -23,9 +23,9 @@ from uflip.results.agreement import (
     peers_among,
     together,
 )
-from uflip.results.ended import how_it_ended
-from uflip.results.neighbours import alone
-from uflip.results.said import with_certainty
+from uflip.results.autocorrelation import alone
+from uflip.results.convergence import how_it_ended
+from uflip.results.repetition_statistics import with_certainty
 from uflip.spec import baseline, mix
 
 CAPACITY = 1 << 32

@@ -16,7 +16,7 @@ import uflip as api
 from uflip.proof.self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
-from uflip.results.comparable import same_stretch, why_unknown
+from uflip.results.comparability import same_stretch, why_unknown
 from uflip.results.comparison import VERDICTS, Row, slower_than
 from uflip.results.ratios import Estimate, chance_of, ratio_interval, student_tail
 

@@ -13,7 +13,7 @@ import stored
 from msgspec import structs
 
 from uflip.device.control_group import GroupLimits, limits_of_group
-from uflip.results.circumstances import STOLEN_SHARE, about_circumstances
+from uflip.results.environment_warnings import STOLEN_SHARE, about_circumstances
 from uflip.results.provenance import processor_time
 
 DISK = (259, 3)

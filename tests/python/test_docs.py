@@ -34,8 +34,8 @@ from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS
 from uflip.report.words import CAUSES, COUNTERS, cause_name
 from uflip.results import Results, ResultsWriter, host_provenance, summary
-from uflip.results.beginning import manifest_of
-from uflip.results.checks import CHECKS
+from uflip.results.initial_manifest import manifest_of
+from uflip.results.run_warnings import CHECKS
 from uflip.spec import BASELINES, LOCATIONS, MODES, PARAMETERS, TIMES, baseline, basic
 from uflip.stats import PERCENTILES
 from uflip.units import format_duration_ns, format_size

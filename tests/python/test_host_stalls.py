@@ -17,7 +17,7 @@ from fused import stop
 from uflip.data.spec import Basic
 from uflip.device.opening import open_device
 from uflip.results import Results
-from uflip.results.checks import CHECKS, Examined
+from uflip.results.run_warnings import CHECKS, Examined
 from uflip.spec import basic
 from uflip.web import slow
 from uflip.web.open_run import OpenRun

@@ -9,8 +9,8 @@ import pytest
 from command_line import uflip
 
 from uflip.results import Results
-from uflip.results.checks import STALL_NS
-from uflip.results.ticks import ticking
+from uflip.results.run_warnings import STALL_NS
+from uflip.results.throttling import ticking
 from uflip.web import slow
 from uflip.web.open_run import OpenRun
 

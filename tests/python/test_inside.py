@@ -13,8 +13,8 @@ from uflip.device.opened import Device
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results
-from uflip.results.inside import Inside, read_inside
-from uflip.results.proof import verify
+from uflip.results.device_log import Inside, read_inside
+from uflip.results.integrity import verify
 from uflip.web.folders import Folders, key_of
 from uflip.web.inside import inside
 from uflip.web.opened import Opened

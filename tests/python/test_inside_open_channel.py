@@ -14,7 +14,8 @@ from uflip import _native
 from uflip.data.spec import Job
 from uflip.oc.device import open_flash_device
 from uflip.results import Results
-from uflip.results.inside import Inside, read_inside
+from uflip.results.device_log import Inside, read_inside
+from uflip.results.integrity import verify
 from uflip.results.operations import (
     HOST_READ,
     HOST_WRITE,
@@ -23,7 +24,6 @@ from uflip.results.operations import (
     WORDS,
     operations_of,
 )
-from uflip.results.proof import verify
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
 from uflip.web.inside import inside

@@ -25,8 +25,8 @@ from uflip.data.ledger import Document
 from uflip.data.ledger import line as line_of
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
-from uflip.results import Results, ResultsWriter, ledger, proof, summary
-from uflip.results.proof import FolderProof, examine, read_ledger, verify
+from uflip.results import Results, ResultsWriter, integrity, ledger, summary
+from uflip.results.integrity import FolderProof, examine, read_ledger, verify
 
 RUNS = [
     stored.baseline_run(1, "SR"),
@@ -62,7 +62,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 def states(proof: FolderProof) -> dict[str, str]:
-    return {verdict.file: verdict.state for verdict in proof.verdicts}
+    return {verdict.file: verdict.state for verdict in integrity.verdicts}
 
 
 def path_of(folder: Path, ordinal: int) -> Path:
@@ -127,8 +127,8 @@ def test_a_flipped_bit_is_found_or_changes_nothing(folder: Path, original: Path)
             after = None
         assert (after is None) == (name == "manifest.json"), (name, place)
         if after is not None:
-            proof, lost = examine(folder), path.stem if name.startswith("runs") else None
-            assert states(proof)[name] != "proven", (name, place)
+            integrity, lost = examine(folder), path.stem if name.startswith("runs") else None
+            assert states(integrity)[name] != "proven", (name, place)
             assert after == {run: said for run, said in before.items() if run != lost}, (
                 name,
                 place,
@@ -248,9 +248,9 @@ def test_a_cut_ledger_proves_less_and_changes_nothing(folder: Path, original: Pa
     places = {*ends, *range(0, len(whole), 41), len(whole) - 1}
     for place in sorted(places):
         path.write_bytes(whole[:place])
-        proof = examine(folder)
-        assert {verdict.state for verdict in proof.verdicts} <= {"proven", "unproven"}, place
-        proven = sum(verdict.state == "proven" for verdict in proof.runs.values())
+        integrity = examine(folder)
+        assert {verdict.state for verdict in integrity.verdicts} <= {"proven", "unproven"}, place
+        proven = sum(verdict.state == "proven" for verdict in integrity.runs.values())
         assert proven == sum(
             f'"{run}"'.encode() in whole[: ends_before(whole, place)] for run in IDS
         )
@@ -386,9 +386,9 @@ def test_a_line_that_does_not_fit_leaves_the_ledger_as_it_was(
 ) -> None:
     path = folder / "ledger.jsonl"
     whole = path.read_bytes()
-    proof = examine(folder)
-    assert proof.ledger is not None
-    writer = ledger.LedgerWriter.go_on(folder, proof.ledger, dangling=False)
+    integrity = examine(folder)
+    assert integrity.ledger is not None
+    writer = ledger.LedgerWriter.go_on(folder, integrity.ledger, dangling=False)
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: real(descriptor, text[:10]))
     with pytest.raises(OSError, match="part of a line"):
@@ -583,8 +583,8 @@ def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
             raise PermissionError(13, "Permission denied", str(of))
         return found(of)
 
-    found = proof.names_in
-    monkeypatch.setattr(proof, "names_in", names_in)
+    found = integrity.names_in
+    monkeypatch.setattr(integrity, "names_in", names_in)
     monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the command asks for nothing
     done = uflip("verify", closed, folder)
     assert (done.code, "Permission denied" in done.err) == (5, True), done.err

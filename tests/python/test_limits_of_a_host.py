@@ -25,9 +25,9 @@ from uflip.device.beneath import beneath, temperature_of
 from uflip.device.opening import open_device
 from uflip.device.virtual import behind, behind_device, place_of
 from uflip.results import Results
-from uflip.results.circumstances import about_circumstances
-from uflip.results.pace import TREND_Z, Pace, limit, pace_of, trend
-from uflip.results.ticks import TICKS_PER_S, ticking
+from uflip.results.environment_warnings import about_circumstances
+from uflip.results.rate_limit import TREND_Z, Pace, limit, pace_of, trend
+from uflip.results.throttling import TICKS_PER_S, ticking
 from uflip.session import carrying_out, single
 from uflip.session.state import AS_IS
 from uflip.spec import baseline
@@ -141,8 +141,8 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 THROTTLED = """
 import json, sys
 import numpy as np
-from uflip.results.pace import limit, pace_of
-from uflip.results.ticks import ticking
+from uflip.results.rate_limit import limit, pace_of
+from uflip.results.throttling import ticking
 from uflip.device.opening import open_device
 from uflip.data.spec import read_spec
 from uflip.spec import baseline

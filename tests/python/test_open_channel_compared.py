@@ -10,7 +10,7 @@ from command_line import uflip
 import uflip as api
 from uflip.analysis import analyse
 from uflip.data.manifest import parse
-from uflip.results.ended import how_jobs_end
+from uflip.results.convergence import how_jobs_end
 from uflip.session import Request, begin
 
 SMALL = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"

@@ -13,7 +13,7 @@ import stored
 from uflip.device.opening import open_device
 from uflip.errors import UsageError
 from uflip.results import Results
-from uflip.results.inside import read_inside
+from uflip.results.device_log import read_inside
 from uflip.results.operations import (
     ERASE,
     INSIDE,

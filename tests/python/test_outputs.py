@@ -21,7 +21,7 @@ import stored
 from command_line import Outcome, start, tree, uflip
 
 from uflip.errors import RefusedError, ResultsError
-from uflip.results import outputs, seals
+from uflip.results import checksums, outputs
 
 SMALL = "sim:demo?blocks_per_die=64"
 THESIS = b"three years of work\n"
@@ -320,11 +320,11 @@ def test_a_folder_that_may_not_be_written_is_an_error_before_the_work(room: Path
 
 
 def test_a_file_that_appears_or_changes_in_between_is_kept(here: Path) -> None:
-    free = outputs.check(here / "a.html", seals.REPORT)
+    free = outputs.check(here / "a.html", checksums.REPORT)
     (here / "a.html").write_bytes(THESIS)
     ours = here / "b.html"
-    outputs.write(outputs.check(ours, seals.REPORT), b"<p>")
-    looked_at = outputs.check(ours, seals.REPORT)
+    outputs.write(outputs.check(ours, checksums.REPORT), b"<p>")
+    looked_at = outputs.check(ours, checksums.REPORT)
     ours.write_bytes(THESIS)
     for place in (free, looked_at):
         with pytest.raises(RefusedError, match="Somebody else"):
@@ -334,7 +334,7 @@ def test_a_file_that_appears_or_changes_in_between_is_kept(here: Path) -> None:
 
 
 def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
-    places = [outputs.check(here / "a.csv", seals.TABLE) for _ in range(8)]
+    places = [outputs.check(here / "a.csv", checksums.TABLE) for _ in range(8)]
     won, lost = [], []
 
     def work(number: int) -> None:
@@ -355,10 +355,10 @@ def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
 
 
 def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
-    place = outputs.check(here / "a.html", seals.REPORT)
+    place = outputs.check(here / "a.html", checksums.REPORT)
     outputs.write(place, b"<p>")
     whole = place.path.read_bytes()
-    again = outputs.check(place.path, seals.REPORT)
+    again = outputs.check(place.path, checksums.REPORT)
 
     def fail(error: BaseException) -> None:
         with outputs.written(again) as file:
@@ -374,19 +374,19 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
 
 
 def test_a_replaced_file_keeps_who_may_read_it(here: Path) -> None:
-    place = outputs.check(here / "a.html", seals.REPORT)
+    place = outputs.check(here / "a.html", checksums.REPORT)
     outputs.write(place, b"<p>")
     place.path.chmod(0o600)
-    outputs.write(outputs.check(place.path, seals.REPORT), b"<b>")
+    outputs.write(outputs.check(place.path, checksums.REPORT), b"<b>")
     assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
 
 
 def test_a_seal_is_of_one_kind(here: Path) -> None:
-    (here / "a").write_bytes(seals.sealed(b"x", seals.REPORT))
-    assert seals.is_ours(here / "a", seals.REPORT)
-    assert not seals.is_ours(here / "a", seals.FIGURES[".svg"])
-    assert not seals.is_ours(here / "a", seals.PLAN)
-    assert not seals.is_ours(here / "a", seals.TRACE)
+    (here / "a").write_bytes(checksums.sealed(b"x", checksums.REPORT))
+    assert checksums.is_ours(here / "a", checksums.REPORT)
+    assert not checksums.is_ours(here / "a", checksums.FIGURES[".svg"])
+    assert not checksums.is_ours(here / "a", checksums.PLAN)
+    assert not checksums.is_ours(here / "a", checksums.TRACE)
 
 
 # Who opens files for writing: what `written` and `new_folder` made, or what bears a name of ours.
@@ -397,7 +397,7 @@ WRITERS = {
     "results/export.py",
     "results/fio_job.py",
     "results/outputs.py",
-    "results/summaries.py",
+    "results/summary_cache.py",
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
     "reproduce/simulated.py",

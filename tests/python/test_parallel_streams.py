@@ -12,7 +12,7 @@ from command_line import uflip
 from forging import prove_again
 
 from uflip.results import Results
-from uflip.results.proof import verify
+from uflip.results.integrity import verify
 
 DEVICE = "sim:demo?state=sequential"
 READS = {"kind": "basic", "mode": "read", "location": "random", "io_size": 4096}

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from uflip.results.agreement import CLAIM, claimed, own, peers_among, student, together
-from uflip.results.neighbours import alone, of_sort, resemble
-from uflip.results.peers import (
+from uflip.results.autocorrelation import alone, of_sort, resemble
+from uflip.results.variance_pooling import (
     ENOUGH,
     FEWEST,
     Peers,

@@ -24,9 +24,9 @@ from uflip.data.spec import table_of
 from uflip.device.opening import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
-from uflip.results.checks import CHECKS, Examined, achieved_pauses
+from uflip.results.benchmark_warnings import about_conditions, about_interference
 from uflip.results.columns import as_array, measured
-from uflip.results.conditions import about_conditions, about_interference
+from uflip.results.run_warnings import CHECKS, Examined, achieved_pauses
 from uflip.results.writer import refuse_existing
 from uflip.spec import baseline, parallel, read_spec
 

@@ -37,7 +37,7 @@ from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
 from uflip.methodology.rounds import APART, needed_by, needed_repetitions, next_round
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
 from uflip.results import Results, summary
-from uflip.results.said import each_with_certainty
+from uflip.results.repetition_statistics import each_with_certainty
 from uflip.spec import Spec
 
 

@@ -19,7 +19,7 @@ import uflip as api
 from uflip.data.document import plain
 from uflip.data.run_summary import FOLDER
 from uflip.results import Results, StoredRun, summary
-from uflip.results.merged import merged
+from uflip.results.merged_statistics import merged
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.spec import baseline, parallel
 

@@ -24,7 +24,7 @@ from command_line import PACKAGE_ROOT, Outcome, start, uflip, unchanged
 from uflip.device.opening import open_device
 from uflip.errors import DeviceError
 from uflip.results import Results
-from uflip.results.proof import examine
+from uflip.results.integrity import examine
 
 MIB = 1 << 20
 QUICK = ("--scale", "quick", "--only", "order", "--pause", "1ms", "-q")

@@ -19,7 +19,7 @@ from site_server import SiteServer
 
 from uflip.errors import UflipError
 from uflip.results.files import Files
-from uflip.results.proof import examine
+from uflip.results.integrity import examine
 from uflip.site.client import Client, Prepared, prepare
 from uflip.site.redaction import redacted_copy
 

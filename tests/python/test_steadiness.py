@@ -8,7 +8,7 @@ import pytest
 import uflip
 from uflip.data.summary import Round
 from uflip.device.samples import counter_samples
-from uflip.results.steadiness import ROUNDS, rounds_of, steadiness
+from uflip.results.steady_state import ROUNDS, rounds_of, steadiness
 from uflip.spec import baseline
 
 GIB, SECOND = 1 << 30, 10**9

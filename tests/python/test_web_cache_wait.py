@@ -14,7 +14,7 @@ from browsing import check_in_all_looks, check_usable, quiet
 from uflip.device.opening import open_device
 from uflip.report.words import cause_name
 from uflip.results import Results
-from uflip.results.inside import read_inside
+from uflip.results.device_log import read_inside
 from uflip.results.operations import (
     CAUSE_OF,
     HOST_READ,

@@ -58,7 +58,7 @@ BENCHMARKS = (
     "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.pattern_output",
     "uflip.cli.prepare", "uflip.cli.preparing", "uflip.cli.progress", "uflip.cli.run",
     "uflip.cli.watching", "uflip.described", "uflip.oc.session", "uflip.report.text",
-    "uflip.results.one_run", "uflip.session.benchmark", "uflip.session.preparing",
+    "uflip.results.single_run", "uflip.session.benchmark", "uflip.session.preparing",
     "uflip.session.resuming",
 )  # fmt: skip
 

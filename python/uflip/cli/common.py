@@ -187,9 +187,9 @@ def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> N
 
 
 def _place_of(save: Path, *, force: bool) -> "Place":
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
-    return outputs.check(save, seals.SNAPSHOT, "--save", force=force)
+    return outputs.check(save, checksums.SNAPSHOT, "--save", force=force)
 
 
 save_option = click.option(

@@ -129,7 +129,7 @@ def _failure(
 ) -> UflipError | None:
     """Return what is wrong where anything is slower than it may be, or nothing was compared."""
     from uflip.report.comparison import counted
-    from uflip.results.comparable import ONE_REPETITION
+    from uflip.results.comparability import ONE_REPETITION
     from uflip.results.comparison import name_of, slower_than
 
     slower = slower_than([row for each in comparisons for row in each.rows], share)
@@ -168,10 +168,10 @@ def _failure(
 
 
 def _place_of(path: Path, force: bool) -> "Place":
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
     outputs.check_ending(path, "file", "--out", FORMATS)
-    kind = seals.TABLE if path.suffix == ".csv" else seals.COMPARISON
+    kind = checksums.TABLE if path.suffix == ".csv" else checksums.COMPARISON
     return outputs.check(path, kind, "--out", force=force)
 
 

@@ -262,9 +262,9 @@ def _check_share(read: int, totals: "JobTotals") -> None:
 
 
 def _log_place(log: Path, force: bool) -> "Place":
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
-    return outputs.check(log, seals.LOG, "--log", force=force)
+    return outputs.check(log, checksums.LOG, "--log", force=force)
 
 
 def _write_log(place: "Place", trace: "FlashTrace", sector_bytes: int) -> None:

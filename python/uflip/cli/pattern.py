@@ -127,7 +127,7 @@ def command(
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, disturbed
     from uflip.device.resolving import resolve
-    from uflip.results.one_run import describe
+    from uflip.results.single_run import describe
     from uflip.session.opening import open_watched
 
     # All that can be wrong is looked for before anything is created or opened for writing.
@@ -201,7 +201,7 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
     if folder is None:
         return
     from uflip.device.guard import check_simulated
-    from uflip.results.place import refuse_existing
+    from uflip.results.result_dir import refuse_existing
 
     check_simulated(device)
     if preset is not None:

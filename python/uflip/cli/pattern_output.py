@@ -176,9 +176,9 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
 
 def trace_place(path: Path, force: bool) -> "Place":
     """Look whether a trace may get this name."""
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
-    return outputs.check(path, seals.TRACE, "--trace", force=force)
+    return outputs.check(path, checksums.TRACE, "--trace", force=force)
 
 
 def spool_folder(info: DeviceInfo, beside: Path | None) -> Path | None:

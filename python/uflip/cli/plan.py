@@ -36,7 +36,7 @@ from uflip.methodology import (
 )
 from uflip.methodology.long_baseline import goes_on_in
 from uflip.methodology.refresh import TIMES, refreshes
-from uflip.results import outputs, seals
+from uflip.results import checksums, outputs
 from uflip.session import Request
 from uflip.session.state import known_state, record_of
 from uflip.spec import Spec
@@ -123,7 +123,7 @@ def command(
 
 
 def _place_of(out: Path, force: bool) -> outputs.Place:
-    return outputs.check(out, seals.PLAN, "--out", force=force)
+    return outputs.check(out, checksums.PLAN, "--out", force=force)
 
 
 def _repetitions(plan: Plan) -> str:

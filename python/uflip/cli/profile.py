@@ -61,10 +61,10 @@ def export(device: str) -> None:
 @force_option
 def new(device: str, path: Path, force: bool) -> None:
     """Write a profile to begin from: that of the simulated DEVICE, with a comment on every key."""
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
-    place = outputs.check(path, seals.PROFILE, "FILE", force=force)
+    place = outputs.check(path, checksums.PROFILE, "FILE", force=force)
     text = HEAD.format(url=in_line(device), path=in_line(str(path)))
     outputs.write(place, (text + profile_text(device, comments=True)).encode())
     echo(f"{in_line(str(path))} is written; `uflip profile check {in_line(str(path))}` looks at it")

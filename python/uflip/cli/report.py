@@ -26,10 +26,10 @@ from uflip.units import format_size
 def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -> None:
     """Turn the results in the folder RESULTS into one HTML page that needs nothing else."""
     from uflip.benchmarks import write_report
-    from uflip.results import Results, outputs, seals
+    from uflip.results import Results, checksums, outputs
 
     # Before seconds are spent on figures.
-    outputs.check(out, seals.REPORT, "--out", force=force)
+    outputs.check(out, checksums.REPORT, "--out", force=force)
     outputs.check_ending(out, "report", "--out", (".html",))
     loaded = Results.load(results)
     size_bytes = write_report(loaded, out, force=force)

@@ -197,9 +197,9 @@ def command(
 
 
 def _place_of(record: Path, *, force: bool) -> "Place":
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
-    return outputs.check(record, seals.TRACE, "--record", force=force)
+    return outputs.check(record, checksums.TRACE, "--record", force=force)
 
 
 @contextmanager

@@ -66,9 +66,9 @@ def check_table(path: Path | None, force: bool) -> None:
 
 def place_of(path: Path, force: bool) -> "Place":
     """Return where the table goes."""
-    from uflip.results import outputs, seals
+    from uflip.results import checksums, outputs
 
-    return outputs.check(path, seals.TABLE, "--csv", force=force)
+    return outputs.check(path, checksums.TABLE, "--csv", force=force)
 
 
 def write_table(rows: "list[Row]", place: "Place") -> None:

@@ -14,7 +14,7 @@ from uflip.units import format_size
 from uflip.visible import in_line
 
 if TYPE_CHECKING:
-    from uflip.results.verdict import Verdict
+    from uflip.results.file_status import Verdict
 
 EPILOG = """\b
 Examples:
@@ -79,7 +79,7 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
     unproven. What uflip keeps beside results, states and
     lists of devices, is passed over. Nothing is changed.
     """
-    from uflip.results.proof import verify
+    from uflip.results.integrity import verify
 
     documents: list[Mapping[str, object]] = []
     lost, worst = 0, 0

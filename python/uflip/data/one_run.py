@@ -1,6 +1,6 @@
 """One run by itself as a document: what `uflip pattern --json` prints.
 
-Plain data, as `uflip.data.summary` is; `uflip.results.one_run` makes it.
+Plain data, as `uflip.data.summary` is; `uflip.results.single_run` makes it.
 """
 
 from collections.abc import Mapping

@@ -92,7 +92,7 @@ class OfMode(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Round(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of a long run of writes: `uflip.results.steadiness`."""
+    """A part of a long run of writes: `uflip.results.steady_state`."""
 
     written_bytes: Count
     ended_ns: Count
@@ -102,7 +102,7 @@ class Round(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run, or all repetitions of one: `uflip.results.merged` says what each number is."""
+    """Statistics of a run, or of all its repetitions: see `uflip.results.merged_statistics`."""
 
     run: Name
     pattern: Name

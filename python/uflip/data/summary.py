@@ -72,7 +72,7 @@ class Together(TypedDict):
 
 
 class Certainty(Together):
-    """The same, and what decides whether more repetitions are made; see `uflip.results.said`."""
+    """Add what decides whether more repetitions follow: `uflip.results.repetition_statistics`."""
 
     allowed_ns: float | None
     expected_ns: float | None
@@ -115,7 +115,7 @@ class Round(TypedDict):
 
 
 class Steadiness(TypedDict):
-    """The verdict on random writes that were to become steady: `uflip.results.steadiness`.
+    """The verdict on random writes that were to become steady: `uflip.results.steady_state`.
 
     Rate, p99 and write amplification are means of the last half of all repetitions.
     `needed_bytes` and `needed_ns` are what a verdict takes, or took, in all.

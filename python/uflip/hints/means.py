@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import hypot
 
 from uflip.data.summary import Experiment, Summary
-from uflip.results.ended import Mark
+from uflip.results.convergence import Mark
 from uflip.results.ratios import ratio_interval
 from uflip.results.startup_check import mark_of
 from uflip.results.summarise import BASELINE, experiments_of

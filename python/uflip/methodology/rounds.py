@@ -75,7 +75,7 @@ class Told(Protocol):
     def together(
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
     ) -> Sequence[Certainty]:
-        """What repetitions of experiments, with their sorts, say together: `uflip.results.said`."""
+        """Return the statistics of the repetitions of each experiment."""
 
     def ios_of(self, run_id: str) -> int:
         """How many I/Os a finished run made."""

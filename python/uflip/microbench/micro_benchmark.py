@@ -56,7 +56,7 @@ class MicroBenchmark:
         leaves the device as the next one wants it, and in no state for anything else.
     rounds
         Whether its runs are divided into rounds, and counters of a simulated device are sampled
-        while they last (`uflip.results.steadiness`).
+        while they last (`uflip.results.steady_state`).
     """
 
     name: str

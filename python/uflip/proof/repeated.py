@@ -3,8 +3,8 @@
 An experiment is what a plan makes of it: three runs that end by the rule, a quarter beyond their
 shortest length at the latest, then rounds of runs of the shortest length, as many as the interval
 that is known asks for, until it is narrow, or would need more than a plan may have. A plan has
-twenty of a family, peers of each other (`uflip.results.peers`), or one of each family. A run is a
-stretch of a family, at a level of its own: what the device does at that time and place. Looking
+twenty of a family, peers of each other (`uflip.results.variance_pooling`), or one of each family.
+A run is a stretch of a family, at a level of its own: what the device does at that time and place. Looking
 several times may make an interval look narrow by chance; how often it does is what is counted here.
 
 **Source** the families of `families`; the rounds of `uflip.methodology.rounds`.
@@ -29,8 +29,8 @@ from uflip.proof import families as make
 from uflip.proof.families import Family, Random, Times
 from uflip.proof.rivals import Z95
 from uflip.results.agreement import AGREEMENT
-from uflip.results.ended import opening_ns
-from uflip.results.said import each_with_certainty
+from uflip.results.convergence import opening_ns
+from uflip.results.repetition_statistics import each_with_certainty
 
 SHORTEST, FIRST, MOST = 1024, 3, 100
 BANK = 400

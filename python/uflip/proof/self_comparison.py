@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from uflip.executors import on_all
 from uflip.results.agreement import peers_among, together
+from uflip.results.autocorrelation import MANY
 from uflip.results.comparison import Row, row_of, slower_than
-from uflip.results.neighbours import MANY
 
 Means = NDArray[np.float64]
 Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]

@@ -9,7 +9,7 @@ from uflip.report.blocks import Block, Details, Paragraph
 from uflip.report.figures import ratios
 from uflip.report.page import Page, Section, render_page
 from uflip.report.words import format_ms, title
-from uflip.results.comparable import UNKNOWN_BECAUSE
+from uflip.results.comparability import UNKNOWN_BECAUSE
 from uflip.results.comparison import VERDICTS, Comparison, Row
 from uflip.table import Table
 

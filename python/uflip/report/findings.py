@@ -14,7 +14,7 @@ from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
 from uflip.results.agreement import AGREEMENT
 from uflip.results.consistency import within, worst_of
-from uflip.results.ended import MARKS, Mark
+from uflip.results.convergence import MARKS, Mark
 from uflip.results.startup_check import MARKED, mark_of
 from uflip.units import format_duration_ns
 

@@ -31,7 +31,7 @@ The folder::
       summaries/…                          what runs say, kept: follows from the run files
 """
 
-from uflip.results.comparable import differences
+from uflip.results.comparability import differences
 from uflip.results.provenance import host_provenance
 from uflip.results.store import Results, StoredRun
 from uflip.results.summarise import summary

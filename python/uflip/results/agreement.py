@@ -32,10 +32,10 @@ from math import sqrt
 
 from uflip import _native
 from uflip.data.summary import Said, Together
-from uflip.results import neighbours
-from uflip.results.ended import FEW_PLACES
-from uflip.results.neighbours import MANY
-from uflip.results.peers import Peers, Scatter, fewest, is_odd, peers_of, supported
+from uflip.results import autocorrelation
+from uflip.results.autocorrelation import MANY
+from uflip.results.convergence import FEW_PLACES
+from uflip.results.variance_pooling import Peers, Scatter, fewest, is_odd, peers_of, supported
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
@@ -246,7 +246,7 @@ def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers 
     speak = peers is not None and not is_odd(peers, Scatter(means, allowed))
     if len(means) < MANY or speak:
         return student(means, confidence)
-    return neighbours.alone(means, confidence)
+    return autocorrelation.alone(means, confidence)
 
 
 def student(means: Sequence[float], confidence: float) -> float:

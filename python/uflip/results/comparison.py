@@ -25,7 +25,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import Columns, frame
 from uflip.results.agreement import AGREEMENT
-from uflip.results.comparable import (
+from uflip.results.comparability import (
     NO_INTERVAL,
     differences,
     exists_once,

@@ -18,12 +18,12 @@ from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock
-from uflip.results.inside import FOLDER, write_inside
+from uflip.results.device_log import FOLDER, write_inside
+from uflip.results.integrity import FolderProof
 from uflip.results.ledger import LedgerWriter
-from uflip.results.place import check_still_there
-from uflip.results.proof import FolderProof
+from uflip.results.result_dir import check_still_there
 from uflip.results.run_files import SUFFIX, run_file
-from uflip.results.summaries import ENDINGS, Log
+from uflip.results.summary_cache import ENDINGS, Log
 
 
 class Files:

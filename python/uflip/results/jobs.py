@@ -17,7 +17,7 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
 from uflip.data.run import About
 from uflip.data.run_summary import RunSummary, typed
-from uflip.results.ended import how_jobs_end
+from uflip.results.convergence import how_jobs_end
 from uflip.results.warnings import StoredWarning
 from uflip.stats import summarise
 

@@ -29,7 +29,7 @@ from uflip.data.folder import refuse_results
 from uflip.data.reading import file_type
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
-from uflip.results.seals import Kind, is_ours, sealed
+from uflip.results.checksums import Kind, is_ours, sealed
 
 # What names a file in a folder takes no more bytes than this on any file system of Linux.
 LONGEST_NAME = 255

@@ -16,7 +16,7 @@ from uflip import _native
 from uflip.data import ledger, manifest
 from uflip.data.ledger import Ledger
 from uflip.errors import ResultsError
-from uflip.results.verdict import PROVEN, UNPROVEN, State, Verdict
+from uflip.results.file_status import PROVEN, UNPROVEN, State, Verdict
 
 SUFFIX = ".parquet"
 Checks = Callable[[list[str]], list[str | None]]

@@ -45,7 +45,7 @@ from uflip.data.spec import Basic, Spec
 from uflip.data.summary import Repetitions, Said, Warned
 from uflip.flash_waits import BINS_PER_OCTAVE, SOONER, Times, Writes, is_buffered, quickest_ns
 from uflip.results.agreement import AGREEMENT
-from uflip.results.ended import MARKS, Mark
+from uflip.results.convergence import MARKS, Mark
 from uflip.startup import (
     NOT_OVER,
     SPARE_SHARE,

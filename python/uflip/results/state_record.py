@@ -20,7 +20,7 @@ from uflip.data.state_record import Request, State, Written
 from uflip.device.identity import MEDIUM, identity, medium, other_medium
 from uflip.errors import RefusedError, ResultsError
 from uflip.results import atomic
-from uflip.results.place import why_not
+from uflip.results.result_dir import why_not
 
 FOLDER = Path("results") / "states"
 PLAIN = re.compile(r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-])", re.ASCII)

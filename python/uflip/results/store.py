@@ -27,16 +27,16 @@ from uflip.data.spec import Spec
 from uflip.data.summary import Warned
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import lock
-from uflip.results.circumstances import about_circumstances
+from uflip.results.benchmark_warnings import about_conditions, about_interference, about_the_files
 from uflip.results.columns import as_array, measured
-from uflip.results.conditions import about_conditions, about_interference, about_the_files
+from uflip.results.environment_warnings import about_circumstances
 from uflip.results.flash_file import read_log
+from uflip.results.integrity import FolderProof, examine
 from uflip.results.jobs import FlashExaminer, summary_of
-from uflip.results.merged import Part, experiment_of, merged
-from uflip.results.proof import FolderProof, examine
+from uflip.results.merged_statistics import Part, experiment_of, merged
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.run_files import run_file
-from uflip.results.summaries import Summaries
+from uflip.results.summary_cache import Summaries
 from uflip.results.warnings import Examiner, StoredWarning
 
 

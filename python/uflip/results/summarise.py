@@ -34,9 +34,9 @@ from uflip.results.consistency import (
     only_what_repeats,
     repeatability,
 )
-from uflip.results.ended import Mark
+from uflip.results.convergence import Mark
 from uflip.results.startup_check import mark_of, marks_of
-from uflip.results.steadiness import steadiness
+from uflip.results.steady_state import steadiness
 from uflip.results.store import Results, repeated
 from uflip.startup import startup_of, steady_bytes
 from uflip.units import format_size

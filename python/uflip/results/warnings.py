@@ -24,7 +24,6 @@ from uflip.data.spec import read_spec
 from uflip.data.summary import Said, Warned
 from uflip.flash_waits import writes_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
-from uflip.results.checks import CHECKS, Check, Examined, Numbers
 from uflip.results.columns import as_array, measured
 from uflip.results.consistency import (
     Answer,
@@ -35,8 +34,9 @@ from uflip.results.consistency import (
     inconsistent,
     repeatability,
 )
-from uflip.results.ended import how_it_ended
-from uflip.results.pace import Pace, limit, pace_of, trend
+from uflip.results.convergence import how_it_ended
+from uflip.results.rate_limit import Pace, limit, pace_of, trend
+from uflip.results.run_warnings import CHECKS, Check, Examined, Numbers
 from uflip.results.startup_check import (
     BASELINE,
     INTERFERENCE,

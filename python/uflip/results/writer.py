@@ -26,17 +26,17 @@ from uflip.data.run import About
 from uflip.data.summary import Certainty, Warned
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
-from uflip.results.beginning import new_folder_id, utc_now
-from uflip.results.circumstances import about_circumstances
-from uflip.results.conditions import about_conditions, about_interference, of_the_plan
+from uflip.results.benchmark_warnings import about_conditions, about_interference, of_the_plan
+from uflip.results.environment_warnings import about_circumstances
 from uflip.results.files import Files
 from uflip.results.flash_file import read_log
-from uflip.results.place import made_beside, refuse_existing
-from uflip.results.proof import FolderProof, examine
+from uflip.results.initial_manifest import new_folder_id, utc_now
+from uflip.results.integrity import FolderProof, examine
+from uflip.results.repetition_statistics import Experiments, Said
+from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.results.run_files import run_file
-from uflip.results.said import Experiments, Said
 from uflip.results.store import examiner_of
-from uflip.results.summaries import Keeper, Log
+from uflip.results.summary_cache import Keeper, Log
 from uflip.results.warnings import StoredWarning
 
 
@@ -75,7 +75,7 @@ class ResultsWriter:
         path : path
             A name that is not taken; missing parents are made.
         content : Manifest
-            As `uflip.results.beginning.manifest_of` makes it.
+            As `uflip.results.initial_manifest.manifest_of` makes it.
 
         Raises
         ------

@@ -11,7 +11,7 @@ from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter
-from uflip.results.place import refuse_existing, why_not
+from uflip.results.result_dir import refuse_existing, why_not
 from uflip.results.state_record import check_place, default_path
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, WearTold, ignore

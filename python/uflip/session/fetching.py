@@ -16,7 +16,7 @@ from pathlib import Path
 
 from uflip.errors import ResultsError, UnavailableError
 from uflip.executors.news import Remote
-from uflip.results.place import made_beside
+from uflip.results.result_dir import made_beside
 
 AWAY = Path("results") / "sent"
 """Where results wait on the host of a drive, below the folder that its worker was started in."""

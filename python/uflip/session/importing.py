@@ -28,7 +28,7 @@ from uflip.durability import UNKNOWN
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter
-from uflip.results.beginning import manifest_of
+from uflip.results.initial_manifest import manifest_of
 from uflip.session.benchmark import check_out
 
 NAME = IMPORTED

@@ -24,7 +24,7 @@ from uflip.oc.benchmark import layout
 from uflip.oc.device import FlashDevice, open_flash_device
 from uflip.oc.session import check_unused, choose_sacrifice, execute
 from uflip.results import ResultsWriter, host_provenance
-from uflip.results.beginning import manifest_of
+from uflip.results.initial_manifest import manifest_of
 from uflip.session.events import JobsBegin, OnEvent, ignore
 from uflip.session.request import Request
 from uflip.session.resuming import Replay, check_device, planned_runs

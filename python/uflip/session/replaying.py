@@ -24,7 +24,7 @@ from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
 from uflip.methodology import estimate
 from uflip.results import ResultsWriter
-from uflip.results.place import refuse_existing
+from uflip.results.result_dir import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
 from uflip.session.carrying_out import new_work
 from uflip.session.events import OnEvent, ignore

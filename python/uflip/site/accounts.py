@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from uflip.errors import UsageError, unknown_name
-from uflip.results.beginning import utc_now
+from uflip.results.initial_manifest import utc_now
 from uflip.site.tables import ROLES, Account, Audit
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,98}")

@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.results import atomic
-from uflip.results.place import made_beside, refuse_existing
+from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.site.blobs import AT_ONCE, on_disk
 from uflip.site.database import revisions
 from uflip.site.site import Site, open_site

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uflip.data import ledger, manifest
 from uflip.errors import ResultsError, UnavailableError, UsageError
 from uflip.executors import Threads, on_all, using
-from uflip.results.place import made_beside, refuse_existing
+from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.site import replies
 from uflip.site.offer import Offered, check_names
 from uflip.site.parts import Missing, bodies, packed

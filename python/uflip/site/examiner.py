@@ -44,7 +44,7 @@ def look(folder: Path) -> Table:
     from uflip.data import manifest
     from uflip.results import Results
     from uflip.results.flash_file import check_logs
-    from uflip.results.proof import examine as prove
+    from uflip.results.integrity import examine as prove
     from uflip.site import planned
 
     proof = prove(folder)

@@ -21,7 +21,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
 from uflip.errors import ResultsError, UsageError
-from uflip.results.beginning import utc_now
+from uflip.results.initial_manifest import utc_now
 from uflip.site import claims, publishing
 from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, case, func, or_, select, update
 
-from uflip.results.beginning import utc_now
+from uflip.results.initial_manifest import utc_now
 from uflip.site.accounts import note
 from uflip.site.offer import COMPLETE
 from uflip.site.tables import Account, Device, Result

@@ -18,7 +18,7 @@ from uflip.data.document import Table
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
 from uflip.results.files import Files
-from uflip.results.proof import examine
+from uflip.results.integrity import examine
 from uflip.site.offer import COMPLETE, unfinished
 
 PRIVATE_DETAILS = (

@@ -14,7 +14,7 @@ from threading import Lock
 
 from uflip.data import manifest, sweep
 from uflip.errors import ResultsError, UsageError
-from uflip.results.proof import OPEN_CHANNEL
+from uflip.results.integrity import OPEN_CHANNEL
 
 FORMER = OPEN_CHANNEL
 """What a folder of `uflip oc` had in the place of a manifest."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.errors import ResultsError, UsageError
-from uflip.results.inside import read_inside
+from uflip.results.device_log import read_inside
 from uflip.results.operations import JOBS, WAITS, WHATS
 from uflip.web.lanes import Lanes
 from uflip.web.open_run import OpenRun

@@ -9,7 +9,7 @@ block is not averaged away.
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.results.inside import Inside, read_inside
+from uflip.results.device_log import Inside, read_inside
 from uflip.web import told
 from uflip.web.opened import Opened
 

@@ -3,7 +3,7 @@
 **Source**: SNIA, *Solid state storage performance test specification* (v2.0.2, 2020): IOPS of
 random writes, by block size, in steady state.
 **Faithful**: random writes over the whole target, by block size; rounds, and a verdict by the
-largest excursion of a round and of the line through the rounds (`uflip.results.steadiness`).
+largest excursion of a round and of the line through the rounds (`uflip.results.steady_state`).
 **Simplified**: rounds are of bytes, not of a minute; writes only: SNIA's other mixes are read under
 write.
 **Ambiguous**: how much is written. What a device takes in advance (write cache, SLC cache, spare

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uflip.errors import UsageError
 from uflip.report.figures.canvas import only_text, styled
-from uflip.results import outputs, seals
+from uflip.results import checksums, outputs
 from uflip.results.outputs import Place
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def check_name(path: Path, *, force: bool = False) -> Place:
     RefusedError
         If something has this name that is no figure of uflip, and is not given up by `force`.
     """
-    outputs.check_ending(path, "figure", "--out", seals.FIGURES)
-    return outputs.check(path, seals.FIGURES[path.suffix], "--out", force=force)
+    outputs.check_ending(path, "figure", "--out", checksums.FIGURES)
+    return outputs.check(path, checksums.FIGURES[path.suffix], "--out", force=force)
 
 
 @styled

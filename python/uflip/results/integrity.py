@@ -14,8 +14,9 @@ from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
+from uflip.results.device_log import inside_verdicts
+from uflip.results.file_status import PROVEN, UNPROVEN, Verdict
 from uflip.results.flash_file import check_logs
-from uflip.results.inside import inside_verdicts
 from uflip.results.run_files import (
     file_name,
     names_in,
@@ -23,7 +24,6 @@ from uflip.results.run_files import (
     size_of,
     without_impossible,
 )
-from uflip.results.verdict import PROVEN, UNPROVEN, Verdict
 
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
 KIND = Kind("manifest", 64 << 20, "restore the file from a copy")

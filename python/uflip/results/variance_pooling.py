@@ -39,8 +39,8 @@ from dataclasses import dataclass
 from math import ceil, lgamma, log, sqrt
 
 from uflip import _native
-from uflip.results import neighbours
-from uflip.results.neighbours import common, kept
+from uflip.results import autocorrelation
+from uflip.results.autocorrelation import common, kept
 
 FEWEST = 5
 """So many experiments with repetitions are peers."""
@@ -114,7 +114,7 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     known = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
     if len(known) < FEWEST:
         return None
-    correlation, unlike = neighbours.of_sort([one.means for one in known])
+    correlation, unlike = autocorrelation.of_sort([one.means for one in known])
     scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in known]
     variance, degrees = _fitted(scatters)
     together = sum(own for _, own in scatters)
@@ -122,7 +122,7 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     alike = _likelihood(scatters, _middle(scatters, WORTH[-1]), WORTH[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
     loudest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
-    mixed = gained > neighbours.BEYOND_CHANCE
+    mixed = gained > autocorrelation.BEYOND_CHANCE
     return Peers(variance, degrees, together, correlation, pooled, loudest, mixed, unlike)
 
 
@@ -159,7 +159,7 @@ def is_odd(peers: Peers, one: Scatter) -> bool:
     [False, False, False, False, True]
     """
     is_louder = _louder(peers, one) > BEYOND_CHANCE
-    return is_louder or peers.unlike or neighbours.resemble(one.means, peers.correlation)
+    return is_louder or peers.unlike or autocorrelation.resemble(one.means, peers.correlation)
 
 
 def fewest(peers: Peers, one: Scatter) -> int:

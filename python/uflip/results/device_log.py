@@ -25,13 +25,13 @@ from uflip import _native
 from uflip.data.run import InsideFile, metadata_of
 from uflip.errors import ResultsError, native_errors
 from uflip.results import atomic
+from uflip.results.file_status import PROVEN, Verdict
 from uflip.results.operations import Operations, operations_of
 from uflip.results.run_files import SUFFIX, run_file
-from uflip.results.verdict import PROVEN, Verdict
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun
-    from uflip.results.summaries import Log
+    from uflip.results.summary_cache import Log
 
 FOLDER = "inside"
 SAMPLE = "sample_"

@@ -21,7 +21,7 @@ from typing import Any
 from uflip.data.manifest import IMPORTED
 from uflip.data.summary import Experiment, Summary
 from uflip.durability import UNKNOWN, meaning
-from uflip.results.ended import INSIDE_STARTUP, MARKS
+from uflip.results.convergence import INSIDE_STARTUP, MARKS
 from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
 from uflip.startup import NOT_OVER

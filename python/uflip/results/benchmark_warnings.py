@@ -9,11 +9,11 @@ from dataclasses import asdict
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Doubt, Host
 from uflip.data.phases import Interference
-from uflip.results.checks import CHECKS
-from uflip.results.circumstances import CIRCUMSTANCES
-from uflip.results.ended import MARKS
-from uflip.results.proof import FolderProof
-from uflip.results.verdict import UNPROVEN
+from uflip.results.convergence import MARKS
+from uflip.results.environment_warnings import CIRCUMSTANCES
+from uflip.results.file_status import UNPROVEN
+from uflip.results.integrity import FolderProof
+from uflip.results.run_warnings import CHECKS
 from uflip.results.warnings import StoredWarning
 
 # Half of the processors busy with something else: the submitting thread may have none to itself.

@@ -31,9 +31,9 @@ from uflip.data.summary import Repetition as RepetitionRow
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
 from uflip.results.jobs import summary_of
-from uflip.results.merged import Part, experiment_of, merged
+from uflip.results.merged_statistics import Part, experiment_of, merged
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
-from uflip.results.steadiness import Samples
+from uflip.results.steady_state import Samples
 
 PYRAMID_KIND = Kind("pyramid", 64 << 20, "remove it: it is made again from the run file")
 Proof = tuple[int, str]

@@ -21,9 +21,9 @@ from uflip.data.run_summary import Repetition, RunSummary, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
 from uflip.results.columns import measured, pieces
-from uflip.results.ended import repetition
+from uflip.results.convergence import repetition
 from uflip.results.run_statistics import statistics_of
-from uflip.results.steadiness import Samples, rounds_of
+from uflip.results.steady_state import Samples, rounds_of
 
 if TYPE_CHECKING:
     from uflip.results.store import StoredRun

@@ -16,7 +16,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.one_run import Ended
 from uflip.data.spec import Basic, Parallel, Spec
-from uflip.results.ticks import ticking
+from uflip.results.throttling import ticking
 from uflip.stats import drift
 
 Numbers = Mapping[str, object]

@@ -21,10 +21,10 @@ from uflip.results.agreement import (
     student,
     together,
 )
+from uflip.results.autocorrelation import MANY
 from uflip.results.columns import measured
-from uflip.results.ended import repetition
-from uflip.results.neighbours import MANY
-from uflip.results.peers import Peers, Scatter, supported
+from uflip.results.convergence import repetition
+from uflip.results.variance_pooling import Peers, Scatter, supported
 
 Experiments = Sequence[tuple[str, Sequence[str]]]
 """The sort of each, which its peers have too, and the runs that are its repetitions."""
