@@ -14,13 +14,13 @@ import msgspec
 from generated import write_or_check
 
 from uflip.data import (
-    compared,
+    comparison,
     ledger,
     manifest,
+    multi_device,
     plan,
     run,
     run_summary,
-    several,
     spec,
     state_record,
     summary,
@@ -37,9 +37,9 @@ DOCUMENTS: dict[str, Any] = {
     "plan-run": plan.RunEntry,
     "specification": spec.Spec,
     "summary": summary.Summary,
-    "comparison": compared.Comparisons,
+    "comparison": comparison.Comparisons,
     "sweep": sweep.Manifest,
-    "devices": several.Manifest,
+    "devices": multi_device.Manifest,
 }
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 

@@ -92,7 +92,7 @@ class Trace:
         """Names for `column`, in order.
 
         stream (uint16), submit_ns (uint64), response_time_ns (uint64), offset_bytes (uint64),
-        io_size_bytes (uint32), mode (uint8: 0 read, 1 write, as `uflip.data.asked.MODES`),
+        io_size_bytes (uint32), mode (uint8: 0 read, 1 write, as `uflip.data.spec_base.MODES`),
         component (uint8: 0 first, 1 second pattern of a mix), ignored (uint8: 1 = inside
         io_ignore), then on simulated devices one uint64 column per cause, named in `causes`;
         their sum is response_time_ns.

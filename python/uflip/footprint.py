@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.data.asked import DRAWN
 from uflip.data.spec import Basic, Mix, Parallel, Part, Replay, Spec
+from uflip.data.spec_base import DRAWN
 
 Offsets = NDArray[np.int64]
 

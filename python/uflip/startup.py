@@ -26,9 +26,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isinf
 
-from uflip.data.asked import DRAWN, OPEN_TIMES
 from uflip.data.phases import Phases, PhasesOfPattern
 from uflip.data.spec import Mix, Parallel, Part, Spec
+from uflip.data.spec_base import DRAWN, OPEN_TIMES
 
 LABELS_OF_WRITES = ("SW", "RW")
 NOT_OVER = "start_up_not_over"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uflip.data.reading import Kind, decode, read_document, read_if_there, read_text
+from uflip.data.bounded_read import Kind, decode, read_document, read_if_there, read_text
 from uflip.errors import ResultsError, UsageError
 
 KIND = Kind("plan", 100, "give another file", UsageError)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from command_line import start, uflip, unchanged
 
-from uflip.data import several as document
+from uflip.data import multi_device as document
 from uflip.errors import DeviceError, ResultsError
 from uflip.results import Results
 from uflip.session import one_of_several

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from command_line import uflip
 
-from uflip.data.asked import PLURALS
 from uflip.data.spec import text_of
+from uflip.data.spec_base import PLURALS
 from uflip.device.opening import open_device
 from uflip.device.resolving import resolve
 from uflip.errors import UsageError

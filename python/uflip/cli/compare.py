@@ -15,7 +15,7 @@ from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.visible import in_line
 
 if TYPE_CHECKING:
-    from uflip.data.compared import Comparisons, Named
+    from uflip.data.comparison import Comparisons, Named
     from uflip.results.comparison import Comparison
     from uflip.results.outputs import Place
 

@@ -4,7 +4,7 @@ import click
 
 from uflip.cli.common import echo_table, json_option
 from uflip.cli.terminal import echo_json
-from uflip.data.known import KnownDevice
+from uflip.data.device_reports import KnownDevice
 from uflip.device.catalogue import known_devices
 from uflip.units import format_size
 

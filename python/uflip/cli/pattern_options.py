@@ -9,8 +9,8 @@ import click
 
 from uflip.choices import MOST_IOS
 from uflip.cli.common import read_duration, read_size, real, together, whole
+from uflip.data.bounded_read import Kind, read_document
 from uflip.data.document import Table, decode
-from uflip.data.reading import Kind, read_document
 from uflip.described import described, only_given
 from uflip.errors import UsageError
 from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from uflip._native import Trace
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
-from uflip.data.asked import PLURALS
 from uflip.data.device import DeviceInfo
-from uflip.data.one_run import Ended, Numbers, OfMode, OneRun, Series
+from uflip.data.single_run import Ended, Numbers, OfMode, OneRun, Series
+from uflip.data.spec_base import PLURALS
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
 from uflip.spec import Mix, Parallel, Part, Pattern, Replay

@@ -8,7 +8,7 @@ import msgspec
 from uflip import _native
 from uflip.cli.common import ANY_PATH, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json
-from uflip.data.reading import Kind, read_text
+from uflip.data.bounded_read import Kind, read_text
 from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl

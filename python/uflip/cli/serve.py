@@ -26,8 +26,8 @@ from uflip.cli.common import (
 )
 from uflip.cli.served_output import conclude
 from uflip.cli.terminal import echo
+from uflip.data.device_reports import ServedDocument
 from uflip.data.folder import refuse_results
-from uflip.data.known import ServedDocument
 from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.device.opening import Making, Report, open_device

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
-from uflip.data.known import ServedDocument, ServedExport
+from uflip.data.device_reports import ServedDocument, ServedExport
 from uflip.errors import UflipError
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns

@@ -66,7 +66,7 @@ def _check_not_of_one(option: str, value: Path | None) -> None:
 
 
 def _devices_in(folder: Path) -> int:
-    from uflip.data.several import read
+    from uflip.data.multi_device import read
 
     return len(read(folder).devices)
 

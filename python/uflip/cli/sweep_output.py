@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip.cli.common import echo_table
-from uflip.data.asked import MODES, PLURALS
+from uflip.data.spec_base import MODES, PLURALS
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from uflip.errors import UflipError
 from uflip.visible import in_json, shown
 
 if TYPE_CHECKING:
-    from uflip.data.compared import Failure
+    from uflip.data.comparison import Failure
 
 # No word of an error needs more; an argument of a megabyte is no help to anybody.
 LONGEST_PART = 2000

@@ -111,10 +111,10 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
 
 def _is_beside_results(path: Path) -> bool:
     """Whether uflip itself keeps this where results are, and it is none."""
-    from uflip.data import several
+    from uflip.data import multi_device
     from uflip.results import state_record
 
-    if path.name == several.FILE_NAME:
+    if path.name == multi_device.FILE_NAME:
         return path.is_file()
     is_ours = path.name == state_record.FOLDER.name and path.is_dir()
     return is_ours and all(each.suffix == ".json" and each.is_file() for each in path.iterdir())

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.reading import Kind
+from uflip.data.bounded_read import Kind
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from uflip.data.asked import Asked, Spec, Whole
 from uflip.data.document import Text
+from uflip.data.spec_base import Asked, Spec, Whole
 
 
 class Job(Asked, Spec, frozen=True):

@@ -32,8 +32,8 @@ import msgspec
 from msgspec import Struct
 
 from uflip import _native
+from uflip.data.bounded_read import Kind
 from uflip.data.document import Count, DigestText, FolderId, Name
-from uflip.data.reading import Kind
 
 FORMAT_VERSION = 1
 FILE_NAME = "ledger.jsonl"

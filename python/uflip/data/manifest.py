@@ -32,6 +32,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from uflip.data.bounded_read import Kind
 from uflip.data.device import DeviceInfo, Wear
 from uflip.data.document import (
     LARGEST,
@@ -50,7 +51,6 @@ from uflip.data.document import (
     no_file_name,
 )
 from uflip.data.phases import Interference, Phases
-from uflip.data.reading import Kind
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import Request
 from uflip.durability import UNKNOWN, of_old, of_open_channel

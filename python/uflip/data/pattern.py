@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from uflip.data.asked import OPEN_TIMES, Asked, Part, Spec, Stop, Time, Whole
+from uflip.data.spec_base import OPEN_TIMES, Asked, Part, Spec, Stop, Time, Whole
 
 
 class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):

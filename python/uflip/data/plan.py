@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from uflip.data.bounded_read import Kind
 from uflip.data.document import MOST_RUNS, Count, Positive, Table
-from uflip.data.reading import Kind
 from uflip.data.spec import Spec
 from uflip.errors import UsageError
 

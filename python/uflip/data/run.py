@@ -12,8 +12,8 @@ from typing import TypedDict
 
 from msgspec import Struct
 
+from uflip.data.bounded_read import Kind
 from uflip.data.document import Count, DigestText, Name, Positive, Table, Text, decode
-from uflip.data.reading import Kind
 
 KIND = Kind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
 

@@ -32,8 +32,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from uflip import _native
+from uflip.data.bounded_read import Kind, read_if_there
 from uflip.data.document import Count, DigestText, Name, Positive, Text
-from uflip.data.reading import Kind, read_if_there
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
 

@@ -21,7 +21,6 @@ from collections.abc import Mapping
 import msgspec
 
 from uflip import _native
-from uflip.data.asked import LOCATIONS, MODES, OPEN_TIMES, TIMES, Part, Spec, Stop
 from uflip.data.document import DEEPEST, Table, deepest
 from uflip.data.job import Job, JobTotals
 from uflip.data.pattern import (
@@ -34,6 +33,7 @@ from uflip.data.pattern import (
     Replay,
     Totals,
 )
+from uflip.data.spec_base import LOCATIONS, MODES, OPEN_TIMES, TIMES, Part, Spec, Stop
 from uflip.errors import UsageError, native_errors
 
 __all__ = [

@@ -17,8 +17,8 @@ from typing import Literal, TypedDict
 import msgspec
 from msgspec import Struct
 
+from uflip.data.bounded_read import Kind, read_if_there
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text, decode
-from uflip.data.reading import Kind, read_if_there
 
 FORMAT_VERSION = 2
 KIND = Kind(

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 from uflip import _native
+from uflip.data.bounded_read import Kind, read_text
 from uflip.data.document import DEEPEST, Table, deepest
-from uflip.data.reading import Kind, read_text
 from uflip.errors import UflipError, native_errors
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data.device import Details, DeviceInfo, read_info
-from uflip.data.known import BlockReport, KnownDevice
+from uflip.data.device_reports import BlockReport, KnownDevice
 from uflip.device.opened import Device
 from uflip.device.opening import check_medium, open_null
 from uflip.device.options import SMALLEST_SECTOR, check_options

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 
 from uflip.data.device import DeviceInfo
-from uflip.data.known import Identity
+from uflip.data.device_reports import Identity
 
 MODEL = ("kind", "model", "serial", "capacity_bytes", "sector_bytes")
 FILE = ("inode", "file_system_device")

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import msgspec
 
 from uflip import _native
-from uflip.data.asked import MODES, ZONE_MODES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Pattern, Spec, Totals, text_of
+from uflip.data.spec_base import MODES, ZONE_MODES
 from uflip.data.state_record import Request
 from uflip.errors import UsageError, native_errors
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from uflip import _native
+from uflip.data.bounded_read import Kind, read_start
 from uflip.data.device import DeviceInfo, read_info
-from uflip.data.reading import Kind, read_start
 from uflip.device.cache import cached, name_of
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors

@@ -25,7 +25,7 @@ devices in a random state: one that is measured as it is is left as it is.
 
 from typing import TYPE_CHECKING
 
-from uflip.data.asked import DRAWN
+from uflip.data.spec_base import DRAWN
 from uflip.experiment import PlannedRun
 from uflip.microbench import in_turn
 from uflip.spec import Spec, baseline

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.reading import Kind, read_text
+from uflip.data.bounded_read import Kind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest of ours has 7 KB.

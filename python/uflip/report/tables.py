@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from uflip.data.asked import PLURALS
 from uflip.data.phases import Batches
+from uflip.data.spec_base import PLURALS
 from uflip.data.summary import (
     Component,
     LeftOut,

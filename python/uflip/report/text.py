@@ -8,8 +8,8 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from uflip.data.asked import PLURALS
 from uflip.data.manifest import IMPORTED
+from uflip.data.spec_base import PLURALS
 from uflip.data.summary import Experiment as Run
 from uflip.data.summary import LeftOut, Measured, ResponseTime, Statistics, Summary, Warned
 from uflip.durability import CACHED

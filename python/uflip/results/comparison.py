@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from uflip.data import compared
+from uflip.data import comparison
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
 from uflip.frame import Columns, frame
@@ -140,7 +140,7 @@ class Row:
             Estimate(self.second_ns, second, self.second_degrees),
         )
 
-    def as_dict(self) -> compared.Row:
+    def as_dict(self) -> comparison.Row:
         """Plain data, in the order of the fields."""
         return {
             "micro_benchmark": self.micro_benchmark,
@@ -186,7 +186,7 @@ class Comparison:
 
     first: str
     second: str
-    devices: Mapping[str, tuple[compared.Fact, compared.Fact]]
+    devices: Mapping[str, tuple[comparison.Fact, comparison.Fact]]
     conditions: tuple[StoredWarning, ...]
     rows: tuple[Row, ...]
     only_in_first: tuple[str, ...]
@@ -208,7 +208,7 @@ class Comparison:
         """One row an experiment, as an Arrow table; see `uflip.frame`."""
         return frame([row.as_dict() for row in self.rows], COLUMNS)
 
-    def as_dict(self) -> compared.Compared:
+    def as_dict(self) -> comparison.Compared:
         """Plain data."""
         return {
             "first": self.first,
@@ -402,7 +402,7 @@ def _ratio_of(
 
 def _devices(
     first: DeviceInfo, second: DeviceInfo
-) -> dict[str, tuple[compared.Fact, compared.Fact]]:
+) -> dict[str, tuple[comparison.Fact, comparison.Fact]]:
     """Facts about two devices that differ; of simulated ones the keys of their profiles."""
     found = {
         name: (getattr(first, name), getattr(second, name))

@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from uflip.data.asked import DRAWN, MODES
 from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, Replay, read_spec
+from uflip.data.spec_base import DRAWN, MODES
 from uflip.durability import CACHED
 from uflip.results.store import Results, StoredRun
 

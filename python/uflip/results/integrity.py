@@ -10,9 +10,9 @@ from pathlib import Path
 
 from uflip import _native
 from uflip.data import ledger, manifest
+from uflip.data.bounded_read import Kind, read_document, read_if_there
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
-from uflip.data.reading import Kind, read_document, read_if_there
 from uflip.errors import ResultsError, UflipError
 from uflip.results.device_log import inside_verdicts
 from uflip.results.file_status import PROVEN, UNPROVEN, Verdict

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from uflip.data.bounded_read import file_type
 from uflip.data.folder import refuse_results
-from uflip.data.reading import file_type
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
 from uflip.results.checksums import Kind, is_ours, sealed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip import _native
-from uflip.data.one_run import OfMode
+from uflip.data.single_run import OfMode
 from uflip.data.spec import MODES, Mix, Pattern, Replay, read_spec
 from uflip.results.columns import pieces
 from uflip.results.throughput import Amount, measured_amount, rates

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
-from uflip.data.one_run import Ended
+from uflip.data.single_run import Ended
 from uflip.data.spec import Basic, Parallel, Spec
 from uflip.results.throttling import ticking
 from uflip.stats import drift

@@ -5,7 +5,7 @@ import json
 from uflip._native import Trace
 from uflip.amplification import write_amplification
 from uflip.data.device import DeviceInfo
-from uflip.data.one_run import OneRun
+from uflip.data.single_run import OneRun
 from uflip.results.columns import pieces
 from uflip.results.run_statistics import statistics_of
 from uflip.spec import read_spec

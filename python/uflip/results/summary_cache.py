@@ -24,8 +24,8 @@ import numpy as np
 
 from uflip import _native
 from uflip.data import run_summary
+from uflip.data.bounded_read import Kind, read_if_there
 from uflip.data.manifest import PlanEntry
-from uflip.data.reading import Kind, read_if_there
 from uflip.data.run_summary import Kept, PyramidFile, Repetition, RunSummary, Source
 from uflip.data.summary import Repetition as RepetitionRow
 from uflip.errors import UflipError

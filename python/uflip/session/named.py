@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from uflip.data.several import MOST_DEVICES
+from uflip.data.multi_device import MOST_DEVICES
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.reading import Kind, read_start
+from uflip.data.bounded_read import Kind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, native_errors
 
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")

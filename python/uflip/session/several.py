@@ -3,7 +3,7 @@
 ::
 
     FOLDER/
-      devices.json      which devices, and what was asked of all of them (`uflip.data.several`)
+      devices.json      which devices, and what was asked of all of them (`uflip.data.multi_device`)
       sim-demo/         results, as those of any benchmark
       file-scratch.bin/
 
@@ -27,8 +27,8 @@ import msgspec
 from msgspec import structs
 
 from uflip import _native
-from uflip.data import several as document
-from uflip.data.several import Entry, Manifest, Options
+from uflip.data import multi_device as document
+from uflip.data.multi_device import Entry, Manifest, Options
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
 from uflip.executors import Executor, Here, current, each, using
 from uflip.executors.executor import MOST_DEATHS

@@ -8,8 +8,8 @@ all rows: a device has the counters of its FTL.
 from collections.abc import Sequence
 from dataclasses import fields
 
-from uflip.data.asked import MODES
 from uflip.data.document import Table
+from uflip.data.spec_base import MODES
 from uflip.stats.summary import STATISTICS
 from uflip.sweeping.points import Point
 from uflip.sweeping.row import Row, Statistics

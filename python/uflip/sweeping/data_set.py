@@ -25,8 +25,8 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data import sweep as document
+from uflip.data.bounded_read import Kind, read_document
 from uflip.data.document import Table
-from uflip.data.reading import Kind, read_document
 from uflip.data.sweep import Design, Manifest, Range, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs

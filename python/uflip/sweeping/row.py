@@ -2,8 +2,8 @@
 
 from dataclasses import asdict, dataclass, field
 
-from uflip.data.asked import MODES
 from uflip.data.document import Table
+from uflip.data.spec_base import MODES
 
 Values = Table
 """What varies: name -> value at a point."""

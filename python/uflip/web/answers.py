@@ -9,7 +9,7 @@ text.
 from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from uflip.data import compared
+from uflip.data import comparison
 from uflip.data.document import Table
 from uflip.data.summary import OfMode, Repetition, Statistics, Warned
 from uflip.hints.hint import HintSaid
@@ -270,7 +270,7 @@ class Side(Known):
     durability: str
 
 
-class ComparedRow(compared.Row):
+class ComparedRow(comparison.Row):
     """An experiment of both, in words."""
 
     title: str
@@ -279,7 +279,7 @@ class ComparedRow(compared.Row):
 
 
 class Pair(TypedDict):
-    """A result beside the first; as `uflip.data.compared.Compared`, facts as text."""
+    """A result beside the first; as `uflip.data.comparison.Compared`, facts as text."""
 
     first: str
     second: str

@@ -13,10 +13,10 @@ from msgspec import Meta, Struct
 
 from uflip.benchmarks import summary
 from uflip.data import manifest
+from uflip.data.bounded_read import read_document
 from uflip.data.device import DeviceInfo
 from uflip.data.document import MOST_RUNS, MOST_WARNINGS
 from uflip.data.manifest import Manifest
-from uflip.data.reading import read_document
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells, numbers

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import cast
 
 from uflip.data import summary as said_of
-from uflip.data.asked import PLURALS
 from uflip.data.document import plain
+from uflip.data.spec_base import PLURALS
 from uflip.data.summary import Experiment, Summary, Warned
 from uflip.durability import meaning
 from uflip.hints import advise

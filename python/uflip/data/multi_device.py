@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from uflip.data.bounded_read import Kind, read_document
 from uflip.data.document import (
     Count,
     FolderId,
@@ -29,7 +30,6 @@ from uflip.data.document import (
     decode,
     no_file_name,
 )
-from uflip.data.reading import Kind, read_document
 
 FORMAT_VERSION: Literal[1] = 1
 FILE_NAME = "devices.json"
