@@ -35,7 +35,7 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.plan_file import write_plan
 from uflip.methodology.state import plan_state
 from uflip.results import Results
-from uflip.session import carrying_out
+from uflip.session import benchmark_run
 from uflip.spec import basic
 
 OUT, TARGET, PLAN = Path("kept-here"), Path("target.bin"), Path("plan.toml")
@@ -315,7 +315,7 @@ def main(kind: str) -> None:
     faults = Faults()
     once = cache(measure_harness)
     # With this library before the clock it would take longer than all else, two hundred times.
-    carrying_out.measure_harness = lambda: dict(once())
+    benchmark_run.measure_harness = lambda: dict(once())
     clear()
     info = inspect_device(f"file:{TARGET}", size=SIZE, buffered=True)
     for operation in dict.fromkeys(operation for _, operation in cells(kind)):

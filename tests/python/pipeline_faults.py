@@ -41,7 +41,7 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.plan_file import write_plan
 from uflip.results import Results, checksums
 from uflip.results.integrity import verify
-from uflip.session import carrying_out
+from uflip.session import benchmark_run
 from uflip.session.benchmark import begin, resume
 from uflip.session.request import Request
 
@@ -358,7 +358,7 @@ def main(device: str, seed: str, first: int, last: int) -> None:
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # threads cost more than they gain
     library = Library()
     once = cache(measure_harness)
-    carrying_out.measure_harness = lambda: dict(once())
+    benchmark_run.measure_harness = lambda: dict(once())
     PLAN.write_text(write_plan(plan_for(device)))
     traces(device)  # what is known is known before anything happens
     said(device)

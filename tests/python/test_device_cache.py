@@ -312,7 +312,7 @@ def test_a_name_that_cannot_be_saved_under_is_refused_first(
     folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("there.snapshot").write_text("mine")
-    opening = "uflip.session.opening.open_watched"
+    opening = "uflip.session.open_device.open_watched"
     monkeypatch.setattr(opening, lambda *_, **__: pytest.fail("opened"))
     done = uflip("pattern", URL, "--pattern", "RW", "--save", name)
     assert done.code == kind

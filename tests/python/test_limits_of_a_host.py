@@ -28,7 +28,7 @@ from uflip.results import Results
 from uflip.results.environment_warnings import about_circumstances
 from uflip.results.rate_limit import TREND_Z, Pace, limit, pace_of, trend
 from uflip.results.throttling import TICKS_PER_S, ticking
-from uflip.session import carrying_out, single
+from uflip.session import benchmark_run, single
 from uflip.session.state import AS_IS
 from uflip.spec import baseline
 
@@ -468,11 +468,11 @@ def test_a_disk_is_asked_again_when_its_benchmark_is_over(
     target.touch()
     assert temperature_of(info, tmp_path / "sys") == 71.85
     worn = Wear(4.0, 10**12, 25 * 10**12, available_spare_percent=98.0)
-    monkeypatch.setattr(carrying_out, "wear_of", lambda _info: worn)
+    monkeypatch.setattr(benchmark_run, "wear_of", lambda _info: worn)
     monkeypatch.setattr(
-        carrying_out, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
+        benchmark_run, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
     )
-    told = carrying_out.after(info, (0, 0))
+    told = benchmark_run.after(info, (0, 0))
     assert told.temperature_celsius == 71.85
     assert told.stolen_share is None or 0 <= told.stolen_share <= 1
     out = tmp_path / "out"
@@ -484,7 +484,7 @@ def test_a_disk_is_asked_again_when_its_benchmark_is_over(
         durability="fua",
     )
     with device:
-        carrying_out.new_work(device, plan, out, AS_IS).carry_out()
+        benchmark_run.new_work(device, plan, out, AS_IS).carry_out()
     kept = Results.load(out).manifest
     after = kept.host["after"]
     assert isinstance(after, dict)

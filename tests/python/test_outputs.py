@@ -401,7 +401,7 @@ WRITERS = {
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
     "reproduce/simulated.py",
-    "session/recordings.py",
+    "session/trace_sources.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",
     "site/blobs.py",
@@ -411,7 +411,7 @@ WRITERS = {
     # The redirect file with the explorer's token, in a new folder of mode 0700.
     "web/server.py",
     # In the hidden folder of results that come from another machine (`made_beside`).
-    "session/fetching.py",
+    "session/remote_results.py",
 }
 
 

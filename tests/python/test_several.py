@@ -17,7 +17,7 @@ from command_line import start, uflip, unchanged
 from uflip.data import multi_device as document
 from uflip.errors import DeviceError, ResultsError
 from uflip.results import Results
-from uflip.session import one_of_several
+from uflip.session import multi_device_task
 
 SMALL, OTHER = "sim:demo?blocks_per_die=64", "sim:dftl?blocks_per_die=128"
 FOLDERS = ("sim-demo-blocks-per-die-64", "sim-dftl-blocks-per-die-128")
@@ -56,7 +56,7 @@ def test_processes_give_the_same(here: Path) -> None:
 def test_one_that_fails_does_not_stop_the_others(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = one_of_several.begin
+    begin = multi_device_task.begin
 
     def fails(request: Any, out: Path, *rest: Any, **options: Any) -> Path:
         if request.device == "null":
@@ -66,7 +66,7 @@ def test_one_that_fails_does_not_stop_the_others(
         return begin(request, out, *rest, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(one_of_several, "begin", fails)
+        patch.setattr(multi_device_task, "begin", fails)
         done = uflip("run", "null", OTHER, SMALL, *QUICK, "--out", "out", "--json")
     assert done.code == DeviceError.exit_code
     told = json.loads(done.out)
@@ -86,7 +86,7 @@ def test_what_failed_is_said(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     def fails(*_: Any, **__: Any) -> Path:
         raise DeviceError("It broke", where="somewhere", action="buy another")
 
-    monkeypatch.setattr(one_of_several, "begin", fails)
+    monkeypatch.setattr(multi_device_task, "begin", fails)
     done = uflip("run", "null", SMALL, *QUICK, "--out", "out")
     assert done.code == DeviceError.exit_code
     assert done.err.count("It broke") == 2
@@ -160,8 +160,8 @@ def test_real_devices_are_measured_one_after_the_other(
             at_work.remove(request.device)
         return out
 
-    monkeypatch.setattr(one_of_several, "begin", watched)
-    monkeypatch.setattr(one_of_several, "status_of", lambda _: "complete")
+    monkeypatch.setattr(multi_device_task, "begin", watched)
+    monkeypatch.setattr(multi_device_task, "status_of", lambda _: "complete")
     devices = ["file:a.bin", "file:b.bin", SMALL, OTHER]
     for name in ("a.bin", "b.bin"):
         (here / name).write_bytes(bytes(64 * MIB))

@@ -58,8 +58,8 @@ BENCHMARKS = (
     "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.pattern_output",
     "uflip.cli.prepare", "uflip.cli.preparing", "uflip.cli.progress", "uflip.cli.run",
     "uflip.cli.watching", "uflip.described", "uflip.oc.session", "uflip.report.text",
-    "uflip.results.single_run", "uflip.session.benchmark", "uflip.session.preparing",
-    "uflip.session.resuming",
+    "uflip.results.single_run", "uflip.session.benchmark", "uflip.session.prepare",
+    "uflip.session.resume",
 )  # fmt: skip
 
 

@@ -81,8 +81,8 @@ def command(
     from uflip.cli.terminal import echo, echo_json
     from uflip.cli.watching import Watching
     from uflip.device.catalogue import inspect_device
-    from uflip.session.deallocating import trims_of
-    from uflip.session.opening import open_watched
+    from uflip.session.deallocate import trims_of
+    from uflip.session.open_device import open_watched
     from uflip.session.state import believed
     from uflip.units import format_duration_ns, format_size
 

@@ -128,7 +128,7 @@ def command(
     from uflip.device.disturbance import check_target, disturbed
     from uflip.device.resolving import resolve
     from uflip.results.single_run import describe
-    from uflip.session.opening import open_watched
+    from uflip.session.open_device import open_watched
 
     # All that can be wrong is looked for before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):

@@ -16,8 +16,8 @@ from uflip.errors import unknown_name
 from uflip.methodology import Enforcement, describe_wear, plan_state, wear_of
 from uflip.methodology.chosen import check_has_states
 from uflip.results.state_record import StateRecord
-from uflip.session.preparing import Opening
-from uflip.session.preparing import prepare as carry_out
+from uflip.session.prepare import Opening
+from uflip.session.prepare import prepare as carry_out
 
 
 def prepare(

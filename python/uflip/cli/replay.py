@@ -106,9 +106,9 @@ def command(
     overwritten. A trace that only reads opens the device for reading only.
     """
     from uflip.cli.watching import Watching
-    from uflip.session import Request, replaying
+    from uflip.session import Request, replay
 
-    wanted = replaying.Replay(
+    wanted = replay.Replay(
         trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth
     )
     if resume is not None:
@@ -120,7 +120,7 @@ def command(
             "--queue-depth, --destroy, --io-timeout, --quiet, --json",
         )
         with Watching(quiet=quiet or as_json) as watch:
-            replaying.resume(
+            replay.resume(
                 resume,
                 wanted,
                 device=device,
@@ -134,7 +134,7 @@ def command(
         raise no_device("replay")
     request = Request(device=device, io_timeout_ns=io_timeout, **options)
     with Watching(quiet=quiet or as_json) as watch:
-        folder = replaying.replay(request, wanted, out, watch)
+        folder = replay.replay(request, wanted, out, watch)
     show_results(folder, quiet=quiet, as_json=as_json)
 
 

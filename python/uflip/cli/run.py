@@ -153,7 +153,7 @@ def command(
 def _is_of_several(folder: Path | None) -> bool:
     if folder is None:
         return False
-    from uflip.session.several import is_of_several
+    from uflip.session.multi_device import is_of_several
 
     return is_of_several(folder)
 

@@ -12,9 +12,9 @@ from uflip.cli.displays import Sink, display
 from uflip.cli.executing import with_time_left
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
-from uflip.session.one_of_several import Outcome
+from uflip.session.multi_device import begin_all, resume_all
+from uflip.session.multi_device_task import Outcome
 from uflip.session.request import Request
-from uflip.session.several import begin_all, resume_all
 
 # More names do not fit into a line.
 MOST_NAMES = 4

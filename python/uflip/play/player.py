@@ -30,7 +30,7 @@ from uflip.methodology import RunProgress
 from uflip.play.wanted import PATTERN, Wanted
 from uflip.session import Request, SessionEvent, begin, new_work, single
 from uflip.session.events import RunsBegin, StateProgress
-from uflip.session.opening import open_watched
+from uflip.session.open_device import open_watched
 from uflip.session.state import AS_IS
 
 

@@ -22,7 +22,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 """
 
 from uflip.session.benchmark import begin, resume
-from uflip.session.carrying_out import Work, new_work
+from uflip.session.benchmark_run import Work, new_work
 from uflip.session.events import OnEvent, SessionEvent, ignore
 from uflip.session.request import Request
 

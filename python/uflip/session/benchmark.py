@@ -13,11 +13,11 @@ from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing, why_not
 from uflip.results.state_record import check_place, default_path
-from uflip.session.carrying_out import new_work
+from uflip.session.benchmark_run import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
 from uflip.session.open_channel import begin_jobs, go_on_with_jobs
 from uflip.session.request import Request
-from uflip.session.resuming import go_on
+from uflip.session.resume import go_on
 from uflip.session.state import bring_into_state, known_state, record_of
 
 

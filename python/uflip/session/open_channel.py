@@ -27,7 +27,7 @@ from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of
 from uflip.session.events import JobsBegin, OnEvent, ignore
 from uflip.session.request import Request
-from uflip.session.resuming import Replay, check_device, planned_runs
+from uflip.session.resume import Replay, check_device, planned_runs
 
 
 def begin_jobs(

@@ -10,7 +10,7 @@ from uflip.data.summary import Warned
 from uflip.device.opened import Device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan
-from uflip.session.carrying_out import new_work
+from uflip.session.benchmark_run import new_work
 from uflip.session.state import AS_IS
 
 NAME = "pattern"

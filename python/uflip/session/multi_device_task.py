@@ -24,7 +24,7 @@ from uflip.session.events import (
     SessionEvent,
     StateProgress,
 )
-from uflip.session.fetching import AWAY, Left, WorkerGoneError, fetch, left_in
+from uflip.session.remote_results import AWAY, Left, WorkerGoneError, fetch, left_in
 from uflip.session.request import Request
 
 # Nobody reads faster; through a scheduler each costs a millisecond [s].

@@ -37,9 +37,9 @@ from uflip.methodology import check_worth_running
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
 from uflip.session.benchmark import check_out, folder_name
-from uflip.session.fetching import WorkerGoneError
-from uflip.session.named import check_names, folders_of, host_of
-from uflip.session.one_of_several import Outcome, Point, brought, destroy_for, made, status_of
+from uflip.session.device_names import check_names, folders_of, host_of
+from uflip.session.multi_device_task import Outcome, Point, brought, destroy_for, made, status_of
+from uflip.session.remote_results import WorkerGoneError
 from uflip.session.request import Request
 
 OnNews = Callable[[int, float, str], None]

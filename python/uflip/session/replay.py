@@ -26,14 +26,14 @@ from uflip.methodology import estimate
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
-from uflip.session.carrying_out import new_work
+from uflip.session.benchmark_run import new_work
 from uflip.session.events import OnEvent, ignore
-from uflip.session.opening import open_watched
-from uflip.session.recordings import read_recording
+from uflip.session.open_device import open_watched
 from uflip.session.request import Request
-from uflip.session.resuming import go_on
+from uflip.session.resume import go_on
 from uflip.session.single import plan_of_run
 from uflip.session.state import AS_IS, known_state, record_of
+from uflip.session.trace_sources import read_recording
 
 NAME = "replay"
 """Its micro-benchmark, in results."""
@@ -61,7 +61,7 @@ class Replay:
     Attributes
     ----------
     trace : Path
-        As `uflip.session.recordings.read_recording` reads it.
+        As `uflip.session.trace_sources.read_recording` reads it.
     format : str or None
         Which; None: the one that it looks like.
     fit : str

@@ -11,7 +11,7 @@ from uflip.device.opened import Device
 from uflip.methodology import Enforcement
 from uflip.results.state_record import StateRecord
 from uflip.session.events import OnEvent
-from uflip.session.opening import open_watched
+from uflip.session.open_device import open_watched
 from uflip.session.state import bring_into_state, record_of
 
 Done = Literal["was", "enforced"]

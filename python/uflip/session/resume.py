@@ -21,7 +21,7 @@ from uflip.methodology import Found, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
 from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
-from uflip.session.carrying_out import Work
+from uflip.session.benchmark_run import Work
 from uflip.session.events import OnEvent
 from uflip.session.state import bring_into_state
 
