@@ -11,8 +11,8 @@ from scipy import stats
 from uflip.analysis import analyse
 from uflip.device.opening import open_device
 from uflip.methodology import Choices, make_plan
-from uflip.methodology.places import elsewhere
 from uflip.methodology.rounds import CONFIDENCE, needed_by
+from uflip.methodology.target_spaces import elsewhere
 from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import (

@@ -14,8 +14,8 @@ from uflip.device.opening import open_device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Choices, interference, make_plan
 from uflip.methodology.interference import WINDOW, lingering
-from uflip.methodology.lengths import MIN_IOS
 from uflip.methodology.phases import adapted, find_phases
+from uflip.methodology.run_lengths import MIN_IOS
 from uflip.results import Results, summary
 from uflip.spec import baseline, read_spec
 

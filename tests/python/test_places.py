@@ -24,7 +24,7 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
-from uflip.methodology.places import APART, BLOCK, Places
+from uflip.methodology.target_spaces import APART, BLOCK, Places
 from uflip.spec import Basic, Spec, baseline, basic, mix
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

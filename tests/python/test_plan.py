@@ -21,7 +21,7 @@ from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, interference, make_plan
 from uflip.methodology.long_baseline import goes_on_in
-from uflip.methodology.places import BLOCK
+from uflip.methodology.target_spaces import BLOCK
 from uflip.microbench import suited
 from uflip.results import Results
 from uflip.spec import Mix, Spec

@@ -28,7 +28,7 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan, what_is_left
-from uflip.methodology.places import BLOCK
+from uflip.methodology.target_spaces import BLOCK
 from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
 

@@ -31,10 +31,10 @@ from uflip.methodology import (
     execute,
     make_plan,
 )
-from uflip.methodology.chosen import MOST_REPETITIONS
-from uflip.methodology.lengths import TWICE, shortest
 from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
+from uflip.methodology.plan_options import MOST_REPETITIONS
 from uflip.methodology.rounds import APART, needed_by, needed_repetitions, next_round
+from uflip.methodology.run_lengths import TWICE, shortest
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
 from uflip.results import Results, summary
 from uflip.results.repetition_statistics import each_with_certainty

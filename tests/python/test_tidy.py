@@ -465,7 +465,7 @@ def labelled() -> list[Path]:
         "crates/core/src/state.rs",
         "crates/sim/src/device/jobs/mod.rs",
         "crates/sim/src/timeline/mod.rs",
-        "python/uflip/methodology/places.py",
+        "python/uflip/methodology/target_spaces.py",
         "python/uflip/methodology/plan.py",
         "python/uflip/methodology/state.py",
         "python/uflip/analysis/series.py",

@@ -14,7 +14,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.device.opened import Device
 from uflip.errors import unknown_name
 from uflip.methodology import Enforcement, describe_wear, plan_state, wear_of
-from uflip.methodology.chosen import check_has_states
+from uflip.methodology.plan_options import check_has_states
 from uflip.results.state_record import StateRecord
 from uflip.session.prepare import Opening
 from uflip.session.prepare import prepare as carry_out

@@ -28,7 +28,7 @@
 =============  ============================================================================
 """
 
-from uflip.methodology.chosen import Choices, method_for, overwrites_for
+from uflip.methodology.calibration import Found
 from uflip.methodology.estimate import Estimate, RunEstimate, TimeLeft, estimate
 from uflip.methodology.events import (
     Event,
@@ -39,12 +39,12 @@ from uflip.methodology.events import (
     RunStarted,
 )
 from uflip.methodology.execute import execute
-from uflip.methodology.found import Found
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
 from uflip.methodology.limits import check_worth_running, within
 from uflip.methodology.plan import Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
+from uflip.methodology.plan_options import Choices, method_for, overwrites_for
 from uflip.methodology.resume import what_is_left
 from uflip.methodology.state import (
     Enforcement,

@@ -14,9 +14,9 @@ from uflip.experiment import PlannedRun
 from uflip.methodology import long_baseline
 from uflip.methodology.cost import Cost, cost_of
 from uflip.methodology.interference import pause_before
-from uflip.methodology.lengths import shortest
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import IO_SIZE, refresh_bytes
+from uflip.methodology.run_lengths import shortest
 from uflip.spec import Spec
 
 

@@ -38,7 +38,7 @@ from uflip.device.samples import counter_samples
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference
-from uflip.methodology.ending import Finisher, Tally, ending
+from uflip.methodology.calibration import Found
 from uflip.methodology.events import (
     Event,
     ResetProgress,
@@ -47,11 +47,11 @@ from uflip.methodology.events import (
     RunStarted,
     ignore,
 )
-from uflip.methodology.found import Found
-from uflip.methodology.groups import Growing, disturbing, groups, to_be_made
 from uflip.methodology.history import History
+from uflip.methodology.outcome import Finisher, Tally, ending
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes, refresh_spec
+from uflip.methodology.run_groups import Growing, disturbing, groups, to_be_made
 from uflip.methodology.state import OnState
 from uflip.microbench import has_rounds
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology.estimate import estimate
-from uflip.methodology.groups import without_a_rest
 from uflip.methodology.plan import Plan
+from uflip.methodology.run_groups import without_a_rest
 from uflip.units import format_duration_ns, format_size
 
 # How reasons begin that limits are.

@@ -28,8 +28,8 @@ from dataclasses import replace
 import numpy as np
 
 from uflip.experiment import PlannedRun, run_seed
-from uflip.methodology.places import OwnPlaces, elsewhere
 from uflip.methodology.refresh import writes_within_a_part
+from uflip.methodology.target_spaces import OwnPlaces, elsewhere
 from uflip.microbench import in_turn
 from uflip.spec import Basic, Mix, Spec
 

@@ -30,7 +30,7 @@ from uflip.analysis import analyse
 from uflip.data.phases import Phases, PhasesOfPattern
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun
-from uflip.methodology.lengths import longest
+from uflip.methodology.run_lengths import longest
 from uflip.spec import Spec, Stop
 from uflip.startup import Startup, in_rows, startup_of
 

@@ -30,7 +30,9 @@ from uflip.experiment import (
     Skipped,
 )
 from uflip.methodology import interference
-from uflip.methodology.chosen import (
+from uflip.methodology.long_baseline import goes_on
+from uflip.methodology.order import BASELINE, in_order
+from uflip.methodology.plan_options import (
     Choices,
     check_io_size,
     check_target,
@@ -40,16 +42,14 @@ from uflip.methodology.chosen import (
     pause_for,
     repetitions_for,
 )
-from uflip.methodology.lengths import self_timed
-from uflip.methodology.long_baseline import goes_on
-from uflip.methodology.order import BASELINE, in_order
-from uflip.methodology.places import Places
-from uflip.methodology.placing import fewest_resets, placed_runs
+from uflip.methodology.run_lengths import self_timed
+from uflip.methodology.space_allocation import fewest_resets, placed_runs
 from uflip.methodology.state import (
     Enforcement,
     default_state,
     plan_state,
 )
+from uflip.methodology.target_spaces import Places
 from uflip.microbench import MICRO_BENCHMARKS, check_names, keeps_its_length
 from uflip.spec import Spec
 from uflip.units import format_size

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from uflip.experiment import PlannedRun
 from uflip.footprint import all_but_written_sequentially, together, written_sequentially
-from uflip.methodology.places import APART, BLOCK, Places
 from uflip.methodology.plan import Plan
+from uflip.methodology.target_spaces import APART, BLOCK, Places
 from uflip.microbench import in_turn
 
 

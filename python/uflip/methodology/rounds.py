@@ -43,13 +43,13 @@ from uflip.data.summary import Certainty
 from uflip.device.resolving import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
-from uflip.methodology.chosen import REPETITIONS
 from uflip.methodology.estimate import estimate
-from uflip.methodology.lengths import TWICE
 from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, repeat, stage_of
-from uflip.methodology.placing import behind
 from uflip.methodology.plan import Plan
+from uflip.methodology.plan_options import REPETITIONS
 from uflip.methodology.refresh import refresh_bytes
+from uflip.methodology.run_lengths import TWICE
+from uflip.methodology.space_allocation import behind
 from uflip.microbench import keeps_its_length
 from uflip.spec import Mix, Spec
 

@@ -23,8 +23,8 @@ import numpy as np
 from uflip.analysis import analyse, run_length
 from uflip.data.summary import Said, Together
 from uflip.executors import on_all
-from uflip.methodology.lengths import longest
 from uflip.methodology.rounds import GROWTH, needed_by
+from uflip.methodology.run_lengths import longest
 from uflip.proof import families as make
 from uflip.proof.families import Family, Random, Times
 from uflip.proof.rivals import Z95

@@ -16,7 +16,7 @@ from uflip.durability import of_open_channel
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measure_harness
-from uflip.methodology.ending import Tally, ending
+from uflip.methodology.outcome import Tally, ending
 from uflip.microbench import check_names
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, Place

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
+from uflip.methodology.calibration import Found
 from uflip.methodology.events import Event, PlanGrew
-from uflip.methodology.found import Found
 from uflip.methodology.order import SEQUENTIAL, STAGES, ends_of_stages
 from uflip.methodology.plan import Plan
 from uflip.methodology.rounds import Told, next_round

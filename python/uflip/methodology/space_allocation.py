@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from uflip.experiment import PlannedRun
 from uflip.footprint import together, written_sequentially
-from uflip.methodology.lengths import shortest
-from uflip.methodology.places import APART, BLOCK, Places
+from uflip.methodology.run_lengths import shortest
+from uflip.methodology.target_spaces import APART, BLOCK, Places
 from uflip.microbench import in_turn
 from uflip.spec import Basic, Spec
 
