@@ -24,7 +24,7 @@ from reporting import reporting_rows
 from serving import serving_rows
 from uflip import _native
 from uflip.device.cache import FOLDER
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.spec import baseline
 
 # What is written to, and how: devices whose causes differ most.

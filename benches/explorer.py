@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uflip import _native
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of

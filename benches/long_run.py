@@ -22,7 +22,7 @@ DEVICE = "sim:tlc-nvme"
 PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.spec import baseline
 
 device, ios, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])

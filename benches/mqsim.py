@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mqsim_program import LANE_GB_PER_S, LANES, SECTOR_BYTES, Ended, Setup, run
 from uflip.amplification import write_amplification
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.models.write_amplification import greedy, pool_spare_factor
 from uflip.reproduce.simulated import device_url
 from uflip.spec import Spec, baseline

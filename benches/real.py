@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.spec import baseline, basic
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from uflip.analysis import analyse
     from uflip.api import compare, load, pattern, plan, resume, run
     from uflip.device.catalogue import inspect_device, known_devices
-    from uflip.device.opened import Device
-    from uflip.device.opening import open_device
+    from uflip.device.open_device import Device
+    from uflip.device.opener import open_device
     from uflip.errors import UflipError
     from uflip.result import Result
     from uflip.spec import baseline, basic, mix, parallel

@@ -14,8 +14,8 @@ from uflip._native import Trace
 from uflip.data.document import Table
 from uflip.described import NAMES, described, only_given
 from uflip.device.catalogue import inspect_device
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.errors import UsageError, unknown_name
 from uflip.methodology import Plan
 from uflip.options import DeviceOptions, Duration, Options, read_options, request

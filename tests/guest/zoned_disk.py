@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import uflip
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError
 from uflip.results import Results
 from uflip.spec import basic

@@ -18,7 +18,7 @@ from command_line import Outcome, uflip
 from fused import looped
 from scheduling import Replacing
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError
 from uflip.methodology import measure_harness
 from uflip.reproduce import Outcome as CarriedOut

@@ -27,7 +27,7 @@ import numpy as np
 import uflip
 from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError
 from uflip.experiment import PlannedRun
 from uflip.methodology.harness import measure_harness

@@ -26,7 +26,7 @@ from command_line import start, uflip
 from fused import forget_partitions
 
 from uflip.device.catalogue import report_block
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import EXIT_CODES, UflipError
 from uflip.spec import baseline
 

@@ -33,7 +33,7 @@ from fault_matrix import FAILS, SHORT
 from uflip.benchmarks import summary, write_report
 from uflip.cli.main import _of_the_system
 from uflip.device.catalogue import inspect_device
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import ResultsError, UflipError
 from uflip.methodology.events import Event, RunFinished
 from uflip.methodology.harness import measure_harness

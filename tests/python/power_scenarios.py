@@ -22,7 +22,7 @@ import stored
 from command_line import start
 from nbd import FLUSH, FUA, Client, greets
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.results import Results, ResultsWriter, checksums, outputs
 from uflip.results.run_files import run_file
 from uflip.results.state_record import open_record

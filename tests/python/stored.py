@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from uflip.data.device import Details, DeviceInfo
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import Results, ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of

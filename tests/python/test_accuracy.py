@@ -11,7 +11,7 @@ from uflip.accuracy.claims import Compared, compare, key_of, questions
 from uflip.accuracy.long_run import LongRun, Question, absorbed_bytes
 from uflip.accuracy.table import Wanted, printed, results, rows
 from uflip.data.summary import Summary
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.results import Results, summary
 from uflip.spec import Mix, Spec, baseline, mix
 

@@ -9,7 +9,7 @@ from command_line import uflip
 from scipy import stats
 
 from uflip.analysis import analyse
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.methodology import Choices, make_plan
 from uflip.methodology.rounds import CONFIDENCE, needed_by
 from uflip.methodology.target_spaces import elsewhere

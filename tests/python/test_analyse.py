@@ -18,7 +18,7 @@ from scipy import stats
 from uflip import _native
 from uflip.analysis import PHASES, REASONS, analyse, run_length
 from uflip.data.spec import text_of
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.spec import Pattern, baseline, parallel
 

@@ -12,7 +12,7 @@ from command_line import uflip
 import uflip as package
 from uflip import _native
 from uflip.data.spec import MODES
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.results import Results, columns, run_statistics, throughput
 from uflip.results.run_statistics import statistics_of
 from uflip.results.throughput import measured_amount, rates

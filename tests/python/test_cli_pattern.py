@@ -12,7 +12,7 @@ from command_line import uflip, unchanged
 
 import uflip as package
 from uflip.data.zones import ZoneLimits
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.spec import basic
 

@@ -13,7 +13,7 @@ from stored import baseline_run, writer
 
 from uflip.data.device import with_details
 from uflip.device.catalogue import report_block
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UnavailableError, UsageError
 from uflip.results import Results
 from uflip.spec import basic

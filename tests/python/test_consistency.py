@@ -11,8 +11,8 @@ import stored
 from command_line import uflip
 from scipy import stats
 
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.methodology import Choices, make_plan
 from uflip.report.findings import finding
 from uflip.results import Results

@@ -21,8 +21,8 @@ from nbd import Client, serving
 from uflip.data.device import Details
 from uflip.data.spec import read_spec
 from uflip.device.catalogue import inspect_device, report_block
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
 from uflip.experiment import Context
 from uflip.microbench.today import deallocate

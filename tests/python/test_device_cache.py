@@ -12,8 +12,8 @@ from command_line import start, uflip
 
 from uflip import _native
 from uflip.device import cache as device_cache
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.device.simulated import open_sim
 from uflip.device.url import parse_url
 from uflip.errors import ResultsError, UsageError

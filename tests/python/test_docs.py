@@ -24,8 +24,8 @@ from uflip.data.document import plain
 from uflip.data.manifest import Manifest
 from uflip.data.spec import table_of
 from uflip.device.catalogue import inspect_device
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import Context
 from uflip.microbench import MICRO_BENCHMARKS, suited, varied

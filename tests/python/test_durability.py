@@ -16,7 +16,7 @@ from command_line import uflip
 
 import uflip as library
 from uflip.data.manifest import FILE_NAME
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.durability import chosen, meaning, of_old
 from uflip.errors import UsageError
 from uflip.methodology import next_state_id

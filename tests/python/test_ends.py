@@ -21,8 +21,8 @@ from fused import needed, until
 from hanging import hanging
 
 from uflip import ends
-from uflip.device import opening
-from uflip.device.opening import open_device
+from uflip.device import opener
+from uflip.device.opener import open_device
 from uflip.errors import InterruptedRun
 from uflip.results import Results
 
@@ -210,13 +210,13 @@ def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
     if present:
         with open_device("file:made.bin", size="1MiB", buffered=True):
             pass
-    waited = opening.finished
+    waited = opener.finished
 
     def ended(*arguments: Any, **options: Any) -> Any:
         waited(*arguments, **options)  # as `ends.shielded` lets it through when it is left
         raise ends.Ended
 
-    monkeypatch.setattr(opening, "finished", ended)
+    monkeypatch.setattr(opener, "finished", ended)
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
         open_device("file:made.bin", size="3MiB", buffered=True)
     if present:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (
     Choices,

@@ -15,7 +15,7 @@ from command_line import uflip
 
 from uflip import spec
 from uflip.data.spec import Spec
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.results.fio_job import How, _sections
 
 CACHED_WRITES = How("cached", is_polled=False)

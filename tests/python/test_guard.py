@@ -22,8 +22,8 @@ from fused import forget_partitions
 
 from uflip.device.catalogue import inspect_device, known_devices, report_block
 from uflip.device.identity import other_medium
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import EXIT_CODES, DeviceError, RefusedError, UflipError
 from uflip.spec import baseline
 

@@ -15,7 +15,7 @@ from command_line import start, uflip
 from fused import stop
 
 from uflip.data.spec import Basic
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.results import Results
 from uflip.results.run_warnings import CHECKS, Examined
 from uflip.spec import basic

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from uflip.device.opening import Making, open_device
+from uflip.device.opener import Making, open_device
 from uflip.reproduce import uflip_states as states
 from uflip.results.characteristics import LIKE
 

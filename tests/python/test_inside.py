@@ -9,8 +9,8 @@ import pytest
 import stored
 from command_line import uflip
 
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results
 from uflip.results.device_log import Inside, read_inside

@@ -23,7 +23,7 @@ from uflip import _native
 from uflip.data import manifest
 from uflip.data.ledger import Document
 from uflip.data.ledger import line as line_of
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, ResultsWriter, integrity, ledger, summary
 from uflip.results.integrity import FolderProof, examine, read_ledger, verify

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from uflip.data.device import Wear
 from uflip.data.manifest import Disk
-from uflip.device.beneath import beneath, temperature_of
-from uflip.device.opening import open_device
+from uflip.device.block_queue import beneath, temperature_of
+from uflip.device.opener import open_device
 from uflip.device.virtual import behind, behind_device, place_of
 from uflip.results import Results
 from uflip.results.environment_warnings import about_circumstances
@@ -143,7 +143,7 @@ import json, sys
 import numpy as np
 from uflip.results.rate_limit import limit, pace_of
 from uflip.results.throttling import ticking
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.data.spec import read_spec
 from uflip.spec import baseline
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from uflip import _native
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.results import Results, ResultsWriter
 from uflip.results.columns import as_array
@@ -165,7 +165,7 @@ def test_lines_of_text_say_what_the_columns_do(
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.spec import baseline
 device = open_device(sys.argv[1])
 def run(ios):
@@ -212,7 +212,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import stored
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 short = stored.baseline_run(1, "RR")
 long = stored.baseline_run(2, "RR", io_count=40_000_000)
 device = open_device("null")

@@ -10,7 +10,7 @@ from command_line import uflip
 from scipy import signal, stats
 
 from uflip.device.catalogue import inspect_device
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Choices, interference, make_plan
 from uflip.methodology.interference import WINDOW, lingering

@@ -11,7 +11,7 @@ from uflip.data.device import DeviceInfo, Geometry
 from uflip.data.document import plain
 from uflip.data.manifest import entry_of
 from uflip.data.spec import table_of
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.experiment import Context, Experiment, run_seed
 from uflip.microbench import (

@@ -8,7 +8,7 @@ import pytest
 from command_line import uflip
 
 from uflip.cli.pattern_preset import _every, preset_batch
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.methodology import myers_sinclair
 from uflip.reproduce import ms_cliff
 from uflip.stats import latency_classes

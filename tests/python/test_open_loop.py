@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from fused import fused, needed, stop
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UnavailableError
 from uflip.spec import basic
 

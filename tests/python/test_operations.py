@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import stored
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.results import Results
 from uflip.results.device_log import read_inside

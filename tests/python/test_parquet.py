@@ -23,7 +23,7 @@ import stored
 
 from uflip import _native
 from uflip.analysis.files import read_times
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import Results
 from uflip.results.columns import as_array

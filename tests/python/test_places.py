@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uflip.data.device import DeviceInfo
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.footprint import (
     Extents,

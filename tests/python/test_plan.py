@@ -14,9 +14,9 @@ import uflip as api
 from uflip.data.device import DeviceInfo
 from uflip.data.run import metadata_of
 from uflip.device.catalogue import inspect_device
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, interference, make_plan

@@ -10,7 +10,7 @@ from command_line import uflip
 
 from uflip import Device, UflipError, baseline, open_device
 from uflip.cli.powercut import MOST_IOS
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES
 
 READ_NS, SPARE_NS = 25_000, 400  # 16 bytes at 40 MB/s

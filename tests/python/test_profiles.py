@@ -12,7 +12,7 @@ from command_line import uflip
 
 from uflip import _native
 from uflip.device.catalogue import inspect_device
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.profiles import (
     profile_names,
     profile_sources,

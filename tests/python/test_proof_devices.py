@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from uflip.analysis import analyse
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.results.columns import as_array
 from uflip.spec import baseline, mix, until_converged
 

@@ -23,8 +23,8 @@ from fused import fused, looped, needed, stop, until
 
 from uflip import ends
 from uflip.device.catalogue import report_block
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, UnavailableError
 from uflip.spec import Basic, Mix, basic, mix
 

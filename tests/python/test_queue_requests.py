@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from uflip.device.catalogue import report_block
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UnavailableError
 from uflip.spec import basic
 

@@ -7,7 +7,7 @@ from fused import needed
 from hanging import hanging
 
 from uflip import ends
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UnavailableError
 from uflip.spec import basic
 

@@ -8,7 +8,7 @@ import stored
 
 from uflip.data.manifest import DeviceState
 from uflip.data.run import metadata_of
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.methodology import Choices, Found, History, execute, make_plan
 from uflip.results import Results
 

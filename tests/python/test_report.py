@@ -14,7 +14,7 @@ import stored
 from command_line import uflip
 
 from uflip.benchmarks import write_report
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.microbench import varied
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern

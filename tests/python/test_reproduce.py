@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from command_line import Outcome, uflip
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.profiles import profile_names, profile_sources, read_profile
 from uflip.reproduce import (
     REPRODUCTIONS,

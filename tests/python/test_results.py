@@ -21,7 +21,7 @@ from uflip.data.device import Wear, with_details
 from uflip.data.document import plain
 from uflip.data.manifest import DeviceState, Host
 from uflip.data.spec import table_of
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
 from uflip.results.benchmark_warnings import about_conditions, about_interference
@@ -176,7 +176,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
 from uflip.results import atomic
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 
 publish = atomic.publish
 def slow(temporary, path):
@@ -229,7 +229,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 runs = [stored.baseline_run(number, "RW", seed=number) for number in range(1, 2000)]
 with open_device("sim:demo") as device:
     writer = stored.writer(Path({out!r}), runs, device)
@@ -260,7 +260,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 import stored
 from uflip.errors import ResultsError
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 runs = [stored.baseline_run(1, "SR"), stored.baseline_run(2, "RW", io_count=200_000)]
 with open_device("sim:demo") as device:
     writer = stored.writer(Path({out!r}), runs, device)

@@ -16,8 +16,8 @@ from test_places import MIDDLE, device, first_violation
 
 from uflip.data.manifest import DeviceState
 from uflip.data.summary import Certainty
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.errors import InterruptedRun
 from uflip.experiment import PlannedRun
 from uflip.methodology import (

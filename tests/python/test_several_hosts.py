@@ -21,7 +21,7 @@ import distributed
 import pytest
 from command_line import PACKAGE_ROOT, Outcome, start, uflip, unchanged
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError
 from uflip.results import Results
 from uflip.results.integrity import examine

@@ -8,7 +8,7 @@ import pytest
 
 from uflip.data.spec import Job, table_of, text_of, typed_spec
 from uflip.device.catalogue import inspect_device
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.spec import (
     BASELINES,

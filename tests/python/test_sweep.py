@@ -12,8 +12,8 @@ from command_line import uflip
 
 from uflip.data.spec import text_of
 from uflip.data.spec_base import PLURALS
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.executors import Threads, using
 from uflip.report.figures import points as points_figure

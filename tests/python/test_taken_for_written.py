@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from uflip import _native
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.spec import basic, parallel
 
 NVME = ("tlc-nvme", "dramless-nvme", "qlc-nvme", "enterprise-nvme")

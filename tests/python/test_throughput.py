@@ -12,7 +12,7 @@ from test_today import EIGHT_DIES, ONE_DIE, PAGE, READ_NS, measured
 
 import uflip as package
 from uflip._native import Trace
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.microbench.layout import ROUNDS
 from uflip.microbench.today.queue_depth import enough, rate
 from uflip.microbench.words import by_pattern

@@ -18,7 +18,7 @@ from uflip.choices import SCALES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Mix
 from uflip.data.summary import Measured
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.experiment import Context, Experiment, PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, suited, varied

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uflip.device.catalogue import inspect_device
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.hints import lines_of
 from uflip.reproduce import table3, uflip_hints, uflip_table3

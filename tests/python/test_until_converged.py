@@ -9,7 +9,7 @@ from command_line import uflip
 
 from uflip import _native
 from uflip.data.spec import text_of
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.results.columns import as_array, measured
 from uflip.spec import baseline, mix, parallel, read_spec, until_converged

@@ -11,7 +11,7 @@ import pytest
 import stored
 from browsing import check_in_all_looks, check_usable, quiet
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.report.words import cause_name
 from uflip.results import Results
 from uflip.results.device_log import read_inside

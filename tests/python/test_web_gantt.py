@@ -9,7 +9,7 @@ import pytest
 import stored
 from browsing import PHONE, Watched, check_in_all_looks, check_usable
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.results import Results
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import uflip
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.experiment import Context
 from uflip.microbench.today import write_rate
 from uflip.results import Results

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import uflip
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import UsageError
 
 SMALL = "sim:demo?blocks_per_die=64"

@@ -15,7 +15,7 @@ import uflip as package
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.device.catalogue import inspect_device
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
 from uflip.experiment import Context
 from uflip.methodology.estimate import estimate

@@ -34,8 +34,8 @@ from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, table_of
 from uflip.data.state_record import Request
 from uflip.device import cache
 from uflip.device.catalogue import inspect_device
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.results.atomic import write_file
 
 PASSES = 2

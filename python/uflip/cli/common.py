@@ -18,7 +18,7 @@ from uflip.visible import in_line, plain
 
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
-    from uflip.device.opened import Device
+    from uflip.device.open_device import Device
     from uflip.oc.device import FlashDevice
     from uflip.results.outputs import Place
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from uflip._native import Trace
     from uflip.data.device import DeviceInfo
     from uflip.data.spec import Spec
-    from uflip.device.opened import Device
+    from uflip.device.open_device import Device
 
 EPILOG = """\b
 Examples:
@@ -126,7 +126,7 @@ def command(
     from uflip.cli.watching import Watching
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, disturbed
-    from uflip.device.resolving import resolve
+    from uflip.device.resolve import resolve
     from uflip.results.single_run import describe
     from uflip.session.open_device import open_watched
 
@@ -216,7 +216,7 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
 
 
 def _doubt_seed(spec: "Spec", info: "DeviceInfo") -> None:
-    from uflip.device.resolving import repeats_state
+    from uflip.device.resolve import repeats_state
 
     if repeats_state(spec, info):
         echo(

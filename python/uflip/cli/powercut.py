@@ -106,7 +106,7 @@ def command(
         baseline(pattern, io_size=io_size, io_count=MOST_IOS, seed=(seed + number) % SEEDS)
         for number in range(cuts)
     ]
-    from uflip.device.opening import open_device
+    from uflip.device.opener import open_device
 
     found: list[PowerLoss] = []
     with display(cuts, quiet=as_json) as sink:

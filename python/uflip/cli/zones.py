@@ -23,7 +23,7 @@ from uflip.errors import UsageError
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.data.zones import Zone, ZoneReport
-    from uflip.device.opened import Device
+    from uflip.device.open_device import Device
 
 EPILOG = """\b
 Examples:
@@ -100,7 +100,7 @@ def command(
     from uflip.cli.common import check_saving, save_device
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
-    from uflip.device.opening import open_device
+    from uflip.device.opener import open_device
 
     info = inspect_device(device, size=size, buffered=buffered)
     wanted = _wanted(info, asked)
@@ -181,7 +181,7 @@ def _carry_out(opened: "Device", wanted: list[Asked]) -> list[int]:
 def _document(
     device: str, report: "ZoneReport", wanted: list[Asked], took_ns: list[int]
 ) -> dict[str, object]:
-    from uflip.device.managing import zone_rows
+    from uflip.device.management import zone_rows
 
     commands: list[dict[str, object]] = [dict(one._asdict()) for one in wanted]
     for one, response_ns in zip(commands, took_ns, strict=False):

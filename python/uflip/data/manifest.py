@@ -207,7 +207,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Disk(Struct, frozen=True):
-    """The disk beneath a target, see `uflip.device.beneath`; None what is not known.
+    """The disk beneath a target, see `uflip.device.block_queue`; None what is not known.
 
     `group_rates` is what a control group allows, see `uflip.device.control_group`.
     """

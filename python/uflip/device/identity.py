@@ -17,7 +17,7 @@ def model_identity(info: DeviceInfo) -> Identity:
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> model_identity(open_device("null", size="1MiB").info)
     {'kind': 'null', 'model': 'null', 'capacity_bytes': 1048576, 'sector_bytes': 512}
     """
@@ -44,7 +44,7 @@ def medium(info: DeviceInfo) -> Identity:
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> from uflip.data.device import with_details
     >>> info = open_device("null").info
     >>> medium(with_details(info, brand="0123456789abcdef", inode=7))
@@ -70,7 +70,7 @@ def other_medium(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] 
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> from uflip.data.device import with_details
     >>> other_medium({"brand": "a"}, with_details(open_device("null").info, brand="b"))
     ('brand b', 'brand a')

@@ -19,7 +19,7 @@ from uflip import ends
 from uflip.executors.executor import MOST_DEATHS, Result, completed, killed
 
 # What work needs that takes time to load.
-PRELOADED = ["uflip.executors.work", "uflip.device.opening", "uflip.results"]
+PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
 
 
 class _Told(ends.Leaving):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import long_baseline
 from uflip.methodology.cost import Cost, cost_of

@@ -25,6 +25,7 @@ from uflip import ends
 from uflip._native import Trace
 from uflip.data.run import About
 from uflip.data.summary import Warned
+from uflip.device.counter_samples import counter_samples
 from uflip.device.disturbance import (
     WRITTEN,
     Standing,
@@ -33,8 +34,7 @@ from uflip.device.disturbance import (
     check_whole,
     disturbed,
 )
-from uflip.device.opened import Device
-from uflip.device.samples import counter_samples
+from uflip.device.open_device import Device
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference

@@ -7,7 +7,7 @@ takes per I/O is the error that every response time may contain.
 from statistics import median
 
 from uflip import _native
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.errors import native_errors
 from uflip.spec import baseline
 

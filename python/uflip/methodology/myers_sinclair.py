@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from uflip._native import Trace
 from uflip.analysis import Analysis, analyse
-from uflip.device.opened import Device
+from uflip.device.open_device import Device
 from uflip.spec import Basic, basic
 from uflip.stats import LatencyClasses, latency_classes
 from uflip.waiting import OnProgress
@@ -120,7 +120,7 @@ def run(
     on_batch : callable, optional
         Is given each batch when it is over, to write it out.
     on_progress : callable, optional
-        As for `uflip.device.opened.Device.run`, counted over all batches.
+        As for `uflip.device.open_device.Device.run`, counted over all batches.
 
     Returns
     -------
@@ -129,11 +129,11 @@ def run(
     Raises
     ------
     UsageError, DeviceError, InterruptedRun
-        As for `uflip.device.opened.Device.run`.
+        As for `uflip.device.open_device.Device.run`.
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> found = run(open_device("sim:demo?blocks_per_die=64"), batches=2, batch_ios=500)
     >>> found.steady.ios + (found.startup.ios if found.startup else 0)
     1000

@@ -25,7 +25,7 @@ from uflip.data.plan import (
 )
 from uflip.data.toml_text import read_toml
 from uflip.device.identity import model_identity, other_medium
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.footprint import NOTHING, Extents, together, written_sequentially

@@ -40,7 +40,7 @@ from uflip import _native
 from uflip.choices import MOST_REPETITIONS
 from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
 from uflip.methodology.estimate import estimate

@@ -25,8 +25,8 @@ from uflip.choices import STATES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Spec, table_of
 from uflip.data.state_record import Request
-from uflip.device.opened import Device
-from uflip.device.resolving import resolve_state
+from uflip.device.open_device import Device
+from uflip.device.resolve import resolve_state
 from uflip.durability import CACHED
 from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of

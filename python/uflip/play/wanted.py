@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Totals
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UsageError, unknown_name

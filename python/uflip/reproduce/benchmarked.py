@@ -14,8 +14,8 @@ from pathlib import Path
 from uflip import ends
 from uflip.choices import SCALE, SEED
 from uflip.data.summary import Summary
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.methodology import Choices, Plan, make_plan
 from uflip.reproduce import table3
 from uflip.results import Results, summary

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.methodology.myers_sinclair import IO_BYTES, batch
 from uflip.reproduce import figure

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.device.opening import open_device
+from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.executors import OnStep
 from uflip.methodology.myers_sinclair import BATCH_IOS, IO_BYTES, batch

@@ -24,8 +24,8 @@ import numpy as np
 
 from uflip.choices import SEED
 from uflip.data.summary import CHARACTERISTICS, Summary
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.executors import OnStep, on_all
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.methodology import Choices, make_plan

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.executors import OnStep
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction

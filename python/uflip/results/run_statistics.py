@@ -62,7 +62,7 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> from uflip.spec import basic, mix
     >>> both = mix(basic("read", "random"), basic("write", "random"), 3, io_count=100)
     >>> with open_device("sim:demo") as device:

@@ -264,7 +264,7 @@ def describe_device(device: DeviceInfo) -> str:
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> describe_device(open_device("null").info)
     'null, 64 GiB'
     """

@@ -3,8 +3,8 @@
 from typing import Any
 
 from uflip.data.device import DeviceInfo
-from uflip.device.opened import Device
-from uflip.device.opening import Making, Report, open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import Making, Report, open_device
 from uflip.device.url import parse_url
 from uflip.session.events import (
     DeviceBegins,

@@ -13,8 +13,8 @@ from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.summary import Warned
 from uflip.device.catalogue import inspect_device
 from uflip.device.identity import identity, medium, other_medium
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology import Found, History, Plan, what_is_left

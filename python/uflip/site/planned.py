@@ -15,7 +15,7 @@ from uflip.data.document import Table, decode
 from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import KIND
 from uflip.data.spec import Job, Pattern, spec_hook, table_of, typed_spec
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.errors import ResultsError
 from uflip.results.run_files import run_file
 

@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 from uflip.amplification import write_amplification
-from uflip.device.opened import Device
-from uflip.device.opening import open_device
-from uflip.device.resolving import resolve
+from uflip.device.open_device import Device
+from uflip.device.opener import open_device
+from uflip.device.resolve import resolve
 from uflip.results.run_statistics import statistics_of
 from uflip.spec import Functions, Parallel
 from uflip.sweeping.costs import costs

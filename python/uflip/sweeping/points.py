@@ -10,7 +10,7 @@ from typing import Any, cast
 from uflip.data.spec import text_of
 from uflip.data.sweep import Design, Range, Value, Varied
 from uflip.device.catalogue import inspect_device
-from uflip.device.resolving import resolve
+from uflip.device.resolve import resolve
 from uflip.device.url import parse_url, with_overrides
 from uflip.durability import CACHED, chosen
 from uflip.errors import UsageError, unknown_name

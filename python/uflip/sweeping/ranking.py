@@ -56,7 +56,7 @@ def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
     Parameters
     ----------
     spec : Basic, Mix or Parallel
-        Complete, as `uflip.device.resolving.resolve` returns it.
+        Complete, as `uflip.device.resolve.resolve` returns it.
     by : str
         One of `measures`, for this pattern or for another one that is swept with it.
 

@@ -15,9 +15,9 @@ from uflip.data.device import DeviceInfo, read_info
 from uflip.data.spec import Spec, text_of
 from uflip.device.cache import cached, name_of
 from uflip.device.disturbance import Standing
-from uflip.device.managing import Managed
-from uflip.device.resolving import resolve_state
-from uflip.device.saved import Saved
+from uflip.device.management import Managed
+from uflip.device.resolve import resolve_state
+from uflip.device.snapshot_file import Saved
 from uflip.errors import InterruptedRun, UsageError, native_errors
 from uflip.units import parse_duration
 from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
@@ -144,7 +144,7 @@ class Device(Managed, Saved):
             Only parts of the columns will be read of a trace that is in a file. Without it, memory
             for whole columns must be free before a long run begins.
         samples : bool
-            Look inside a simulated device, for `uflip.device.samples`.
+            Look inside a simulated device, for `uflip.device.counter_samples`.
 
         Returns
         -------

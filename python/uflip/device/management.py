@@ -54,7 +54,7 @@ class Managed(LosesPower):
 
         Examples
         --------
-        >>> from uflip.device.opening import open_device
+        >>> from uflip.device.opener import open_device
         >>> with open_device("sim:zns") as device:
         ...     device.append(3, 8192), device.append(3, 4096), device.zones().zones[3].state
         ((301989888, 4060), (301998080, 2780), 'implicitly_open')

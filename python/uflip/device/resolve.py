@@ -43,7 +43,7 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> from uflip.spec import baseline
     >>> resolve(baseline("RR"), open_device("null").info).spec.io_size
     32768
@@ -142,7 +142,7 @@ def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedStat
 
     Examples
     --------
-    >>> from uflip.device.opening import open_device
+    >>> from uflip.device.opener import open_device
     >>> info = open_device("null", size="1MiB").info
     >>> resolve_state({"state": "sequential"}, info).totals.bytes_written
     1048576
