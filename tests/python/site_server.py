@@ -24,7 +24,7 @@ IMPORTED = (
     "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
     "uflip.cli.displays", "uflip.cli.site", "uflip.site.app", "uflip.site.devices",
     "uflip.site.intake", "uflip.site.leftovers", "uflip.web.connections",
-    "uflip.web.listening", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
+    "uflip.web.listen_address", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
 )  # fmt: skip
 POSTGRES = Path("/usr/lib/postgresql")
 

@@ -20,7 +20,7 @@ from uflip.spec import Spec, baseline, basic, mix, parallel
 from uflip.stats import Distribution, summary
 from uflip.web import views
 from uflip.web.folders import Folders, key_of
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 
 DEVICE = "sim:demo?blocks_per_die=128"
 SECTOR = 512

@@ -27,7 +27,7 @@ from uflip.report.text import render
 from uflip.results import Results, summary
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 
 NASTY: list[Any] = [
     None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",

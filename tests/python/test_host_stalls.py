@@ -19,7 +19,7 @@ from uflip.device.opener import open_device
 from uflip.results import Results
 from uflip.results.run_warnings import CHECKS, Examined
 from uflip.spec import basic
-from uflip.web import slow
+from uflip.web import slow_ios
 from uflip.web.open_run import OpenRun
 
 INTERVAL_NS, COUNT, STOPPED_S = 2_000_000, 700, 0.15
@@ -68,9 +68,9 @@ def test_a_process_that_is_stopped_is_told_of(here: Path) -> None:
     assert warning.numbers["worst"]["longest_ns"] == gaps.max()
     assert "host_stalls" in uflip("show", "out", "--json").out
     opened = OpenRun(results, run)
-    assert slow.one(opened, at).get("host_gap_ns") == gaps[at]
+    assert slow_ios.one(opened, at).get("host_gap_ns") == gaps[at]
     # What slow ones have in common is looked for by marks: this is one of them.
-    marks = dict(slow._marks(opened, 0, COUNT, 0, COUNT))
+    marks = dict(slow_ios._marks(opened, 0, COUNT, 0, COUNT))
     assert (marks["the host", "let it wait more than 50 µs"] == (gaps > 50_000)).all()
 
 

@@ -11,7 +11,7 @@ from command_line import uflip
 from uflip.results import Results
 from uflip.results.run_warnings import STALL_NS
 from uflip.results.throttling import ticking
-from uflip.web import slow
+from uflip.web import slow_ios
 from uflip.web.open_run import OpenRun
 
 DATA = Path(__file__).resolve().parents[2] / "crates" / "foreign" / "tests" / "data"
@@ -128,10 +128,10 @@ def test_what_whole_milliseconds_cannot_tell_is_not_said(
     mistaken = ticking(begins, took) is not None if depth > 1 else np.mean(gaps > STALL_NS) > 0.001
     assert mistaken, "there is something to be mistaken about"
     opened = OpenRun(results, run)
-    names = {name for (name, _), _ in slow._marks(opened, 0, 3000, 0, 3000)}
+    names = {name for (name, _), _ in slow_ios._marks(opened, 0, 3000, 0, 3000)}
     assert "place" in names
     assert not {"the host", "rest before"} & names
-    assert not {"host_gap_ns", "idle_before_ns"} & set(slow.one(opened, 1))
+    assert not {"host_gap_ns", "idle_before_ns"} & set(slow_ios.one(opened, 1))
 
 
 AVERAGES = "5, 4258006, 0, 0, 0, 0\n10, 307794, 0, 0, 0, 0\n15, 310547, 0, 0, 0, 0\n"

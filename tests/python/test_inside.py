@@ -15,9 +15,9 @@ from uflip.errors import ResultsError
 from uflip.results import Results
 from uflip.results.device_log import Inside, read_inside
 from uflip.results.integrity import verify
+from uflip.web.device_log import inside
 from uflip.web.folders import Folders, key_of
-from uflip.web.inside import inside
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 
 SMALL = "sim:demo?blocks_per_die=64"
 WRITES = stored.baseline_run(1, "RW", io_size=8192, io_count=5000)

@@ -24,12 +24,12 @@ from uflip.results.operations import (
     WORDS,
     operations_of,
 )
+from uflip.web.device_log import inside
+from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
-from uflip.web.inside import inside
-from uflip.web.lanes import Lanes
+from uflip.web.open_results import Opened
 from uflip.web.open_run import OpenRun
-from uflip.web.opened import Opened
 
 PLACE = {name: number for number, name in enumerate(WORDS)}
 WRITES, READS = PLACE[HOST_WRITE, PROGRAM], PLACE[HOST_READ, READ]

@@ -30,11 +30,11 @@ from uflip.results.operations import (
     operations_of,
 )
 from uflip.spec import baseline, basic, mix, parallel
+from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import MOST, busy_until, gantt, lanes_of, of_io, operation
-from uflip.web.lanes import Lanes
-from uflip.web.opened import Opened
-from uflip.web.slow import one
+from uflip.web.open_results import Opened
+from uflip.web.slow_ios import one
 
 SMALL = "sim:demo?blocks_per_die=64"
 DEVICES = {

@@ -17,7 +17,7 @@ from nbd import FLUSH, Client, served, serving
 import uflip.web.server as explorer
 from uflip.errors import DeviceError
 from uflip.results import Results
-from uflip.web.served import ask
+from uflip.web.served_devices import ask
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

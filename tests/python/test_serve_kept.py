@@ -22,7 +22,7 @@ from command_line import PACKAGE_ROOT, start, uflip
 from nbd import PATIENCE_S, Client, served, serving
 
 from uflip.results import Results
-from uflip.web.served import told
+from uflip.web.served_devices import told
 
 SMALL = "sim:demo?blocks_per_die=64"
 KIB, MIB = 1 << 10, 1 << 20

@@ -25,7 +25,7 @@ from uflip.results.operations import (
 )
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import lanes_of, of_io
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 from uflip.web.server import Serving, serving
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from browsing import PHONE, Watched, check_in_all_looks, check_usable
 
 from uflip.device.opener import open_device
 from uflip.results import Results
+from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
-from uflip.web.lanes import Lanes
+from uflip.web.open_results import Opened
 from uflip.web.open_run import OpenRun
-from uflip.web.opened import Opened
 from uflip.web.server import Serving, serving
 
 if TYPE_CHECKING:

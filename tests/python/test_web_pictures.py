@@ -14,7 +14,7 @@ import stored
 
 from uflip.results.pyramid import Pyramid
 from uflip.spec import baseline, parallel
-from uflip.web import grid, open_run, slow, window
+from uflip.web import grid, open_run, slow_ios, window
 from uflip.web.grid import CLASSES, classes_of, edges_ns, grid_of
 from uflip.web.open_run import OpenRun
 from uflip.web.window import Picture, picture
@@ -45,7 +45,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let three thousand I/Os be what ten million are."""
     monkeypatch.setattr(grid, "BLOCKS", 128)
     monkeypatch.setattr(grid, "PIECE", 500)
-    monkeypatch.setattr(slow, "PIECE", 500)
+    monkeypatch.setattr(slow_ios, "PIECE", 500)
     monkeypatch.setattr(open_run, "PART", 300)
     monkeypatch.setattr(open_run, "PARTS", 5)
     monkeypatch.setattr(window, "POINTS", 200)
@@ -196,21 +196,21 @@ def test_a_picture_is_read_back_as_it_was_packed(runs: dict[str, OpenRun]) -> No
 @pytest.mark.parametrize("stretch", [(0, COUNT), (700, 1900), (5, 8)])
 def test_the_slowest_are_the_slowest(runs: dict[str, OpenRun], stretch: tuple[int, int]) -> None:
     run, times = runs["one"], columns_of(runs["one"])["response_time_ns"]
-    found = slow.slowest(run, *stretch)
+    found = slow_ios.slowest(run, *stretch)
     part = times[slice(*stretch)]
     wanted = np.argsort(-part, kind="stable")[: len(found["ios"])] + stretch[0]
     assert [io["number"] for io in found["ios"]] == wanted.tolist()
     for io in found["ios"]:
         assert sum(each["ns"] for each in io["causes"]) == io["response_time_ns"]
-    assert found["slow"] == min(max(len(part) // 100, slow.FEWEST), len(part))
+    assert found["slow"] == min(max(len(part) // 100, slow_ios.FEWEST), len(part))
 
 
 def test_what_slow_ones_have_in_common_is_counted(runs: dict[str, OpenRun]) -> None:
     run, known = runs["one"], columns_of(runs["one"])
-    found = slow.slowest(run, 0, COUNT)
+    found = slow_ios.slowest(run, 0, COUNT)
     slowest = np.argsort(-known["response_time_ns"], kind="stable")[: found["slow"]]
     causes = np.array([known[cause] for cause in run.causes])
-    words = {slow.cause_name(cause): place for place, cause in enumerate(run.causes)}
+    words = {slow_ios.cause_name(cause): place for place, cause in enumerate(run.causes)}
     seen = 0
     for trait in found["traits"]:
         if trait["name"] not in ("most of the time", "waited at all for"):
@@ -229,7 +229,7 @@ def test_nothing_in_common_is_made_of_chance(runs: dict[str, OpenRun]) -> None:
     """Slow ones that are picked blindly have no traits, but of a few in fifty tries."""
     run = runs["one"]
     rng = np.random.default_rng(5)
-    tries = [slow._traits(run, 0, COUNT, np.sort(rng.choice(COUNT, 30))) for _ in range(20)]
+    tries = [slow_ios._traits(run, 0, COUNT, np.sort(rng.choice(COUNT, 30))) for _ in range(20)]
     assert sum(map(len, tries)) < 20
 
 

@@ -13,9 +13,9 @@ from command_line import uflip
 
 from uflip.results import Results
 from uflip.spec import baseline, parallel
-from uflip.web import grid, open_run, slow, window
+from uflip.web import grid, open_run, slow_ios, window
+from uflip.web.idle_time import NOTHING, rests
 from uflip.web.open_run import OpenRun
-from uflip.web.rests import NOTHING, rests
 
 SMALL = "sim:demo?blocks_per_die=64"
 EACH = {"io_size": 4096, "target_size": 8 << 20}
@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "BLOCKS", 128)
-    monkeypatch.setattr(slow, "PIECE", 400)
+    monkeypatch.setattr(slow_ios, "PIECE", 400)
     monkeypatch.setattr(open_run, "PART", 300)
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_under_way_in_a_rest(runs: dict[str, OpenRun], name: str) -> 
     for low, high in pairwise([0, 1, 2, 370, 380, 1000, run.io_count]):
         assert rests(run, low, high).tolist() == wanted[low:high].tolist()
     for number in (0, 1, 374, 375, 800, run.io_count - 1):
-        told = slow.one(run, number).get("idle_before_ns", NOTHING)
+        told = slow_ios.one(run, number).get("idle_before_ns", NOTHING)
         assert told == wanted[number]
 
 
@@ -78,8 +78,8 @@ def test_traits_count_the_same_rests(runs: dict[str, OpenRun], name: str) -> Non
     run = runs[name]
     wanted = naive(run)
     counted = {
-        value: sum(int(has.sum()) for low, high in slow._pieces(0, run.io_count)
-                   for (what, each), has in slow._marks(run, low, high, 0, run.io_count)
+        value: sum(int(has.sum()) for low, high in slow_ios._pieces(0, run.io_count)
+                   for (what, each), has in slow_ios._marks(run, low, high, 0, run.io_count)
                    if (what, each) == ("rest before", value))
         for value in ("none", "more than 100 µs")
     }  # fmt: skip

@@ -124,7 +124,7 @@ def serve(
     """Serve the site in FOLDER, which is made if it is not there, until Ctrl-C."""
     from uflip.site import leftovers
     from uflip.site.serving import serve
-    from uflip.web.listening import listening
+    from uflip.web.listen_address import listening
 
     _check_seen(host, base_url)
     with listening(host, port, f"--host {host} --port {port}") as listener:

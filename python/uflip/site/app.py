@@ -32,7 +32,7 @@ from uflip.site.folders import EXAMINERS
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
 from uflip.web.app import looking
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

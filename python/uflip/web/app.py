@@ -7,7 +7,7 @@
 
 Whoever does not know the token gets nothing, and neither does a page of somebody else that has
 made the browser ask: its name stands in Origin, and in Host where it had its own name lead here.
-Only GET and HEAD are known, and POST where a page of ours runs something (`uflip.web.playing`).
+Only GET and HEAD are known, and POST where a page of ours runs something (`uflip.web.play`).
 """
 
 import hmac
@@ -22,14 +22,14 @@ from uflip._native import __version__
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError
 from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
-from uflip.web import answers, gantt, playing, served, spread, told, views
+from uflip.web import api_io_types, api_types, distribution, gantt, play, served_devices, views
 from uflip.web.channel import channel
+from uflip.web.device_log import inside
 from uflip.web.folders import Folders
-from uflip.web.inside import inside
 from uflip.web.listing import Listing
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 from uflip.web.query import Query, number, text
-from uflip.web.slow import one, slowest
+from uflip.web.slow_ios import one, slowest
 from uflip.web.sweeps import Sweeps
 from uflip.web.window import AXES, Picture, addresses, picture
 
@@ -113,8 +113,8 @@ class Guard:
         """Whether nothing is changed; but what is run, a page of ours may ask for, and says so."""
         if scope["method"] in ("GET", "HEAD"):
             return True
-        of_ours = "origin" in said and said.get("content-type") == playing.CONTENT
-        return scope["method"] == "POST" and of_ours and playing.is_act(scope["path"])
+        of_ours = "origin" in said and said.get("content-type") == play.CONTENT
+        return scope["method"] == "POST" and of_ours and play.is_act(scope["path"])
 
 
 def application(
@@ -139,17 +139,17 @@ def _routes(opened: Opened, stage: Stage, token: str, sockets: Sequence[Path]) -
     except ImportError as error:
         raise missing_library() from error
     playable: dict[str, Callable[[Query], object]] = {
-        "play": playing.shown,
-        "played": lambda _: playing.played(stage, opened.folders),
-        "served": lambda _: served.told(sockets),
+        "play": play.shown,
+        "played": lambda _: play.played(stage, opened.folders),
+        "served": lambda _: served_devices.told(sockets),
     }
     routes = [
         Route(f"/{token}/api/{name}", partial(_json, answer=answer))
         for name, answer in playable.items()
     ]
     routes += [
-        Route(f"/{token}/{playing.ACTS}{name}", partial(_done, act=act), methods=["POST"])
-        for name, act in playing.acts(stage, opened.folders).items()
+        Route(f"/{token}/{play.ACTS}{name}", partial(_done, act=act), methods=["POST"])
+        for name, act in play.acts(stage, opened.folders).items()
     ]
     routes += looking(opened, f"/{token}", ("results", "play", *["served"] * bool(sockets)))
     made = Starlette(routes=routes, exception_handlers={404: _nothing})
@@ -183,7 +183,7 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
         "inside": lambda query: inside(opened, text(query, "key"), text(query, "run")),
         "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
-        "spread": partial(spread.told, opened),
+        "spread": partial(distribution.told, opened),
         "compare": lambda query: _compare(opened, query),
     }
     routes = [
@@ -247,12 +247,12 @@ def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Respon
     return Response(content, media_type="application/octet-stream")
 
 
-async def _done(request: "Request", *, act: playing.Act) -> "Response":
+async def _done(request: "Request", *, act: play.Act) -> "Response":
     """Do what a page asks for, on a thread."""
     from starlette.concurrency import run_in_threadpool
 
     try:
-        document = await playing.body(request)
+        document = await play.body(request)
         return _document(await run_in_threadpool(act, document))
     except UflipError as error:
         return _failed(error)
@@ -290,7 +290,7 @@ def _document(document: object, status: int = 200, **headers: str) -> "Response"
     return Response(content, status, headers, "application/json")
 
 
-def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> answers.Listed:
+def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> api_types.Listed:
     return {
         "version": __version__,
         "roots": [str(path) for path in opened.folders.roots],
@@ -301,19 +301,19 @@ def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> answers.Listed:
     }
 
 
-def _rows(listing: Listing, query: Query) -> answers.Rows:
+def _rows(listing: Listing, query: Query) -> api_types.Rows:
     keys = text(query, "keys").split(",")[:MOST_ROWS]
     return {"rows": [_row_or_error(listing, key) for key in keys]}
 
 
-def _row_or_error(listing: Listing, key: str) -> answers.Row | answers.Failed:
+def _row_or_error(listing: Listing, key: str) -> api_types.Row | api_types.Failed:
     try:
         return listing.row(key)
     except ResultsError as error:
         return {"key": key, "error": error.parts()}
 
 
-def _io(opened: Opened, query: Query) -> told.Io:
+def _io(opened: Opened, query: Query) -> api_io_types.Io:
     run, wanted = opened.run(text(query, "key"), text(query, "run")), number(query, "number")
     if not 0 <= wanted < run.io_count:
         raise UsageError(
@@ -329,7 +329,7 @@ def _io(opened: Opened, query: Query) -> told.Io:
     return found
 
 
-def _slowest(opened: Opened, query: Query) -> told.Slowest:
+def _slowest(opened: Opened, query: Query) -> api_io_types.Slowest:
     run = opened.run(text(query, "key"), text(query, "run"))
     start, stop = int(number(query, "from")), int(number(query, "to"))
     if "few" in query:
@@ -337,7 +337,7 @@ def _slowest(opened: Opened, query: Query) -> told.Slowest:
     return slowest(run, start, stop)
 
 
-def _compare(opened: Opened, query: Query) -> answers.Comparison:
+def _compare(opened: Opened, query: Query) -> api_types.Comparison:
     keys = list(dict.fromkeys(text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MOST_COMPARED:
         raise UsageError(

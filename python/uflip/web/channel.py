@@ -15,14 +15,14 @@ from uflip.microbench.open_channel.series import Series
 from uflip.oc.contract import Rule
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.kept import Kept
-from uflip.web import told
-from uflip.web.opened import Opened
+from uflip.web import api_io_types
+from uflip.web.open_results import Opened
 
 MOST_DOTS = 3000
 LINE_POINTS = 600
 
 
-def channel(opened: Opened, key: str) -> told.Channel:
+def channel(opened: Opened, key: str) -> api_io_types.Channel:
     """Return what was found in a folder of uFLIP-OC.
 
     Raises
@@ -57,8 +57,10 @@ def channel(opened: Opened, key: str) -> told.Channel:
     }
 
 
-def _bands(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> list[told.Bands]:
-    found: list[told.Bands] = []
+def _bands(
+    mixes: Mapping[str, Series], throughput: Mapping[str, float]
+) -> list[api_io_types.Bands]:
+    found: list[api_io_types.Bands] = []
     for mix, series in mixes.items():
         step = max(1, len(series.op) // MOST_DOTS) | 1
         at = np.arange(0, len(series.op), step)
@@ -76,7 +78,7 @@ def _bands(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> list
     return found
 
 
-def _wear(worn: Oc1) -> told.Wear:
+def _wear(worn: Oc1) -> api_io_types.Wear:
     cycles = worn.cycles - worn.erase_failed
     at = np.unique(np.linspace(0, max(cycles - 1, 0), LINE_POINTS).astype(np.int64))
     return {
@@ -92,7 +94,7 @@ def _wear(worn: Oc1) -> told.Wear:
     }
 
 
-def _scaling(name: str, one: Scaling) -> told.Scaled:
+def _scaling(name: str, one: Scaling) -> api_io_types.Scaled:
     return {
         "name": name,
         "over": one.over,
@@ -101,7 +103,7 @@ def _scaling(name: str, one: Scaling) -> told.Scaled:
     }
 
 
-def _rule(rule: Rule) -> told.Ruled:
+def _rule(rule: Rule) -> api_io_types.Ruled:
     return {
         "name": rule.name,
         "says": rule.says,

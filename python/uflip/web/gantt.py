@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from uflip.errors import ResultsError, UsageError
 from uflip.results.device_log import read_inside
 from uflip.results.operations import JOBS, WAITS, WHATS
-from uflip.web.lanes import Lanes
+from uflip.web.api_io_types import Did, Flash, Lane, Operation, Share, Wait, Whom
+from uflip.web.die_operations import Lanes
+from uflip.web.open_results import Opened
 from uflip.web.open_run import OpenRun
-from uflip.web.opened import Opened
 from uflip.web.query import Query, number, text
-from uflip.web.told import Did, Flash, Lane, Operation, Share, Wait, Whom
 from uflip.web.window import AXES, RAW, Arrays, Axis, Header, Picture
 
 MOST = 12_000

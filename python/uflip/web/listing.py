@@ -22,9 +22,9 @@ from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells, numbers
 from uflip.results import Results
 from uflip.results.summarise import describe_device, experiments_of
-from uflip.web.answers import Failed, Glance, Known, Row
+from uflip.web.api_types import Failed, Glance, Known, Row
 from uflip.web.folders import FORMER, Place, refuse_names, stamp_of
-from uflip.web.opened import Latest, Opened
+from uflip.web.open_results import Latest, Opened
 
 ROWS = 20_000
 """Rows that are kept."""

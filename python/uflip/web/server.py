@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from uflip.errors import UnavailableError
 from uflip.play.stage import Stage
 from uflip.web.app import application, missing_library
-from uflip.web.listening import listening
+from uflip.web.listen_address import listening
 
 LOOPBACK = "127.0.0.1"
 START_S = 20.0

@@ -16,9 +16,9 @@ from uflip.errors import UflipError
 from uflip.sweeping.data_set import ALL, PARTS, kept
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
 from uflip.sweeping.row import Row
-from uflip.web.answers import Axis, Failed, Sweep, SweepGlance
+from uflip.web.api_types import Axis, Failed, Sweep, SweepGlance
 from uflip.web.folders import Folders, Place, refuse_names
-from uflip.web.opened import Latest
+from uflip.web.open_results import Latest
 
 OPEN = 4
 """Sweeps that stay open, some ten megabytes each."""

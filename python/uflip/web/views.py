@@ -23,13 +23,13 @@ from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
 from uflip.results.store import repeated
 from uflip.results.summarise import describe_device
-from uflip.web import answers
+from uflip.web import api_types
 from uflip.web.grid import edges_ns
 from uflip.web.listing import of_summary
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 
 
-def result(opened: Opened, key: str) -> answers.Result:
+def result(opened: Opened, key: str) -> api_types.Result:
     """Return a result: its numbers, its micro-benchmarks, its doubts, its runs."""
     results, document = opened.results(key), opened.summary(key)
     runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
@@ -74,7 +74,7 @@ def result(opened: Opened, key: str) -> answers.Result:
     }
 
 
-def _advice(document: Summary, *, is_job: bool) -> answers.Advised | None:
+def _advice(document: Summary, *, is_job: bool) -> api_types.Advised | None:
     """Return the class of a device and its design hints, as the report has them."""
     if is_job or not anything_to_say(document):
         return None
@@ -94,7 +94,7 @@ def _by_parameter(runs: Sequence[Experiment]) -> list[list[Experiment]]:
 
 def _benchmark(
     name: str, runs: Sequence[Experiment], document: Summary, runs_of: Mapping[str, Sequence[str]]
-) -> answers.MicroBenchmark:
+) -> api_types.MicroBenchmark:
     known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
@@ -129,7 +129,7 @@ def _benchmark(
 
 def _experiment(
     run: Experiment | said_of.Measured, runs_of: Mapping[str, Sequence[str]]
-) -> answers.Measured:
+) -> api_types.Measured:
     return {
         "pattern": run["pattern"],
         "words": PATTERN_NAMES.get(run["pattern"], ""),
@@ -143,7 +143,7 @@ def _experiment(
     }
 
 
-def _warning(warning: Warned, runs: Sequence[str]) -> answers.Doubt:
+def _warning(warning: Warned, runs: Sequence[str]) -> api_types.Doubt:
     """Return a doubt with the runs that it names, and its numbers without them."""
     named: list[str] = []
     _find(warning["numbers"], set(runs), named)
@@ -163,7 +163,7 @@ def _find(value: object, runs: set[str], found: list[str]) -> None:
             _find(each, runs, found)
 
 
-def _named(run: StoredRun) -> answers.NamedRun:
+def _named(run: StoredRun) -> api_types.NamedRun:
     varies = [parameter_name(run.parameter), format_value(run.value, run.unit)]
     return {
         "id": run.id,
@@ -177,7 +177,7 @@ def _named(run: StoredRun) -> answers.NamedRun:
     }
 
 
-def run(opened: Opened, key: str, name: str) -> answers.Run:
+def run(opened: Opened, key: str, name: str) -> api_types.Run:
     """Return what a run says in numbers; its I/Os are asked for stretch by stretch."""
     one = opened.run(key, name)
     said = cast("Experiment", plain(one.summary))
@@ -210,7 +210,7 @@ def run(opened: Opened, key: str, name: str) -> answers.Run:
     }
 
 
-def comparison(opened: Opened, keys: Sequence[str]) -> answers.Comparison:
+def comparison(opened: Opened, keys: Sequence[str]) -> api_types.Comparison:
     """Return two results or more side by side, each with the first."""
     documents = [opened.summary(key) for key in keys]
     first, *others = documents
@@ -234,9 +234,9 @@ def comparison(opened: Opened, keys: Sequence[str]) -> answers.Comparison:
     }
 
 
-def _compared(first: Summary, second: Summary) -> answers.Pair:
+def _compared(first: Summary, second: Summary) -> api_types.Pair:
     found = compare(first, second).as_dict()
-    rows: list[answers.ComparedRow] = [
+    rows: list[api_types.ComparedRow] = [
         {
             **row,
             "title": title(row["micro_benchmark"]),

@@ -24,7 +24,7 @@ from uflip.stats import summarise
 from uflip.web.averages import averaged, averages
 from uflip.web.grid import CLASSES, Grid, classes_of, merged
 from uflip.web.open_run import OpenRun
-from uflip.web.slow import sample
+from uflip.web.slow_ios import sample
 
 Axis = Literal["number", "time"]
 AXES: tuple[Axis, ...] = ("number", "time")
@@ -103,7 +103,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
 
 
 def addresses(run: OpenRun, start: int, stop: int) -> Picture:
-    """Draw where the I/Os of a stretch went: of many, some (`uflip.web.slow.sample`)."""
+    """Draw where the I/Os of a stretch went: of many, some (`uflip.web.slow_ios.sample`)."""
     numbers = sample(run, start, stop, POINTS)
     arrays: Arrays = {"number": numbers}
     if len(numbers):

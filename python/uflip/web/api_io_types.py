@@ -1,6 +1,6 @@
 """What the explorer's page is told of single I/Os, of dies and of open channels, as types.
 
-As `uflip.web.answers`, which has the results, their runs and comparisons.
+As `uflip.web.api_types`, which has the results, their runs and comparisons.
 """
 
 from typing import NotRequired, TypedDict

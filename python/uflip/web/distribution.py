@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from uflip.web.api_io_types import Spread
 from uflip.web.grid import CLASSES, PIECE, classes_of, edges_ns
-from uflip.web.opened import Opened
+from uflip.web.open_results import Opened
 from uflip.web.query import Query, text
-from uflip.web.told import Spread
 
 
 def told(opened: Opened, query: Query) -> Spread:

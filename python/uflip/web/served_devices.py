@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 from uflip.amplification import write_amplification
 from uflip.errors import DeviceError, UflipError
-from uflip.web.answers import Problem
+from uflip.web.api_types import Problem
 
 PATIENCE_S = 2.0
 MOST_BYTES = 1 << 24

@@ -22,10 +22,10 @@ from uflip.report.words import cause_name
 from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
+from uflip.web.api_io_types import Common, Io, Slowest
 from uflip.web.grid import PIECE
+from uflip.web.idle_time import NOTHING, rests
 from uflip.web.open_run import OpenRun
-from uflip.web.rests import NOTHING, rests
-from uflip.web.told import Common, Io, Slowest
 
 SHARE, FEWEST, MOST = 0.01, 10, 10_000
 SHOWN = 50

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.results.device_log import Inside, read_inside
-from uflip.web import told
-from uflip.web.opened import Opened
+from uflip.web import api_io_types
+from uflip.web.open_results import Opened
 
 COLUMNS = 128
 
 
-def inside(opened: Opened, key: str, name: str) -> told.Inside | None:
+def inside(opened: Opened, key: str, name: str) -> api_io_types.Inside | None:
     """Return what was recorded during a run; None where nothing was."""
     found = read_inside(opened.run(key, name).run)
     if found is None:
