@@ -22,7 +22,7 @@ START_S = 60.0
 # What a site has imported once it answers, three quarters of what its start takes.
 IMPORTED = (
     "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
-    "uflip.cli.displays", "uflip.cli.site", "uflip.site.app", "uflip.site.devices",
+    "uflip.cli.progress_bars", "uflip.cli.site", "uflip.site.app", "uflip.site.devices",
     "uflip.site.intake", "uflip.site.leftovers", "uflip.web.connections",
     "uflip.web.listen_address", "uvicorn.lifespan.off", "uvicorn.loops.asyncio",
 )  # fmt: skip

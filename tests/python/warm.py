@@ -56,8 +56,8 @@ os._exit(os.WEXITSTATUS(status))
 # What a benchmark, a pattern and a state have imported once they are at work.
 BENCHMARKS = (
     "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.pattern_output",
-    "uflip.cli.prepare", "uflip.cli.preparing", "uflip.cli.progress", "uflip.cli.run",
-    "uflip.cli.watching", "uflip.described", "uflip.oc.session", "uflip.report.text",
+    "uflip.cli.prepare", "uflip.cli.prepare_device", "uflip.cli.progress", "uflip.cli.run",
+    "uflip.cli.progress_events", "uflip.described", "uflip.oc.session", "uflip.report.text",
     "uflip.results.single_run", "uflip.session.benchmark", "uflip.session.prepare",
     "uflip.session.resume",
 )  # fmt: skip

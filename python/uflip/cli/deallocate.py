@@ -78,8 +78,8 @@ def command(
         check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
     from uflip import ends
     from uflip.cli.common import check_saving, save_device
+    from uflip.cli.progress_events import Watching
     from uflip.cli.terminal import echo, echo_json
-    from uflip.cli.watching import Watching
     from uflip.device.catalogue import inspect_device
     from uflip.session.deallocate import trims_of
     from uflip.session.open_device import open_watched

@@ -22,7 +22,7 @@ from uflip.cli.common import (
     split_names,
     whole,
 )
-from uflip.cli.displays import display
+from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
@@ -125,7 +125,7 @@ def run(
 ) -> None:
     """Run uFLIP-OC's four micro-benchmarks on DEVICE, and keep the results."""
     from uflip.benchmarks import summary
-    from uflip.cli.watching import Watching
+    from uflip.cli.progress_events import Watching
     from uflip.oc.device import open_flash_device
     from uflip.results import Results
     from uflip.session import Request, begin

@@ -123,7 +123,7 @@ def command(
         )
     from uflip import ends
     from uflip.cli.progress import run_display
-    from uflip.cli.watching import Watching
+    from uflip.cli.progress_events import Watching
     from uflip.device.catalogue import inspect_device
     from uflip.device.disturbance import check_target, disturbed
     from uflip.device.resolve import resolve

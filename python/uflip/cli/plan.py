@@ -18,11 +18,11 @@ from uflip.cli.common import (
     json_option,
     size_option,
 )
-from uflip.cli.planning import plan_options
+from uflip.cli.plan_options import plan_options
 from uflip.cli.progress import format_value
+from uflip.cli.progress_events import announce_state
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
-from uflip.cli.watching import announce_state
 from uflip.data.document import plain
 from uflip.durability import CACHED, meaning
 from uflip.methodology import (

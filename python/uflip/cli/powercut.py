@@ -13,7 +13,7 @@ from uflip.cli.common import (
     read_size,
     whole,
 )
-from uflip.cli.displays import display
+from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo_json
 from uflip.data.document import plain
 from uflip.data.power import PowerLoss

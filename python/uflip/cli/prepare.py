@@ -87,7 +87,7 @@ def command(
     else:
         # Before anything else is even loaded.
         check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
-    from uflip.cli.preparing import prepare
+    from uflip.cli.prepare_device import prepare
 
     prepare(
         device,

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from uflip.cli.displays import Sink, display
+from uflip.cli.progress_bars import Sink, display
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
     Estimate,

@@ -105,7 +105,7 @@ def command(
     What the trace writes is written: everything that is stored on a block device, and in a file, is
     overwritten. A trace that only reads opens the device for reading only.
     """
-    from uflip.cli.watching import Watching
+    from uflip.cli.progress_events import Watching
     from uflip.session import Request, replay
 
     wanted = replay.Replay(

@@ -16,8 +16,8 @@ from uflip.cli.common import (
     quiet_option,
     split_names,
 )
-from uflip.cli.displays import display
-from uflip.cli.executing import carried_out, executor_options, with_time_left
+from uflip.cli.executor_options import carried_out, executor_options, with_time_left
+from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
 

@@ -17,8 +17,8 @@ from uflip.cli.common import (
     open_several_options,
     quiet_option,
 )
-from uflip.cli.executing import carried_out, executor_options
-from uflip.cli.planning import plan_options
+from uflip.cli.executor_options import carried_out, executor_options
+from uflip.cli.plan_options import plan_options
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
@@ -114,12 +114,12 @@ def command(
     options["io_timeout_ns"] = io_timeout
     placed = jobs or workers or scheduler
     if together or placed or len(devices) > 1 or _is_of_several(resume):
-        from uflip.cli import several
+        from uflip.cli import multi_device
         from uflip.session import Request
 
         if resume is not None:
             _check_alone(out=out, device=devices, **options)
-        several.run(
+        multi_device.run(
             devices,
             out,
             resume=resume,
@@ -159,7 +159,7 @@ def _is_of_several(folder: Path | None) -> bool:
 
 
 def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
-    from uflip.cli.watching import Watching
+    from uflip.cli.progress_events import Watching
     from uflip.session import resume as go_on
 
     said = {name: options[name] for name in SAID_AGAIN if name != "data"}
@@ -172,7 +172,7 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
         raise no_device("run")
     # A target that must not be written to is refused before plans and numbers are loaded.
     check_before_all(device, **{name: options[name] for name in OF_THE_TARGET})
-    from uflip.cli.watching import Watching
+    from uflip.cli.progress_events import Watching
     from uflip.session import Request, begin
 
     request = Request(device=device, **options)

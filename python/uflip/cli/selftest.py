@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import echo_table, json_option, quiet_option
-from uflip.cli.displays import display
-from uflip.cli.executing import carried_out, executor_options, with_time_left
+from uflip.cli.executor_options import carried_out, executor_options, with_time_left
+from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:

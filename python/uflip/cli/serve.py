@@ -12,7 +12,7 @@ import click
 
 from uflip import _native, ends
 from uflip.choices import STATES
-from uflip.cli import beside
+from uflip.cli import subprocess_runner
 from uflip.cli.common import (
     ANY_PATH,
     check_saving,
@@ -291,7 +291,7 @@ def _serve(
                 _wait_for_a_signal(handle, quiet=quiet)
             else:
                 uri = _uri(listeners[0], exports[0], exports)
-                beside.run(program, uri, to_stderr=as_json)
+                subprocess_runner.run(program, uri, to_stderr=as_json)
         finally:
             handle.cancel()
             handle.wait(CANCEL_PATIENCE_S)

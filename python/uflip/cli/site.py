@@ -221,7 +221,7 @@ def seed(
     A device that cannot be measured to the end is told of, and does not stop the others. After
     Ctrl-C, or a kill, the same command goes on.
     """
-    from uflip.cli.watching import Watching
+    from uflip.cli.progress_events import Watching
     from uflip.site.seed import check, collection
     from uflip.site.seed import seed as seeded
 

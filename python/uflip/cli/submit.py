@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import ANY_PATH, json_option, quiet_option
-from uflip.cli.displays import display
+from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import RefusedError
 from uflip.units import format_size

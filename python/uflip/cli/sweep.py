@@ -21,9 +21,10 @@ from uflip.cli.common import (
     real,
     whole,
 )
-from uflip.cli.displays import display
-from uflip.cli.executing import carried_out, executor_options, with_time_left
+from uflip.cli.executor_options import carried_out, executor_options, with_time_left
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
+from uflip.cli.progress_bars import display
+from uflip.cli.sweep_axes import FORMS, read_sample, read_varied
 from uflip.cli.sweep_findings import asked, check_asked, draw, findings, print_findings
 from uflip.cli.sweep_output import (
     check_table,
@@ -33,7 +34,6 @@ from uflip.cli.sweep_output import (
     write_table,
 )
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
-from uflip.cli.varied import FORMS, read_sample, read_varied
 from uflip.durability import chosen
 from uflip.errors import InterruptedRun, UflipError, UsageError
 

@@ -6,8 +6,8 @@ from typing import Unpack
 
 from uflip.choices import STATES
 from uflip.cli.common import check_saving, save_device
+from uflip.cli.progress_events import Watching, announce_state
 from uflip.cli.terminal import echo, echo_json
-from uflip.cli.watching import Watching, announce_state
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device

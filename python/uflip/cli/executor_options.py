@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from uflip.cli.common import together, whole
-from uflip.cli.displays import Sink
+from uflip.cli.progress_bars import Sink
 from uflip.errors import UsageError
 from uflip.units import format_duration_ns
 

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from uflip.cli.displays import Sink, check_interval, display
 from uflip.cli.progress import PlanProgress
+from uflip.cli.progress_bars import Sink, check_interval, display
 from uflip.cli.terminal import echo
 from uflip.methodology import Enforcement, Estimate, Plan, RunProgress, describe_wear
 from uflip.session.events import (
@@ -35,7 +35,7 @@ class Watching:
     Raises
     ------
     UsageError
-        As `uflip.cli.displays.check_interval`.
+        As `uflip.cli.progress_bars.check_interval`.
     """
 
     def __init__(self, *, quiet: bool) -> None:

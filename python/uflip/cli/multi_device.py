@@ -8,8 +8,8 @@ from threading import Lock
 import click
 
 from uflip.cli.common import echo_table
-from uflip.cli.displays import Sink, display
-from uflip.cli.executing import with_time_left
+from uflip.cli.executor_options import with_time_left
+from uflip.cli.progress_bars import Sink, display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.session.multi_device import begin_all, resume_all
