@@ -33,7 +33,7 @@ from uflip.executors import (
     scheduler,
     using,
 )
-from uflip.executors.bundles import Bundles
+from uflip.executors.task_batches import Bundles
 from uflip.executors.work import Work
 from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
 from uflip.reproduce.refit import Measured

@@ -17,7 +17,7 @@ A worker that dies costs the time of what it was at, which is done again.
 
 from uflip.executors.executor import Executor, OnStep, ignore
 from uflip.executors.processes import Processes
-from uflip.executors.running import current, each, on_all, using
+from uflip.executors.run import current, each, on_all, using
 from uflip.executors.threads import Here, Threads
 
 __all__ = [

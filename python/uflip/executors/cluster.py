@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 from uflip import ends
 from uflip.errors import UnavailableError
-from uflip.executors.bundles import Bundles
 from uflip.executors.executor import Result, killed
 from uflip.executors.scheduler import (
     CLOSE_S,
@@ -37,6 +36,7 @@ from uflip.executors.scheduler import (
     no_worker,
     temporary_security,
 )
+from uflip.executors.task_batches import Bundles
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -255,7 +255,7 @@ def local(workers: int) -> Iterator[Cluster]:
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
-            preload=["uflip.executors.beside"],
+            preload=["uflip.executors.worker_signals"],
         )
         stack.callback(_closed, cluster)
         client = stack.enter_context(client_of(distributed, cluster))

@@ -71,7 +71,7 @@ class Processes:
 
     Examples
     --------
-    >>> from uflip.executors.running import on_all, using
+    >>> from uflip.executors.run import on_all, using
     >>> with Processes(2) as both, using(both):
     ...     on_all(abs, [-1, 2])
     [1, 2]

@@ -32,7 +32,7 @@ from uflip.data.multi_device import Entry, Manifest, Options
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
 from uflip.executors import Executor, Here, current, each, using
 from uflip.executors.executor import MOST_DEATHS
-from uflip.executors.news import Remote, heard
+from uflip.executors.progress_messages import Remote, heard
 from uflip.methodology import check_worth_running
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file

@@ -12,7 +12,7 @@ from typing import Self
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, RefusedError, UflipError, UsageError
 from uflip.executors import Executor
-from uflip.executors.news import Remote, tell
+from uflip.executors.progress_messages import Remote, tell
 from uflip.methodology import PlanGrew, ResetProgress, RunFinished, RunProgress
 from uflip.results import Results
 from uflip.session.benchmark import begin, resume

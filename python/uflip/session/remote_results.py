@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from uflip.errors import ResultsError, UnavailableError
-from uflip.executors.news import Remote
+from uflip.executors.progress_messages import Remote
 from uflip.results.result_dir import made_beside
 
 AWAY = Path("results") / "sent"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
-from uflip.executors.running import current
+from uflip.executors.run import current
 
 OnNews = Callable[[Any], None]
 """Called with what the work tells, as JSON knows it: a tuple arrives as a list."""
