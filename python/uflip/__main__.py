@@ -2,7 +2,7 @@
 
 import os
 
-from uflip import ends
+from uflip import signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def main() -> "NoReturn":
     """Run the command line of this process."""
-    ends.install()
+    signals.install()
     # numpy's algebra has a thread for every processor, each of which spins for a while for work
     # that never comes: beside a measurement, and in every process that is started.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

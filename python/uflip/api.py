@@ -12,13 +12,13 @@ from typing import Any, Unpack, overload
 
 from uflip._native import Trace
 from uflip.data.document import Table
-from uflip.described import NAMES, described, only_given
 from uflip.device.catalogue import inspect_device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError, unknown_name
 from uflip.methodology import Plan
 from uflip.options import DeviceOptions, Duration, Options, read_options, request
+from uflip.pattern_options import NAMES, described, only_given
 from uflip.result import Comparison, Result
 from uflip.session import OnEvent, begin, ignore
 from uflip.session import resume as go_on

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from uflip._native import Trace
+from uflip.arrow_table import Columns, frame
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table as Plain
 from uflip.data.document import plain
 from uflip.data.summary import NamedExperiment, Summary, Warned
 from uflip.errors import unknown_name
-from uflip.frame import Columns, frame
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
 from uflip.results.summarise import describe_device, experiments_of

@@ -21,8 +21,8 @@ from pyarrow import parquet as pq
 
 import uflip
 from uflip import analysis, models, spec, stats
+from uflip.arrow_table import frame
 from uflip.errors import ResultsError, UsageError
-from uflip.frame import frame
 
 DEVICE = "sim:demo?blocks_per_die=64"
 

@@ -18,7 +18,7 @@ from command_line import Outcome
 from warm import warm
 
 from uflip import _native
-from uflip.choices import SCALES
+from uflip.benchmark_options import SCALES
 from uflip.cli.main import VERBS
 from uflip.data.document import plain
 from uflip.data.manifest import Manifest

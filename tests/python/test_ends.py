@@ -20,7 +20,7 @@ from command_line import start, uflip
 from fused import needed, until
 from hanging import hanging
 
-from uflip import ends
+from uflip import signals
 from uflip.device import opener
 from uflip.device.opener import open_device
 from uflip.errors import InterruptedRun
@@ -214,7 +214,7 @@ def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
 
     def ended(*arguments: Any, **options: Any) -> Any:
         waited(*arguments, **options)  # as `ends.shielded` lets it through when it is left
-        raise ends.Ended
+        raise signals.Ended
 
     monkeypatch.setattr(opener, "finished", ended)
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:

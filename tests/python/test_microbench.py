@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import stored
 
-from uflip.choices import SCALES
+from uflip.benchmark_options import SCALES
 from uflip.data.device import DeviceInfo, Geometry
 from uflip.data.document import plain
 from uflip.data.manifest import entry_of

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from fused import fused, looped, needed, stop, until
 
-from uflip import ends
+from uflip import signals
 from uflip.device.catalogue import report_block
 from uflip.device.open_device import Device
 from uflip.device.opener import open_device
@@ -34,7 +34,7 @@ pytestmark = needed
 @pytest.fixture(autouse=True)
 def nothing_hangs_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     """An I/O that was given up makes a command end its process at once: not that of other tests."""
-    monkeypatch.setattr(ends._state, "hanging", False)
+    monkeypatch.setattr(signals._state, "hanging", False)
 
 
 # What the server can say; `make soak` tries all of them.

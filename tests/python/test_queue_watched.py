@@ -6,7 +6,7 @@ import pytest
 from fused import needed
 from hanging import hanging
 
-from uflip import ends
+from uflip import signals
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UnavailableError
 from uflip.spec import basic
@@ -20,7 +20,7 @@ HANG_S, PATIENCE_NS, COUNT = 2, 500_000_000, 50_000
 def test_one_that_hangs_is_given_up_while_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ends._state, "hanging", False)
+    monkeypatch.setattr(signals._state, "hanging", False)
     pattern = basic("read", "random", io_size=4096, io_count=COUNT, queue_depth=4)
     with (
         hanging(tmp_path, HANG_S) as (image, trigger),

@@ -13,8 +13,8 @@ import stored
 from command_line import uflip
 
 import uflip as package
+from uflip.benchmark_options import SCALES
 from uflip.benchmarks import summary
-from uflip.choices import SCALES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Mix
 from uflip.data.summary import Measured

@@ -12,9 +12,9 @@ from uflip.device.options import COMPLETIONS, DATA
 from uflip.device.url import URL_FORMS
 from uflip.durability import FORMS, chosen
 from uflip.errors import UsageError
+from uflip.escape import in_line, plain
 from uflip.table import Table
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
-from uflip.visible import in_line, plain
 
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo

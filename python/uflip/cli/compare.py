@@ -12,7 +12,7 @@ from uflip._native import __version__
 from uflip.cli.common import ANY_PATH, force_option, json_option, option_name
 from uflip.cli.terminal import echo, echo_json, failure_of
 from uflip.errors import SlowerError, UflipError, UsageError
-from uflip.visible import in_line
+from uflip.escape import in_line
 
 if TYPE_CHECKING:
     from uflip.data.comparison import Comparisons, Named

@@ -76,7 +76,7 @@ def command(
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
         check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
-    from uflip import ends
+    from uflip import signals
     from uflip.cli.common import check_saving, save_device
     from uflip.cli.progress_events import Watching
     from uflip.cli.terminal import echo, echo_json
@@ -104,7 +104,7 @@ def command(
     else:
         with (
             Watching(quiet=quiet or as_json) as watch,
-            ends.shielded(),
+            signals.shielded(),
             open_watched(
                 device,
                 info,

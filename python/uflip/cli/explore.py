@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from uflip import ends
+from uflip import signals
 from uflip.cli.common import ANY_PATH, whole
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
@@ -63,5 +63,5 @@ def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_bro
         try:
             server.wait()
         except KeyboardInterrupt:
-            if ends.caught() != signal.SIGINT:
+            if signals.caught() != signal.SIGINT:
                 raise

@@ -9,7 +9,7 @@ import click
 from uflip.cli.common import ANY_PATH, json_option, real, whole
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
-from uflip.visible import plain
+from uflip.escape import plain
 
 if TYPE_CHECKING:
     from uflip.hints import AdviceSaid

@@ -18,11 +18,11 @@ from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
+from uflip.escape import in_line
 from uflip.methodology import describe_used, wear_of
 from uflip.microbench import suited
 from uflip.profiles import Source, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
-from uflip.visible import in_line
 
 
 @click.command("info")

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import click
 
-from uflip import __version__, ends
+from uflip import __version__, signals
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of, never_fail
 from uflip.errors import (
     EXIT_CODES,
@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     code = _run(given)
-    if ends.in_a_hurry():
+    if signals.in_a_hurry():
         # Nothing is waited for any more: neither threads at work nor those that hang in the kernel.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -175,7 +175,7 @@ def _run(arguments: list[str]) -> int:
         return shell_complete(cli, {}, "uflip", COMPLETION, instruction)
     never_fail()
     try:
-        ends.at_work()
+        signals.at_work()
         _check_text(arguments)
         # Not `cli()` itself: click would print its errors in its own way, and exit.
         # It takes the words from the list that it is given.
@@ -228,7 +228,7 @@ def _is_text(argument: str) -> bool:
 def _explain(error: BaseException) -> UflipError:
     """Turn whatever was raised into an error with four parts."""
     if isinstance(error, InterruptedRun):
-        return interrupted_by(ends.caught(), error)
+        return interrupted_by(signals.caught(), error)
     if isinstance(error, UflipError):
         return error
     if isinstance(error, click.ClickException):
@@ -239,9 +239,9 @@ def _explain(error: BaseException) -> UflipError:
             where=path,
             action=f"see `{path} --help`",
         )
-    if isinstance(error, (KeyboardInterrupt, click.Abort)) or ends.is_behind(error):
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or signals.is_behind(error):
         interrupted = InterruptedRun("Interrupted", action="start again when it suits you")
-        return interrupted_by(ends.caught(), interrupted)
+        return interrupted_by(signals.caught(), interrupted)
     return _of_the_system(error) or _of_ours(error)
 
 

@@ -26,7 +26,7 @@ from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.spec import Job, table_of
 from uflip.errors import UsageError
-from uflip.visible import plain
+from uflip.escape import plain
 
 if TYPE_CHECKING:
     from uflip._native import FlashTrace

@@ -121,7 +121,7 @@ def command(
         check_before_all(
             device, size=size, buffered=buffered, data=data, destroy=destroy, completion=completion
         )
-    from uflip import ends
+    from uflip import signals
     from uflip.cli.progress import run_display
     from uflip.cli.progress_events import Watching
     from uflip.device.catalogue import inspect_device
@@ -137,7 +137,7 @@ def command(
     check_saving(info, save, force=force)
     complete = resolve(spec, info).spec
     _doubt_seed(complete, info)
-    with ends.shielded():
+    with signals.shielded():
         with Watching(quiet=quiet or as_json) as watch:
             opened = open_watched(
                 device,

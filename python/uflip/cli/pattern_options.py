@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from uflip.choices import MOST_IOS
+from uflip.benchmark_options import MOST_IOS
 from uflip.cli.common import read_duration, read_size, real, together, whole
 from uflip.data.bounded_read import Kind, read_document
 from uflip.data.document import Table, decode
-from uflip.described import described, only_given
 from uflip.errors import UsageError
+from uflip.pattern_options import described, only_given
 from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec
 from uflip.units import UNSIGNED
 

@@ -11,9 +11,9 @@ from uflip.cli.common import echo_pairs, together, whole
 from uflip.cli.pattern_options import Typed
 from uflip.cli.pattern_output import trace_place, write_trace
 from uflip.cli.terminal import echo, echo_json
-from uflip.described import only_given
 from uflip.durability import FUA
 from uflip.errors import UsageError
+from uflip.pattern_options import only_given
 from uflip.units import format_count, format_duration_ns
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.device.open_device import Device
     from uflip.methodology.myers_sinclair import Findings
+    from uflip.native_wait import OnProgress
     from uflip.spec import Basic, Functions
     from uflip.stats import LatencyClass, LatencyClasses
-    from uflip.waiting import OnProgress
 
 PRESETS = ("myers-sinclair",)
 # Their latency is "the time it takes to perform the write *and* flush that write" (§4).

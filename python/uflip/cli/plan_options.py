@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from uflip.choices import METHODS, MOST_REPETITIONS, SCALE, SCALES, SEED, SUITE, SUITES
+from uflip.benchmark_options import METHODS, MOST_REPETITIONS, SCALE, SCALES, SEED, SUITE, SUITES
 from uflip.cli.common import read_duration, read_size, split_names, together, whole
 
 

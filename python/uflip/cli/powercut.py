@@ -2,7 +2,7 @@
 
 import click
 
-from uflip.choices import MOST_AT_ONCE, MOST_IOS
+from uflip.benchmark_options import MOST_AT_ONCE, MOST_IOS
 from uflip.cli.common import (
     device_argument,
     durability_option,

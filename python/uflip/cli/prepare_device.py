@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
-from uflip.choices import STATES
+from uflip.benchmark_options import STATES
 from uflip.cli.common import check_saving, save_device
 from uflip.cli.progress_events import Watching, announce_state
 from uflip.cli.terminal import echo, echo_json

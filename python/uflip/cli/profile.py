@@ -13,9 +13,9 @@ from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
+from uflip.escape import in_line
 from uflip.profiles import LARGEST_PROFILE
 from uflip.units import format_size
-from uflip.visible import in_line
 
 TOML = ".toml"
 CHECKED = Kind(

@@ -18,8 +18,8 @@ from uflip.methodology import (
     RunStarted,
     TimeLeft,
 )
+from uflip.native_wait import OnProgress
 from uflip.units import format_count, format_duration_ns, format_size
-from uflip.waiting import OnProgress
 
 
 class PlanProgress:

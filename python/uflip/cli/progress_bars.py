@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from uflip.escape import in_line
 from uflip.units import parse_number
-from uflip.visible import in_line
 
 INTERVAL = "UFLIP_PROGRESS"
 """Names the seconds between two lines where there is no terminal."""

@@ -20,7 +20,7 @@ from uflip.cli.common import (
     whole,
 )
 from uflip.cli.terminal import echo, echo_json
-from uflip.visible import plain
+from uflip.escape import plain
 
 FITS = "refuse|wrap|scale"
 

@@ -23,7 +23,7 @@ from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
 from uflip.errors import InterruptedRun, UsageError
-from uflip.visible import plain
+from uflip.escape import plain
 
 EPILOG = """\b
 Examples:

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import click
 
-from uflip import _native, ends
-from uflip.choices import STATES
+from uflip import _native, signals
+from uflip.benchmark_options import STATES
 from uflip.cli import subprocess_runner
 from uflip.cli.common import (
     ANY_PATH,
@@ -42,8 +42,8 @@ from uflip.device.serving import (
 )
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UflipError, UsageError, interrupted_by, unknown_name
+from uflip.native_wait import CANCEL_PATIENCE_S, SLICE_S
 from uflip.units import format_duration_ns, format_size
-from uflip.waiting import CANCEL_PATIENCE_S, SLICE_S
 
 if TYPE_CHECKING:
     from uflip.results.outputs import Place
@@ -174,7 +174,7 @@ def command(
         listening = partial(serve, listeners, exports, speed, statistics=statistics)
         try:
             # Whatever fails and whichever signal comes: the rest is kept, and told.
-            with suppress(KeyboardInterrupt), ends.shielded(), _recording(place) as into:
+            with suppress(KeyboardInterrupt), signals.shielded(), _recording(place) as into:
                 document, broken = _serve(
                     partial(listening, record=into), listeners, exports, program, errors,
                     quiet=quiet or as_json, as_json=as_json,
@@ -192,7 +192,7 @@ def command(
     assert document is not None, "or an error was raised"
     if not errors and _is_cut_short(program):
         cut = InterruptedRun("Interrupted", action="what was served until then is kept, and told")
-        errors.append(interrupted_by(ends.caught(), cut))
+        errors.append(interrupted_by(signals.caught(), cut))
     conclude(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
@@ -226,7 +226,9 @@ def _remembered(errors: list[UflipError]) -> Iterator[None]:
 
 def _is_cut_short(program: str | None) -> bool:
     """Whether a signal ended what had an end of its own; Ctrl-C alone is how serving ends."""
-    return ends.caught() is not None and (program is not None or ends.caught() != signal.SIGINT)
+    return signals.caught() is not None and (
+        program is not None or signals.caught() != signal.SIGINT
+    )
 
 
 def _opened(devices: tuple[str, ...], state: str, stack: ExitStack, *, quiet: bool) -> list[Device]:
@@ -302,7 +304,7 @@ def _wait_for_a_signal(handle: "_native.Handle[Told]", *, quiet: bool) -> None:
     if not quiet:
         echo("Ctrl-C ends it")
     while not handle.wait(SLICE_S):
-        ends.check()
+        signals.check()
 
 
 def _uri(listener: _native.Listener, export: Export, exports: list[Export]) -> str:

@@ -7,9 +7,9 @@ import click
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
 from uflip.data.device_reports import ServedDocument, ServedExport
 from uflip.errors import UflipError
+from uflip.escape import plain
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns
-from uflip.visible import plain
 
 
 def conclude(

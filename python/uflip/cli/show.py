@@ -6,7 +6,7 @@ import click
 
 from uflip.cli.common import ANY_PATH, json_option
 from uflip.cli.terminal import echo, echo_json
-from uflip.visible import plain
+from uflip.escape import plain
 
 
 @click.command("show")

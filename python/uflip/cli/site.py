@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip import ends
+from uflip import signals
 from uflip.cli.common import ANY_PATH, FOLDER_PATH, json_option, quiet_option, whole
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import DeviceError, UsageError
@@ -138,7 +138,7 @@ def serve(
             echo(seen)
             echo("Ctrl-C ends it")
             serve(site, listener, any_host=behind_proxy, per_minute=per_minute)
-            ends.check()
+            signals.check()
         finally:
             site.close()
 

@@ -2,7 +2,7 @@
 
 import click
 
-from uflip.choices import STATES
+from uflip.benchmark_options import STATES
 from uflip.cli.common import FILE_PATH, read_size, together
 
 target_options = together(

@@ -9,8 +9,8 @@ from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import RefusedError
+from uflip.escape import in_line
 from uflip.units import format_size
-from uflip.visible import in_line
 
 if TYPE_CHECKING:
     from uflip.site.replies import Submitted

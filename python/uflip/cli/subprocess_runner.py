@@ -15,9 +15,9 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from uflip import ends
+from uflip import signals
 from uflip.errors import DeviceError
-from uflip.waiting import SLICE_S
+from uflip.native_wait import SLICE_S
 
 PATIENCE_S = 5.0
 """How long a command may take to end after a signal, before another one or none is sent."""
@@ -43,7 +43,7 @@ def run(program: str, uri: str, *, to_stderr: bool) -> None:
     terminal = _Terminal(process.pid)
     try:
         while (code := _code(process, SLICE_S)) is None:
-            if (number := ends.caught()) is not None:
+            if (number := signals.caught()) is not None:
                 _end(process, number)
                 return
             terminal.look()

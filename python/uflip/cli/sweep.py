@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uflip import ends
-from uflip.choices import MOST_WARM_UP
+from uflip import signals
+from uflip.benchmark_options import MOST_WARM_UP
 from uflip.cli.common import (
     ANY_PATH,
     check_alone,
@@ -269,7 +269,7 @@ def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        stopped = isinstance(error, KeyboardInterrupt | InterruptedRun) or ends.is_behind(error)
+        stopped = isinstance(error, KeyboardInterrupt | InterruptedRun) or signals.is_behind(error)
         if folder is None or not stopped:
             raise
         raise InterruptedRun(

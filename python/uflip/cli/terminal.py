@@ -1,6 +1,6 @@
 """Everything that is printed for people goes through here, so that no text can drive a terminal.
 
-What text is made of before it is printed is said in `uflip.visible`; colours are added behind that.
+What text is made of before it is printed is said in `uflip.escape`; colours are added behind that.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.errors import UflipError
-from uflip.visible import in_json, shown
+from uflip.escape import in_json, shown
 
 if TYPE_CHECKING:
     from uflip.data.comparison import Failure

@@ -10,8 +10,8 @@ import click
 from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
 from uflip.errors import ResultsError, UflipError
+from uflip.escape import in_line
 from uflip.units import format_size
-from uflip.visible import in_line
 
 if TYPE_CHECKING:
     from uflip.results.file_status import Verdict

@@ -33,8 +33,8 @@ from typing import Any
 
 from uflip import _native
 from uflip.errors import UflipError
+from uflip.native_wait import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, OnProgress, finished
 from uflip.units import parse_size
-from uflip.waiting import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, OnProgress, finished
 
 FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
 DEFAULT_SIZE = "4GiB"

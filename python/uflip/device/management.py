@@ -5,8 +5,8 @@ from uflip.data.spec import Spec, text_of
 from uflip.data.zones import Zone, ZoneReport, read_zones
 from uflip.device.powercut import LosesPower
 from uflip.errors import UsageError, native_errors
+from uflip.native_wait import finished
 from uflip.units import parse_count
-from uflip.waiting import finished
 
 COMMANDS = ("reset", "finish", "open", "close")
 """What can be done to a zone that moves no data."""

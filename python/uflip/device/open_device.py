@@ -19,8 +19,8 @@ from uflip.device.management import Managed
 from uflip.device.resolve import resolve_state
 from uflip.device.snapshot_file import Saved
 from uflip.errors import InterruptedRun, UsageError, native_errors
+from uflip.native_wait import COMPUTING_PATIENCE_S, OnProgress, finished
 from uflip.units import parse_duration
-from uflip.waiting import COMPUTING_PATIENCE_S, OnProgress, finished
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from uflip.device.options import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
-from uflip.waiting import OnProgress, finished
+from uflip.native_wait import OnProgress, finished
 
 LOOK_NS = 1_000_000_000
 """How long a device is made before its pace is taken for what is left [ns]."""

@@ -1,11 +1,11 @@
 """What a simulated device does whose power is cut."""
 
 from uflip import _native
-from uflip.choices import MOST_AT_ONCE
+from uflip.benchmark_options import MOST_AT_ONCE
 from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
+from uflip.native_wait import OnProgress, finished
 from uflip.units import parse_count, parse_duration
-from uflip.waiting import OnProgress, finished
 
 
 class LosesPower:

@@ -12,8 +12,8 @@ from uflip.data.device import DeviceInfo, read_info
 from uflip.device.cache import cached, name_of
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
+from uflip.native_wait import MAKING_PATIENCE_S, OnProgress, finished
 from uflip.profiles import profile_interface, read_profile
-from uflip.waiting import MAKING_PATIENCE_S, OnProgress, finished
 
 # What it may hold is for the native part to say.
 SNAPSHOT_FILE = Kind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from uflip import _native
 from uflip.device.url import check_snapshot_name
-from uflip.waiting import COMPUTING_PATIENCE_S, finished
+from uflip.native_wait import COMPUTING_PATIENCE_S, finished
 
 
 class Saved:

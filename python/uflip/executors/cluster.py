@@ -25,7 +25,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from uflip import ends
+from uflip import signals
 from uflip.errors import UnavailableError
 from uflip.executors.executor import Result, killed
 from uflip.executors.scheduler import (
@@ -188,7 +188,7 @@ class Cluster:
                 self._client.cancel(futures, force=True)
 
 
-class _NobodyWaits(ends.Leaving):
+class _NobodyWaits(signals.Leaving):
     """Whether a task was taken back, as its worker knows."""
 
     def __init__(self) -> None:
@@ -210,11 +210,11 @@ class _Over:
 
 
 def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
-    token = ends.leaving.set(_NobodyWaits())
+    token = signals.leaving.set(_NobodyWaits())
     over = _Over([], [])
     try:
         for point in points:
-            ends.check()
+            signals.check()
             began = time.monotonic()
             over.results.append(work(point))
             over.seconds.append(time.monotonic() - began)
@@ -222,7 +222,7 @@ def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
         # As such it would end the worker.
         raise RuntimeError("nobody waits for this any more") from error
     finally:
-        ends.leaving.reset(token)
+        signals.leaving.reset(token)
     return over
 
 
@@ -305,7 +305,7 @@ def _complete(cluster: Any, workers: int) -> None:
 
 
 def _closed(cluster: Any) -> None:
-    with ends.shielded(), suppress(TimeoutError):
+    with signals.shielded(), suppress(TimeoutError):
         cluster.close(timeout=CLOSE_S)
 
 

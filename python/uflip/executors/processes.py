@@ -15,14 +15,14 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, Self
 
-from uflip import ends
+from uflip import signals
 from uflip.executors.executor import MOST_DEATHS, Result, completed, killed
 
 # What work needs that takes time to load.
 PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
 
 
-class _Told(ends.Leaving):
+class _Told(signals.Leaving):
     """Whether the process that waits has left, as told by an event."""
 
     def __init__(self, event: Any) -> None:
@@ -41,7 +41,7 @@ def _begin(event: Any) -> None:
     """In a new process: leave signals to the parent, and do not outlive it."""
     global _told  # noqa: PLW0603 -- of this process, which belongs to one pool
     _told = _Told(event)
-    for number in ends.SIGNALS:
+    for number in signals.SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
@@ -54,11 +54,11 @@ def _follow_parent() -> None:
 
 
 def _call(work: Callable[[Any], Any], point: Any) -> Any:
-    token = ends.leaving.set(_told)
+    token = signals.leaving.set(_told)
     try:
         return work(point)
     finally:
-        ends.leaving.reset(token)
+        signals.leaving.reset(token)
 
 
 class Processes:

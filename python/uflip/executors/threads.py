@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
-from uflip import ends
+from uflip import signals
 from uflip.executors.executor import Result, completed
 
 
@@ -30,28 +30,28 @@ class Threads:
     ) -> Iterator[tuple[int, Result]]:
         """Yield (place, result) of each point when it is over."""
         pool = ThreadPoolExecutor(max_workers=self.workers)
-        leaving = ends.Leaving()
-        token = ends.leaving.set(leaving)
+        leaving = signals.Leaving()
+        token = signals.leaving.set(leaving)
         futures = {
             pool.submit(copy_context().run, _call, leaving, work, point): place
             for place, point in enumerate(points)
         }
-        ends.leaving.reset(token)
+        signals.leaving.reset(token)
         try:
             for future in completed(futures):
-                if leaving.gone and isinstance(future.exception(), ends.Ended):
+                if leaving.gone and isinstance(future.exception(), signals.Ended):
                     continue  # one of the others failed, and is told
                 yield futures[future], future.result()
         finally:
             # After an error or Ctrl-C: what has not begun never does, what has ends at its next
             # look.
             leaving.gone = True
-            with ends.shielded():
+            with signals.shielded():
                 pool.shutdown(wait=self._patient, cancel_futures=True)
 
 
-def _call(leaving: ends.Leaving, work: Callable[[Any], Any], point: Any) -> Any:
-    ends.check()
+def _call(leaving: signals.Leaving, work: Callable[[Any], Any], point: Any) -> Any:
+    signals.check()
     try:
         return work(point)
     except Exception:

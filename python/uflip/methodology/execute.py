@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from uflip import ends
+from uflip import signals
 from uflip._native import Trace
 from uflip.data.run import About
 from uflip.data.summary import Warned
@@ -124,7 +124,7 @@ def execute(
         stood = as_opened(device.standing())
         check_whole(stood, device.info)
         for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
-            ends.check()
+            signals.check()
             index, run = group[0]
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from uflip._native import Trace
 from uflip.analysis import Analysis, analyse
 from uflip.device.open_device import Device
+from uflip.native_wait import OnProgress
 from uflip.spec import Basic, basic
 from uflip.stats import LatencyClasses, latency_classes
-from uflip.waiting import OnProgress
 
 IO_BYTES = 4096
 BATCHES = 5

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from uflip.choices import SCALES
+from uflip.benchmark_options import SCALES
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import Warned
 from uflip.errors import unknown_name

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from uflip import durability as durabilities
-from uflip.choices import METHODS, SCALES
+from uflip.benchmark_options import METHODS, SCALES
 from uflip.data.device import DeviceInfo
 from uflip.data.plan import (
     DURABILITY_SINCE,

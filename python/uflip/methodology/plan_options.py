@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uflip.choices import METHODS, MOST_REPETITIONS, SUITE
+from uflip.benchmark_options import METHODS, MOST_REPETITIONS, SUITE
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name

@@ -37,7 +37,7 @@ from math import ceil
 from typing import Protocol
 
 from uflip import _native
-from uflip.choices import MOST_REPETITIONS
+from uflip.benchmark_options import MOST_REPETITIONS
 from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
 from uflip.device.resolve import resolve

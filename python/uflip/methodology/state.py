@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from uflip.choices import STATES
+from uflip.benchmark_options import STATES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Spec, table_of
 from uflip.data.state_record import Request

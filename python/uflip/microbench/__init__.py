@@ -20,7 +20,7 @@ is of one of them.
 
 from collections.abc import Iterable
 
-from uflip.choices import SUITE, SUITES
+from uflip.benchmark_options import SUITE, SUITES
 from uflip.errors import UsageError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.microbench import (

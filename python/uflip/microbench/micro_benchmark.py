@@ -48,7 +48,7 @@ class MicroBenchmark:
         Whether its runs can be compared with the baselines, which are drawn then: not where the
         I/O size is another one.
     suites
-        Names of `uflip.choices.SUITES` that it belongs to.
+        Names of `uflip.benchmark_options.SUITES` that it belongs to.
     own_length
         Whether how long its runs are is a part of the question: no method changes it.
     in_turn

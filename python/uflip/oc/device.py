@@ -12,7 +12,7 @@ from uflip.device.simulated import inspect_sim, open_flash
 from uflip.device.snapshot_file import Saved
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.waiting import OnProgress, finished
+from uflip.native_wait import OnProgress, finished
 
 Address = tuple[int, int, int, int, int, int]
 """Channel, LUN, block, plane, page, sector."""

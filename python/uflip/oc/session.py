@@ -10,8 +10,8 @@ from uflip.errors import RefusedError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.microbench.open_channel import oc0
 from uflip.microbench.open_channel.jobs import SCALES, Block, Place, Scale
+from uflip.native_wait import OnProgress
 from uflip.oc.device import FlashDevice
-from uflip.waiting import OnProgress
 
 OnStep = Callable[[str, float], None]
 """Called with what is being done, and how much of it is [0 to 1]."""

@@ -22,7 +22,7 @@ from threading import Thread
 
 import msgspec
 
-from uflip import ends
+from uflip import signals
 from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
@@ -36,12 +36,12 @@ from uflip.session.state import AS_IS
 
 def main() -> None:
     """Make what the first line of the standard input asks for."""
-    ends.install()
+    signals.install()
     wanted = msgspec.json.decode(sys.stdin.readline(), type=Wanted, dec_hook=spec_hook)
     Thread(target=_end_with_the_other, daemon=True).start()
     most = int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    ends.at_work()
+    signals.at_work()
     try:
         play(wanted, Path(sys.argv[1]), Teller())
     except UflipError as error:
@@ -67,7 +67,7 @@ def play(wanted: Wanted, folder: Path, teller: "Teller") -> None:
     info = inspect_device(wanted.url)
     assert wanted.spec is not None, "a pattern has one"
     plan = single.plan_of(wanted.spec, info, label=wanted.label, durability="cached")
-    with ends.shielded(), open_watched(wanted.url, info, teller) as device:
+    with signals.shielded(), open_watched(wanted.url, info, teller) as device:
         device.looks_inside = True
         new_work(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
             on_event=teller

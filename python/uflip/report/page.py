@@ -2,7 +2,7 @@
 
 Templates (`templates/`) hold all the HTML there is. Whatever they are given is text and is escaped
 by Jinja where it enters the page, without exception; characters that turn writing around or cannot
-be seen are written out (`uflip.visible`). A name that a template does not get is an
+be seen are written out (`uflip.escape`). A name that a template does not get is an
 error and not a gap.
 
 The layout belongs to every report, of block devices and of open-channel devices alike: style,
@@ -15,9 +15,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from uflip.errors import UnavailableError
+from uflip.escape import on_page
 from uflip.report.blocks import Block
 from uflip.report.figures import palette
-from uflip.visible import on_page
 
 if TYPE_CHECKING:
     from jinja2 import Environment

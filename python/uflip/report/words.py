@@ -4,9 +4,9 @@ import re
 from hashlib import blake2b
 
 from uflip.data.summary import Statistics
+from uflip.escape import shown
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
-from uflip.visible import shown
 
 # An id needs not to be read, only to be told from others.
 LONGEST_ANCHOR = 60

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from uflip import ends
-from uflip.choices import SCALE, SEED
+from uflip import signals
+from uflip.benchmark_options import SCALE, SEED
 from uflip.data.summary import Summary
 from uflip.device.open_device import Device
 from uflip.device.opener import open_device
@@ -70,5 +70,5 @@ def benchmark_on(device: Device, plan: Plan) -> Summary:
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
         command = ["uflip", "reproduce"]
         work = new_work(device, plan, Path(folder) / "result", begun, command=command)
-        work.carry_out(on_event=lambda _event: ends.check())
+        work.carry_out(on_event=lambda _event: signals.check())
         return summary(Results.load(work.writer.path))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uflip.choices import SEED
+from uflip.benchmark_options import SEED
 from uflip.data.summary import CHARACTERISTICS, Summary
 from uflip.device.open_device import Device
 from uflip.device.opener import open_device

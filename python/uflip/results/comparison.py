@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from uflip.arrow_table import Columns, frame
 from uflip.data import comparison
 from uflip.data.device import DeviceInfo
 from uflip.data.summary import Experiment, Repeated, Statistics, Summary
-from uflip.frame import Columns, frame
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparability import (
     NO_INTERVAL,
@@ -205,7 +205,7 @@ class Comparison:
         return f"<Comparison of {self.first} and {self.second}: {told}>"
 
     def frame(self) -> "Table":
-        """One row an experiment, as an Arrow table; see `uflip.frame`."""
+        """One row an experiment, as an Arrow table; see `uflip.arrow_table`."""
         return frame([row.as_dict() for row in self.rows], COLUMNS)
 
     def as_dict(self) -> comparison.Compared:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from uflip import ends
+from uflip import signals
 from uflip.data.device import DeviceInfo, Wear
 from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
@@ -68,7 +68,7 @@ def begin(
     if info.outlives_process:
         check_place(request.record or default_path(request.device))
     # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
-    with ends.shielded(), request.open(info, plan.durability, on_event) as device:
+    with signals.shielded(), request.open(info, plan.durability, on_event) as device:
         plan = request.settled(plan, device.info)
         record = record_of(device.info, request.device, request.record)
         begun = known_state(device.info, plan.state, record)
@@ -114,7 +114,7 @@ def resume(
         As `begin`; if the folder is complete, foreign, or open in another process; if the device or
         its medium is another one than it was.
     """
-    with ends.shielded():
+    with signals.shielded():
         writer = ResultsWriter.resume(folder)
         if writer.manifest.is_of_jobs:
             go_on_with_jobs(writer, device, on_event)

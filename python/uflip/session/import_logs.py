@@ -19,7 +19,7 @@ from typing import TypedDict
 import numpy as np
 
 from uflip import _native
-from uflip.choices import SEED
+from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES, read_spec

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from uflip import ends
+from uflip import signals
 from uflip._native import FlashTrace
-from uflip.choices import SCALE
+from uflip.benchmark_options import SCALE
 from uflip.durability import of_open_channel
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
@@ -67,7 +67,7 @@ def begin_jobs(
     """
     device, plan = plan_jobs(request)
     device.looks_inside = request.inside
-    with ends.shielded():
+    with signals.shielded():
         writer = ResultsWriter.create(
             out,
             manifest_of(
@@ -177,7 +177,7 @@ def _carry_out(
     on_event(JobsBegin(device.url, len(runs), len(done)))
     with ending(writer, tally, "jobs"):
         for index, run in enumerate(runs):
-            ends.check()
+            signals.check()
             on_event(RunStarted(index, run))
             log = _made(device, run, index, on_event)
             if run.id in done:

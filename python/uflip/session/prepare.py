@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
-from uflip import ends
+from uflip import signals
 from uflip.data.device import DeviceInfo
 from uflip.device.open_device import Device
 from uflip.methodology import Enforcement
@@ -73,7 +73,7 @@ def prepare(
     """
     record_of(info, url, record)  # what cannot be kept is an error before anything is written
     with (
-        ends.shielded(),
+        signals.shielded(),
         open_watched(url, info, on_event, **opening) as opened,
     ):
         kept = record_of(opened.info, url, record)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
-from uflip import _native, ends
+from uflip import _native, signals
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
@@ -123,7 +123,7 @@ def replay(
     plan = plan_of_run(run, info, scale=SCALE, durability=durability, warnings=doubts)
     estimate(plan)
     with (
-        ends.shielded(),
+        signals.shielded(),
         open_watched(
             request.device,
             info,
@@ -182,7 +182,7 @@ def resume(
         As `replay`, and as `uflip.session.resume`; other I/Os than those that the results name.
     """
     recording = read_recording(wanted.trace, wanted.format)
-    with ends.shielded():
+    with signals.shielded():
         writer = ResultsWriter.resume(folder)
         try:
             ios = _the_same(writer, recording, wanted)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from uflip.choices import SCALE, SEED, SUITE
+from uflip.benchmark_options import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.guard import check_before_all, check_simulated

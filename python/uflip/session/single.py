@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from uflip import _native
-from uflip.choices import SEED
+from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Part, Spec
 from uflip.data.summary import Warned

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from uflip.data import ledger, manifest
 from uflip.errors import ResultsError, UnavailableError, UsageError
+from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
 from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.site import replies
@@ -24,7 +25,6 @@ from uflip.site.offer import Offered, check_names
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.redaction import LeftOut, redacted_copy
 from uflip.site.replies import Shape
-from uflip.visible import without_password
 
 if TYPE_CHECKING:
     import httpx

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip.errors import UnavailableError, UsageError
-from uflip.visible import without_password
+from uflip.escape import without_password
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -15,18 +15,18 @@ from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy import Row
 
 from uflip._native import __version__
-from uflip.choices import SCALES, STATES
+from uflip.benchmark_options import SCALES, STATES
 from uflip.data.device import DeviceKind
 from uflip.data.document import Table
 from uflip.data.summary import Warned
 from uflip.durability import CACHED, FUA
+from uflip.escape import on_page
 from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
 from uflip.site.addresses import FILTERED, names_known, wanted_of
 from uflip.site.api import SessionOf, site_of
 from uflip.units import format_size
-from uflip.visible import on_page
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
-from uflip.choices import MOST_WARM_UP
+from uflip.benchmark_options import MOST_WARM_UP
 from uflip.data.sweep import Design, read
 from uflip.device import cache
 from uflip.errors import UsageError

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from uflip import _native, ends
+from uflip import _native, signals
 from uflip.errors import native_errors
 
 T = TypeVar("T")
@@ -57,11 +57,11 @@ def finished(
         What the work says; that an I/O does not end; that the target was cut.
     """
     # No signal may fall between the start of the work and the waiting for it.
-    with ends.shielded(), native_errors():
+    with signals.shielded(), native_errors():
         handle = start()
         try:
             while not handle.wait(SLICE_S):
-                ends.check()
+                signals.check()
                 if measures:
                     handle.check_target()
                 if io_timeout_ns:
@@ -85,5 +85,5 @@ def _check_io(handle: _native.Handle[T], io_timeout_ns: int) -> None:
     try:
         handle.overdue(io_timeout_ns)
     except _native.NativeError:
-        ends.somebody_hangs()
+        signals.somebody_hangs()
         raise
