@@ -10,10 +10,10 @@ from uflip.results import Results
 from uflip.site.accounts import new_token
 from uflip.site.client import Prepared, missing
 from uflip.site.intake import Taken
-from uflip.site.offer import Offered
 from uflip.site.parts import bodies
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, Result
+from uflip.site.upload_manifest import Offered
 
 
 @contextmanager

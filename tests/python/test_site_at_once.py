@@ -231,7 +231,7 @@ def test_so_many_examiners_work_at_a_time(site: Site, monkeypatch: pytest.Monkey
         working.discard(threading.get_ident())
         return subprocess.CompletedProcess((), 0, json.dumps({"error": {"what": "no"}}))
 
-    monkeypatch.setattr("uflip.site.examined.subprocess.run", run)
+    monkeypatch.setattr("uflip.site.examination.subprocess.run", run)
 
     def make(number: int) -> None:
         with pytest.raises(ResultsError, match="no"):

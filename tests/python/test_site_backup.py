@@ -15,13 +15,13 @@ from site_server import postgres, small_result
 from sqlalchemy import event, select
 
 from uflip.errors import ResultsError
-from uflip.site import leftovers
+from uflip.site import cleanup
 from uflip.site.backup import Counted, back_up, restore_from
 from uflip.site.blobs import Blobs
 from uflip.site.client import Prepared, prepare
 from uflip.site.database import revisions
 from uflip.site.folders import ResultFolders
-from uflip.site.said import Examined
+from uflip.site.result_summary import Examined
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Device, Result
 
@@ -210,8 +210,8 @@ def test_a_start_takes_away_files_that_are_nobodys(
     for path in either.root.glob("blobs/*/*"):
         if path != young:
             os.utime(path, (1, 1))
-    assert leftovers.sweep(either.sessions, either.blobs) == 2
+    assert cleanup.sweep(either.sessions, either.blobs) == 2
     assert [path.exists() for path in (stray, begun, young, foreign)] == [False, False, True, True]
-    assert leftovers.sweep(either.sessions, either.blobs) == 0
+    assert cleanup.sweep(either.sessions, either.blobs) == 0
     check_whole(either, result, prepared)
     assert either.intake.commit(alice(either), upload, publish=True).new

@@ -17,7 +17,7 @@ from command_line import uflip
 from forging import forged, prove_again
 
 from uflip.errors import ResultsError
-from uflip.site.examined import examine
+from uflip.site.examination import examine
 from uflip.site.redaction import redacted_copy
 
 Plan = list[dict[str, Any]]

@@ -25,7 +25,7 @@ from command_line import uflip
 from forging import prove_again
 
 from uflip.errors import UflipError
-from uflip.site.examined import examined
+from uflip.site.examination import examined
 from uflip.site.examiner import look
 from uflip.site.redaction import redacted_copy
 

@@ -20,7 +20,7 @@ from site_server import SiteServer, postgres, site_server, small_result, start_s
 
 import uflip as package
 from uflip.errors import RefusedError
-from uflip.site import identity, leftovers
+from uflip.site import cleanup, identity
 from uflip.site.site import open_site
 
 LONG_AGO_S = 2 * 3600
@@ -109,7 +109,7 @@ def test_a_site_of_before_gets_an_id_where_folder_and_database_agree(
     connection.close()
     with _nothing_lost(folder):
         first, again = open_site(folder, database), open_site(folder, database)
-        assert leftovers.sweep(first.sessions, first.blobs) == 0
+        assert cleanup.sweep(first.sessions, first.blobs) == 0
         first.close()
         again.close()
     assert first.id == again.id == (folder / identity.FILE).read_text().strip()

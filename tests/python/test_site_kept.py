@@ -19,7 +19,7 @@ from sqlalchemy import select
 from uflip.site.blobs import Blobs
 from uflip.site.client import Prepared, prepare
 from uflip.site.folders import ResultFolders
-from uflip.site.said import Examined
+from uflip.site.result_summary import Examined
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError, Result
 

@@ -18,9 +18,9 @@ from sqlalchemy import create_engine, insert, select, text
 from uflip.site import browse, pages, paging, publishing
 from uflip.site.accounts import new_token
 from uflip.site.database import MIGRATIONS
+from uflip.site.query import SORTS, Wanted
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, Device, Result, words_of
-from uflip.site.wanted import SORTS, Wanted
 
 RESULTS, DEVICES = 400, 12
 BASELINES = ("sr_ms", "rr_ms", "sw_ms", "rw_ms")

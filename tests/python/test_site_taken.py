@@ -20,12 +20,12 @@ from site_server import SiteServer, site_server
 from uflip.errors import ResultsError
 from uflip.site import publishing
 from uflip.site.client import Client, Prepared
-from uflip.site.examined import examine
+from uflip.site.examination import examine
 from uflip.site.intake import _same
-from uflip.site.offer import Offered
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, Device, Result
+from uflip.site.upload_manifest import Offered
 
 DEVICE = "sim:demo?blocks_per_die=64"
 

@@ -122,7 +122,7 @@ def serve(
     per_minute: int,
 ) -> None:
     """Serve the site in FOLDER, which is made if it is not there, until Ctrl-C."""
-    from uflip.site import leftovers
+    from uflip.site import cleanup
     from uflip.site.serving import serve
     from uflip.web.listen_address import listening
 
@@ -132,7 +132,7 @@ def serve(
         seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         site = _opened(folder, database, store, seen)
         try:
-            gone = leftovers.sweep(site.sessions, site.blobs)
+            gone = cleanup.sweep(site.sessions, site.blobs)
             if gone:
                 echo(f"{gone} that a kill left unfinished taken away", err=True)
             echo(seen)

@@ -13,7 +13,7 @@ from uflip.escape import in_line
 from uflip.units import format_size
 
 if TYPE_CHECKING:
-    from uflip.site.replies import Submitted
+    from uflip.site.responses import Submitted
 
 EPILOG = """\b
 Examples:

@@ -5,7 +5,7 @@ from fastapi.routing import APIRoute
 
 from uflip.data.document import Table
 from uflip.errors import UsageError, unknown_name
-from uflip.site.wanted import FILTERS, Wanted
+from uflip.site.query import FILTERS, Wanted
 
 PAGE = 50
 FILTERED: Table = {

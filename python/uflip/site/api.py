@@ -27,7 +27,7 @@ from uflip.errors import RefusedError, UsageError
 from uflip.site import browse, parts, publishing, rows
 from uflip.site.accounts import account_of, may
 from uflip.site.addresses import FILTERED, PAGE, names_known, wanted_of
-from uflip.site.answers import (
+from uflip.site.api_types import (
     Begun,
     Committed,
     FileKept,
@@ -40,9 +40,9 @@ from uflip.site.answers import (
     OneResult,
 )
 from uflip.site.downloads import as_table
-from uflip.site.offer import MOST_FILES, Offered
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, Result
+from uflip.site.upload_manifest import MOST_FILES, Offered
 
 if TYPE_CHECKING:
     from uflip.site.site import Site

@@ -8,8 +8,8 @@ from sqlalchemy import Row, Select, func, select
 
 from uflip.site import rows
 from uflip.site.paging import Order, Page, order_named, page, place_at
+from uflip.site.query import SORTS, Wanted, matching, seen_by
 from uflip.site.tables import AbsentError, Account, Device, File, Result
-from uflip.site.wanted import SORTS, Wanted, matching, seen_by
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

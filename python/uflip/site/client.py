@@ -20,11 +20,11 @@ from uflip.errors import ResultsError, UnavailableError, UsageError
 from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
 from uflip.results.result_dir import made_beside, refuse_existing
-from uflip.site import replies
-from uflip.site.offer import Offered, check_names
+from uflip.site import responses
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.redaction import LeftOut, redacted_copy
-from uflip.site.replies import Shape
+from uflip.site.responses import Shape
+from uflip.site.upload_manifest import Offered, check_names
 
 if TYPE_CHECKING:
     import httpx
@@ -212,7 +212,7 @@ class Client:
 
     def submit(
         self, prepared: Prepared, *, publish: bool = False, on_bytes: OnBytes | None = None
-    ) -> replies.Submitted:
+    ) -> responses.Submitted:
         """Send what is missing of a result, and have it looked at.
 
         Parameters
@@ -242,13 +242,15 @@ class Client:
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
         for attempt in range(MOST_BEGUN):
-            begun = self._ask(replies.Begun, "POST", "submissions", json={"files": files})
+            begun = self._ask(responses.Begun, "POST", "submissions", json={"files": files})
             try:
                 self._send(prepared, begun, on_bytes)
                 asked = {"publish": publish}
                 commit = f"submissions/{begun.id}/commit"
-                return self._ask(replies.Submitted, "POST", commit, params=asked, timeout=COMMIT_S)
-            except replies.NotThereError:
+                return self._ask(
+                    responses.Submitted, "POST", commit, params=asked, timeout=COMMIT_S
+                )
+            except responses.NotThereError:
                 # Whoever sends the same for this account has ended it: it may be a result by now.
                 if attempt + 1 == MOST_BEGUN:
                     raise
@@ -260,12 +262,12 @@ class Client:
                 raise
         raise AssertionError("the last try ends in a result or an error")
 
-    def _send(self, prepared: Prepared, begun: replies.Begun, on_bytes: OnBytes | None) -> None:
+    def _send(self, prepared: Prepared, begun: responses.Begun, on_bytes: OnBytes | None) -> None:
         """Send what is missing of the files."""
         received = begun.received
         for some in bodies(missing(prepared, received)):
             address = f"submissions/{begun.id}/parts"
-            received |= self._ask(replies.Got, "POST", address, content=packed(some)).received
+            received |= self._ask(responses.Got, "POST", address, content=packed(some)).received
             if on_bytes is not None:
                 there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
                 on_bytes(there, prepared.bytes)
@@ -288,7 +290,7 @@ class Client:
             If it is no site that answers.
         """
         refuse_existing(out)
-        found = self._ask(replies.Result, "GET", f"results/{result}")
+        found = self._ask(responses.Result, "GET", f"results/{result}")
         offered = [Offered(each.path, each.digest, each.bytes) for each in found.files]
         try:
             check_names(offered)  # a site may write nothing else here
@@ -312,7 +314,7 @@ class Client:
         address = f"results/{result}/files/{offered.digest}"
         with self._speaking(), self._http.stream("GET", address) as answer, path.open("xb") as file:
             if not answer.is_success:
-                replies.check(answer, self._content(answer))
+                responses.check(answer, self._content(answer))
             for part in answer.iter_raw(1 << 20):
                 length += len(part)
                 if length > offered.bytes:
@@ -331,7 +333,7 @@ class Client:
     def _ask(self, shape: type[Shape], method: str, address: str, **how: Any) -> Shape:
         with self._speaking(), self._http.stream(method, address, **how) as answer:
             content = self._content(answer)
-        return replies.read(answer, content, shape)
+        return responses.read(answer, content, shape)
 
     def _content(self, answer: "httpx.Response") -> bytes:
         """Read an answer to its end, which must come within a number of bytes, and in time."""

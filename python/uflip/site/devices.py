@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
-from uflip.site.said import DeviceSaid
+from uflip.site.result_summary import DeviceSaid
 from uflip.site.tables import Device, Result
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import msgspec
 
 from uflip.data.document import Table
 from uflip.errors import ResultsError, UflipError
-from uflip.site.offer import COMPLETE, unfinished
+from uflip.site.upload_manifest import COMPLETE, unfinished
 
 if TYPE_CHECKING:
     from uflip.data.summary import Summary
@@ -45,7 +45,7 @@ def look(folder: Path) -> Table:
     from uflip.results import Results
     from uflip.results.flash_file import check_logs
     from uflip.results.integrity import examine as prove
-    from uflip.site import planned
+    from uflip.site import plan_check
 
     proof = prove(folder)
     unproven = [verdict for verdict in proof.verdicts if verdict.state != "proven"]
@@ -69,7 +69,7 @@ def look(folder: Path) -> Table:
                 got=problem,
                 action="submit the folder as `uflip run` wrote it",
             )
-    planned.check(folder, kept)
+    plan_check.check(folder, kept)
     results = Results.load(folder)
     # What is older than the rule that only complete ones are taken is kept, and rebuilt, as it is.
     if kept.status not in (COMPLETE, "interrupted"):
@@ -89,7 +89,7 @@ def look(folder: Path) -> Table:
 def _said(results: "Results", document: "Summary") -> Table:
     from uflip.data.document import plain
     from uflip.hints.classes import classify
-    from uflip.site.built import model_of
+    from uflip.site.device_label import model_of
     from uflip.web.listing import of_summary
 
     kept = results.manifest

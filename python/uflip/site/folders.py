@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from uflip.site.blobs import Blobs, on_disk
-from uflip.site.examined import examine
-from uflip.site.offer import COMPLETE, unfinished
-from uflip.site.said import Examined
+from uflip.site.examination import examine
+from uflip.site.result_summary import Examined
 from uflip.site.tables import AbsentError, File
+from uflip.site.upload_manifest import COMPLETE, unfinished
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker

@@ -23,8 +23,8 @@ from sqlalchemy.orm import Session
 from uflip.errors import RefusedError, UsageError
 from uflip.results import atomic
 from uflip.site.blobs import FOLDERS
-from uflip.site.offer import RESULT_ID
 from uflip.site.tables import Identity, Result
+from uflip.site.upload_manifest import RESULT_ID
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

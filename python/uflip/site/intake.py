@@ -22,14 +22,13 @@ from sqlalchemy.exc import IntegrityError
 
 from uflip.errors import ResultsError, UsageError
 from uflip.results.initial_manifest import utc_now
-from uflip.site import claims, publishing
+from uflip.site import blob_refs, publishing
 from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
 from uflip.site.folders import ResultFolders
-from uflip.site.offer import FORMER_ID, Offered, check_names, result_id
 from uflip.site.parts import Part
-from uflip.site.said import Examined
+from uflip.site.result_summary import Examined
 from uflip.site.tables import (
     AbsentError,
     Account,
@@ -39,6 +38,7 @@ from uflip.site.tables import (
     Submission,
     words_of,
 )
+from uflip.site.upload_manifest import FORMER_ID, Offered, check_names, result_id
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -103,7 +103,7 @@ class Intake:
         check_names(files)
         self._check_lengths(account, files)
         with self._sessions.begin() as session:
-            claims.lock(session)
+            blob_refs.lock(session)
             mine = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
             )
@@ -147,7 +147,7 @@ class Intake:
         These are all of a file of a result that the account may see, or what it sent.
         """
         offered = self.offered(account, submission)
-        visible = claims.visible(self._sessions, account, (each.digest for each in offered))
+        visible = blob_refs.visible(self._sessions, account, (each.digest for each in offered))
         return {
             each.digest: (self._blobs.length(each.digest) if each.digest in visible else None)
             or self._blobs.received(submission, each.digest, each.bytes)
@@ -172,7 +172,7 @@ class Intake:
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
         self._blobs.forget(submission)
-        claims.remove_unclaimed(self._sessions, self._blobs, (each.digest for each in offered))
+        blob_refs.remove_unclaimed(self._sessions, self._blobs, (each.digest for each in offered))
 
     def commit(self, account: Account, submission: str, *, publish: bool) -> Taken:
         """Look at what was sent, and keep it: everything is computed again from the traces.
@@ -260,7 +260,7 @@ class Intake:
 
         Files of others are not reported, not even their existence.
         """
-        visible = claims.visible(self._sessions, account, (each.digest for each in files))
+        visible = blob_refs.visible(self._sessions, account, (each.digest for each in files))
         for each in files:
             length = self._blobs.length(each.digest) if each.digest in visible else None
             if length not in (None, each.bytes):
@@ -287,7 +287,7 @@ class Intake:
             forget(session, device)
         # The row is gone for good before the first file is.
         self._blobs.remove_folder(result)
-        claims.remove_unclaimed(self._sessions, self._blobs, digests)
+        blob_refs.remove_unclaimed(self._sessions, self._blobs, digests)
 
 
 def _same(session: "Session", files: Sequence[Offered]) -> Result | None:

@@ -6,8 +6,8 @@ from sqlalchemy import and_, case, func, or_, select, update
 
 from uflip.results.initial_manifest import utc_now
 from uflip.site.accounts import note
-from uflip.site.offer import COMPLETE
 from uflip.site.tables import Account, Device, Result
+from uflip.site.upload_manifest import COMPLETE
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

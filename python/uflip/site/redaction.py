@@ -19,7 +19,7 @@ from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
 from uflip.results.files import Files
 from uflip.results.integrity import examine
-from uflip.site.offer import COMPLETE, unfinished
+from uflip.site.upload_manifest import COMPLETE, unfinished
 
 PRIVATE_DETAILS = (
     "backing_file", "boot_id", "brand", "diskseq", "file_system_device", "inode", "snapshot",

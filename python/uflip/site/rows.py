@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Row, Select, select
 
-from uflip.site.said import Said
+from uflip.site.result_summary import Said
 from uflip.site.tables import Account, Device, Result
 
 FIRST_CELL = 4

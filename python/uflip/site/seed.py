@@ -31,9 +31,9 @@ from uflip.results.atomic import write_file
 from uflip.session import OnEvent, Request, begin, ignore, resume
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
-from uflip.site.offer import Offered
 from uflip.site.parts import bodies
 from uflip.site.tables import Account, Result
+from uflip.site.upload_manifest import Offered
 
 if TYPE_CHECKING:
     from uflip.site.site import Site

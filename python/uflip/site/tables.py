@@ -142,7 +142,7 @@ class File(Base):
 
 
 class Listed(TypedDict):
-    """A file of an upload, see `uflip.site.offer.Offered`."""
+    """A file of an upload, see `uflip.site.upload_manifest.Offered`."""
 
     path: str
     digest: str

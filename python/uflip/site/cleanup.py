@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uflip.site import claims
+from uflip.site import blob_refs
 from uflip.site.blobs import Blobs
-from uflip.site.offer import RESULT_ID
 from uflip.site.tables import Result, Submission
+from uflip.site.upload_manifest import RESULT_ID
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -48,15 +48,15 @@ def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
 def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
     """Take away files that no result and no upload has, and what was begun of others."""
     gone = 0
-    for some in claims.batched(blobs.kept(before=young)):
+    for some in blob_refs.batched(blobs.kept(before=young)):
         whole = {path.name for path in some if DIGEST.fullmatch(path.name)}
         for path in some:
             if BEGUN.fullmatch(path.name):
                 path.unlink(missing_ok=True)
                 gone += 1
         # Asked first without the lock, which holds up whoever sends: most often nothing is.
-        if stray := claims.unclaimed(sessions, whole):
-            gone += claims.remove_unclaimed(sessions, blobs, stray)
+        if stray := blob_refs.unclaimed(sessions, whole):
+            gone += blob_refs.remove_unclaimed(sessions, blobs, stray)
     return gone
 
 

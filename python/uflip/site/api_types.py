@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uflip.site.offer import MOST_FILES
 from uflip.site.parts import MOST_BYTES
 from uflip.site.rows import ResultRow
+from uflip.site.upload_manifest import MOST_FILES
 
 
 class FileOffered(BaseModel):

@@ -41,7 +41,7 @@ class Got(Struct):
 
 
 class Submitted(TypedDict):
-    """What a site says of a submission, see `uflip.site.answers.Committed`."""
+    """What a site says of a submission, see `uflip.site.api_types.Committed`."""
 
     id: str
     url: str

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.site.examiner import MEMORY_BYTES, SECONDS
-from uflip.site.said import Examined
+from uflip.site.result_summary import Examined
 
 
 def examine(folder: Path) -> Examined:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import select, update
 
 from uflip.site.blobs import Blobs
+from uflip.site.query import seen_by
 from uflip.site.tables import Account, File, Identity, Result, Submission
-from uflip.site.wanted import seen_by
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
