@@ -84,7 +84,7 @@ def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
     url: str, vary: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "uflip.sweeping.measuring.open_device", lambda *_, **__: pytest.fail("it has begun")
+        "uflip.sweeping.measure_point.open_device", lambda *_, **__: pytest.fail("it has begun")
     )
     with pytest.raises(UsageError) as raised:
         sweep(url, WRITES, vary)
@@ -412,7 +412,7 @@ def test_what_is_wrong_is_said_before_any_work(
 ) -> None:
     (here / "there.csv").write_text("mine")
     monkeypatch.setattr(
-        "uflip.sweeping.measuring.open_device", lambda *_: pytest.fail("it has begun")
+        "uflip.sweeping.measure_point.open_device", lambda *_: pytest.fail("it has begun")
     )
     done = uflip("sweep", URL, *arguments, "--pattern", "RW")
     assert done.code == code

@@ -28,10 +28,10 @@ from uflip.errors import ResultsError, UsageError
 from uflip.executors import Threads, using
 from uflip.spec import baseline, mix
 from uflip.sweeping import plan, planned_again, sweep
-from uflip.sweeping.carrying_out import kept as of_figure
 from uflip.sweeping.data_set import DataSet
 from uflip.sweeping.data_set import kept as of_explorer
 from uflip.sweeping.points import combinations
+from uflip.sweeping.run_sweep import kept as of_figure
 
 URL = "sim:demo?blocks_per_die=64"
 READS = baseline("RR", io_size="4k", io_count=64)

@@ -81,6 +81,6 @@ def _of_result(folder: Path) -> "Mapping[str, Draw]":
 
 def _points(folder: Path) -> "list[Point]":
     from uflip.report.figures.varied import Point
-    from uflip.sweeping.carrying_out import kept
+    from uflip.sweeping.run_sweep import kept
 
     return [Point(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)]

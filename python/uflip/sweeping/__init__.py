@@ -26,9 +26,9 @@ from uflip.durability import CACHED
 from uflip.errors import UsageError
 from uflip.executors import OnStep, ignore
 from uflip.spec import Functions, baseline
-from uflip.sweeping.carrying_out import Planned, plan, planned_again
 from uflip.sweeping.points import Point, points
 from uflip.sweeping.row import Row
+from uflip.sweeping.run_sweep import Planned, plan, planned_again
 
 __all__ = [
     "Design", "Planned", "Point", "Range", "Row", "Sample", "Value", "Varied", "plan",

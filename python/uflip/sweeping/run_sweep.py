@@ -14,7 +14,7 @@ from uflip.errors import UsageError
 from uflip.executors import OnStep, each, ignore
 from uflip.sweeping import data_set
 from uflip.sweeping.data_set import DataSet
-from uflip.sweeping.measuring import measure
+from uflip.sweeping.measure_point import measure
 from uflip.sweeping.points import Point, checked, combinations
 from uflip.sweeping.row import Row, Values
 from uflip.units import parse_number
