@@ -24,7 +24,7 @@ from mqsim_program import LANE_GB_PER_S, LANES, SECTOR_BYTES, Ended, Setup, run
 from uflip.amplification import write_amplification
 from uflip.device.opener import open_device
 from uflip.models.write_amplification import greedy, pool_spare_factor
-from uflip.reproduce.simulated import device_url
+from uflip.reproduce.simulated_device import device_url
 from uflip.spec import Spec, baseline
 
 TOLERANCE = 0.05

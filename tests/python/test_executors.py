@@ -37,7 +37,7 @@ from uflip.executors.task_batches import Bundles
 from uflip.executors.work import Work
 from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
 from uflip.reproduce.refit import Measured
-from uflip.reproduce.simulated import SimulatedDevice
+from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.selftest import checks
 from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, sweep

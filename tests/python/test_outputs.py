@@ -400,7 +400,7 @@ WRITERS = {
     "results/summary_cache.py",
     # A device that travels, and I/Os that are handed over, in a folder that is gone afterwards.
     "cost/replay.py",
-    "reproduce/simulated.py",
+    "reproduce/simulated_device.py",
     "session/trace_sources.py",
     # In the site's own folder, or in a new one that is moved to its name when it is whole.
     "site/backup.py",

@@ -20,7 +20,7 @@ from uflip.profiles import (
     read_profile,
 )
 from uflip.reproduce import fits, ofc
-from uflip.reproduce.simulated import SimulatedDevice
+from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.spec import baseline, basic
 
 ROOT = Path(__file__).resolve().parents[2]

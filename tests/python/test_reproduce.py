@@ -30,7 +30,7 @@ from uflip.reproduce import (
 from uflip.reproduce.criterion import above
 from uflip.reproduce.published import PUBLISHED, with_what_determines
 from uflip.reproduce.row import RULES, Row, Wider, equation, printed, stated
-from uflip.reproduce.simulated import SimulatedDevice
+from uflip.reproduce.simulated_device import SimulatedDevice
 
 ROW_KEYS = [
     "what", "unit", "published", "ours", "deviation", "tolerance", "within", "kind", "value_id",

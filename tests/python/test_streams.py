@@ -9,7 +9,7 @@ import uflip
 from uflip.errors import UsageError
 from uflip.models import hot_cold
 from uflip.models import write_amplification as theory
-from uflip.reproduce.simulated import SimulatedDevice, device_url
+from uflip.reproduce.simulated_device import SimulatedDevice, device_url
 from uflip.spec import Spec, basic, mix
 
 BLOCKS, PAGES_PER_BLOCK = 2048, 64

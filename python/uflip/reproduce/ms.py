@@ -12,7 +12,7 @@ from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.methodology.myers_sinclair import IO_BYTES, batch
 from uflip.reproduce import figure
-from uflip.reproduce.simulated import Counters, device_url
+from uflip.reproduce.simulated_device import Counters, device_url
 from uflip.spec import basic
 from uflip.stats import LatencyClass, LatencyClasses, latency_classes
 

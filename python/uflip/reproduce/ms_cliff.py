@@ -24,7 +24,7 @@ from uflip.reproduce.criterion import below, between
 from uflip.reproduce.ms_fig1 import FAILURE_NS
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, stated
-from uflip.reproduce.simulated import device_url
+from uflip.reproduce.simulated_device import device_url
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ from uflip.profiles import read_profile
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, equation
-from uflip.reproduce.simulated import device_url
+from uflip.reproduce.simulated_device import device_url
 from uflip.spec import basic
 
 if TYPE_CHECKING:

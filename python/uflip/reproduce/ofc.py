@@ -11,7 +11,7 @@ its metadata and ECC included (with 4096 they would be 28 and 18): so they are r
 from typing import Any
 
 from uflip.reproduce import traffic
-from uflip.reproduce.simulated import Counters, SimulatedDevice, Window, device_url
+from uflip.reproduce.simulated_device import Counters, SimulatedDevice, Window, device_url
 from uflip.spec import basic
 
 PROFILE = "ofc"

@@ -25,7 +25,7 @@ from uflip.reproduce import figure, ofc
 from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import AS_PRINTED, Row, equation, printed, stated
-from uflip.reproduce.simulated import relocated_pages
+from uflip.reproduce.simulated_device import relocated_pages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

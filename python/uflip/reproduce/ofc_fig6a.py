@@ -19,7 +19,7 @@ from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import AS_PRINTED, Row, equation, printed, stated
-from uflip.reproduce.simulated import joined
+from uflip.reproduce.simulated_device import joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
-from uflip.reproduce.simulated import SimulatedDevice, Window
+from uflip.reproduce.simulated_device import SimulatedDevice, Window
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

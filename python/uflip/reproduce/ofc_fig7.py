@@ -21,7 +21,7 @@ from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
-from uflip.reproduce.simulated import SimulatedDevice, Window, joined
+from uflip.reproduce.simulated_device import SimulatedDevice, Window, joined
 from uflip.spec import Spec
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from uflip.hints.measures import (
     pauses,
 )
 from uflip.reproduce import figure, table3
-from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.criterion import above, at_least, below, between
+from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.results.characteristics import LIKE

@@ -32,8 +32,8 @@ from uflip.methodology import Choices, make_plan
 from uflip.microbench import suited
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
-from uflip.reproduce.benchmarked import benchmark_on, resting
 from uflip.reproduce.criterion import at_least, below, between
+from uflip.reproduce.full_benchmark import benchmark_on, resting
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY

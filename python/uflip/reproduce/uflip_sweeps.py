@@ -17,8 +17,8 @@ from uflip.executors import OnStep
 from uflip.microbench.words import by_pattern
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3
-from uflip.reproduce.benchmarked import benchmark
 from uflip.reproduce.criterion import above, at_least, below
+from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, printed, stated
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from uflip.data.summary import KeyCharacteristics
 from uflip.executors import OnStep, on_all
 from uflip.reproduce import evidence, figure, table3
-from uflip.reproduce.benchmarked import benchmark
+from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import Row, cell
 from uflip.results.summarise import key_row_of

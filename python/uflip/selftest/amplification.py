@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from uflip.models import write_amplification as theory
-from uflip.reproduce.simulated import SimulatedDevice, device_url
+from uflip.reproduce.simulated_device import SimulatedDevice, device_url
 from uflip.selftest.check import Check
 from uflip.spec import basic
 

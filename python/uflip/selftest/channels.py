@@ -12,7 +12,7 @@ from functools import partial
 
 from uflip.models.channel import pipelined_channel_rate
 from uflip.reproduce import traffic
-from uflip.reproduce.simulated import SimulatedDevice, device_url
+from uflip.reproduce.simulated_device import SimulatedDevice, device_url
 from uflip.selftest.check import Check
 
 TOLERANCE = 0.01

@@ -11,7 +11,7 @@ from functools import partial
 
 from uflip.models.relocation import relocated_pages_simplified
 from uflip.models.write_amplification import pool_spare_factor
-from uflip.reproduce.simulated import SimulatedDevice, device_url, relocated_pages
+from uflip.reproduce.simulated_device import SimulatedDevice, device_url, relocated_pages
 from uflip.selftest.check import Check
 from uflip.spec import basic
 
