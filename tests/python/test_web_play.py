@@ -20,8 +20,8 @@ from uflip.device.url import read_override
 from uflip.errors import UsageError
 from uflip.play import stage as stages
 from uflip.play.form import form
+from uflip.play.play_request import MOST_IOS, read_wanted
 from uflip.play.stage import Played, Stage
-from uflip.play.wanted import MOST_IOS, read_wanted
 from uflip.results import Results
 from uflip.web.server import Serving, serving
 

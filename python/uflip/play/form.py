@@ -16,7 +16,7 @@ from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.microbench import varied
 from uflip.microbench.words import PATTERN_NAMES
-from uflip.play.wanted import LIMITS, OPTIONS, PATTERN, device_of
+from uflip.play.play_request import LIMITS, OPTIONS, PATTERN, device_of
 from uflip.profiles import random_access_names
 from uflip.profiles.keys import Key, known_keys
 from uflip.units import format_size

@@ -27,7 +27,7 @@ from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
 from uflip.methodology import RunProgress
-from uflip.play.wanted import PATTERN, Wanted
+from uflip.play.play_request import PATTERN, Wanted
 from uflip.session import Request, SessionEvent, begin, new_work, single
 from uflip.session.events import RunsBegin, StateProgress
 from uflip.session.open_device import open_watched

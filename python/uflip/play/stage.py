@@ -18,7 +18,7 @@ import msgspec
 from uflip.data.document import Table
 from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
-from uflip.play.wanted import MOST_MEMORY_BYTES, MOST_SECONDS, Wanted
+from uflip.play.play_request import MOST_MEMORY_BYTES, MOST_SECONDS, Wanted
 
 KEPT = 12
 """Results that stay."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from uflip.errors import UflipError, UsageError
 from uflip.play.form import Form, form
+from uflip.play.play_request import read_wanted
 from uflip.play.stage import Played, PlayedSaid, Stage
-from uflip.play.wanted import read_wanted
 from uflip.web.folders import Folders, key_of
 
 if TYPE_CHECKING:
