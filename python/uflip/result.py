@@ -220,7 +220,7 @@ class Result:
         UnavailableError
             If matplotlib is not installed.
         """
-        from uflip.report.figures.alone import draw_on, names_of
+        from uflip.report.figures.single_benchmark import draw_on, names_of
 
         known = names_of(self._document)
         if micro_benchmark not in known:

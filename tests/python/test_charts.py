@@ -63,7 +63,7 @@ def test_points_stand_where_the_axes_say() -> None:
 def test_a_page_draws_what_matplotlib_draws() -> None:
     """Points of a line stand at the same parts of their panel, whoever draws it."""
     from uflip.report.figures.canvas import styled
-    from uflip.report.figures.plotted import figure_of
+    from uflip.report.figures.matplotlib_chart import figure_of
 
     x, y = Axis(0, 100, ticks=()), Axis(0.1, 10, log=True, ticks=())
     at, high = np.array([10.0, 35.0, 90.0]), np.array([0.3, 2.0, 8.0])

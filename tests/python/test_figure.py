@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from uflip.errors import UnavailableError
-from uflip.report.figures import alone, paper, varied
+from uflip.report.figures import paper, single_benchmark, varied
 from uflip.report.figures.chart import Line
 from uflip.result import Result
 from uflip.results import Results, summary
@@ -94,7 +94,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.mark.parametrize("name", ["mix", "queue_depth"])
 def test_several_panels_are_those_of_the_report(several: Results, name: str) -> None:
     document = summary(several)
-    chart = alone.chart_of(document, name)
+    chart = single_benchmark.chart_of(document, name)
     assert len(chart.panels) == {"mix": 7, "queue_depth": 2}[name]
     figure = paper.drawn(paper.kinds_of(several, document)[name])
     assert figure.get_size_inches()[0] == pytest.approx(paper.PAGE)
@@ -145,7 +145,7 @@ def test_the_axis_of_a_queue_holds_the_means_as_well(several: Results) -> None:
     document = summary(several)
     runs = document["micro_benchmarks"]["queue_depth"]
     runs[0]["statistics"] |= {"mean_ns": 1e9, "p5_ns": 10, "p95_ns": 20}
-    response = alone.chart_of(document, "queue_depth").panels[1]
+    response = single_benchmark.chart_of(document, "queue_depth").panels[1]
     assert response.y.low <= 1e3 <= response.y.high
 
 

@@ -8,7 +8,7 @@ from uflip.microbench.open_channel.oc2 import KINDS
 from uflip.oc import figures
 from uflip.oc.kept import Kept
 from uflip.report.figures.chart import Chart
-from uflip.report.figures.plotted import figure_of
+from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.results import Results
 
 if TYPE_CHECKING:

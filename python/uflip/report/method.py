@@ -186,7 +186,7 @@ def _pause(document: Document) -> Blocks:
     )
     return [
         Heading("Pause between runs"),
-        *_drawn(figures.lingering.figure(document)),
+        *_drawn(figures.interference.figure(document)),
         *_paragraphs(
             lingering + said + apart,
             f"The pause before each run is {format_duration_ns(found['pause_ns'])}"
@@ -317,5 +317,5 @@ def _plan(document: Document) -> Blocks:
             f"(uFLIP §4.2). The plan takes {len(spaces)} of them, with {resets} {noun} of the "
             "state."
         ),
-        *_drawn(figures.places.figure(document)),
+        *_drawn(figures.target_spaces.figure(document)),
     ]

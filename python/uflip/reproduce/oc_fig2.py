@@ -17,7 +17,7 @@ import numpy as np
 from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc0
 from uflip.oc import figures
-from uflip.report.figures.plotted import figure_of
+from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.oc import Bands

@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.microbench.open_channel.jobs import Block
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.oc import figures
-from uflip.report.figures.plotted import figure_of
+from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction

@@ -14,7 +14,7 @@ from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc2
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures
-from uflip.report.figures.plotted import figure_of
+from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction

@@ -16,7 +16,7 @@ from uflip.executors import OnStep
 from uflip.microbench.open_channel import oc3
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.oc import figures
-from uflip.report.figures.plotted import figure_of
+from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction

@@ -12,19 +12,19 @@ what it finds.
 `traces`           every I/O of the baselines, with running averages (figure 3)
 `distribution`     the share of I/Os slower than a given time: the whole distribution
 `phases`           start-up and levels of the baselines, as they were found
-`lingering`        what random writes leave behind (figure 5)
+`interference`     what random writes leave behind (figure 5)
 `convergence`      how well each mean is known
-`places`           where the plan writes sequentially
-`spent`            what the time was spent on, for simulated devices
+`target_spaces`    where the plan writes sequentially
+`causes`           what the time was spent on, for simulated devices
 `ratios`           two results side by side, the largest differences first
 `points`           the rows of a sweep over simulated devices, as a file of its own
-`alone`            one micro-benchmark, on axes of somebody else as well
+`single_benchmark` one micro-benchmark, on axes of somebody else as well
 `paper`            one figure of a result as a file, for a paper
 `chart`            what a figure shows, as data
 `axes`             scales and ticks that they share
 `svg`              a chart for a page: `layout` says where things stand, `marks` and `elements`
                    what is drawn, `dots` makes an image of very many
-`plotted`          a chart drawn with matplotlib
+`matplotlib_chart` a chart drawn with matplotlib
 `canvas`           matplotlib's side of files: style, panels
 `files`            names and formats of figures that are files
 `palette`          colours and markers, the same for a pattern everywhere
@@ -38,16 +38,16 @@ from uflip.microbench import MICRO_BENCHMARKS as MEASURED
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, Traces
 from uflip.report.figures import (
+    causes,
     convergence,
     distribution,
-    lingering,
+    interference,
     mix,
     phases,
-    places,
     queue,
     rounds,
-    spent,
     sweep,
+    target_spaces,
     traces,
 )
 from uflip.report.figures.chart import Chart
@@ -55,24 +55,24 @@ from uflip.report.figures.chart import Chart
 __all__ = [
     "BASELINES",
     "MICRO_BENCHMARKS",
+    "causes",
     "convergence",
     "distribution",
+    "interference",
     "kind_of",
-    "lingering",
     "mix",
     "phases",
-    "places",
     "queue",
     "rounds",
-    "spent",
     "sweep",
+    "target_spaces",
     "traces",
 ]
 
 BASELINES: list[Callable[[Document, Traces], Figure | None]] = [
     traces.figure,
     distribution.figure,
-    spent.figure,
+    causes.figure,
 ]
 """What is drawn of the baselines, in the order of the page."""
 

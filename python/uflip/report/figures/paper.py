@@ -19,11 +19,19 @@ from uflip.data.phases import PhasesOfPattern
 from uflip.errors import unknown_name
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, first_runs, is_simulated
-from uflip.report.figures import alone, history, lingering, palette, phases, traces, varied
 from uflip.report.figures import axes as scales
+from uflip.report.figures import (
+    history,
+    interference,
+    palette,
+    phases,
+    single_benchmark,
+    traces,
+    varied,
+)
 from uflip.report.figures.canvas import INCH, Dashes, new_figure, styled
 from uflip.report.figures.chart import Axis, Chart, Level, Line, Panel
-from uflip.report.figures.plotted import figure_of, on_axes, within
+from uflip.report.figures.matplotlib_chart import figure_of, on_axes, within
 from uflip.report.words import axis_name
 from uflip.results import Results
 
@@ -58,7 +66,7 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     """
     simulated = is_simulated(document)
     found: dict[str, Draw] = {}
-    for name in alone.names_of(document):
+    for name in single_benchmark.names_of(document):
         found[name] = partial(_micro_benchmark, document, name)
     level = document["baselines_ms"].get("SW")
     if level and by_pattern(document["micro_benchmarks"].get("locality", [])):
@@ -71,7 +79,7 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     if (phases := document["phases"]) and document["baselines"]:
         found[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
     if (pause := document["interference"]) and (windows := pause.get("windows")):
-        found[PAUSE] = lambda: _wide(lingering.chart_of(pause, windows, simulated=simulated))
+        found[PAUSE] = lambda: _wide(interference.chart_of(pause, windows, simulated=simulated))
     if history.runs_of(results):
         found[HISTORY] = lambda: _history(results, simulated)
     return found
@@ -130,7 +138,7 @@ def _column() -> tuple["Figure", "Axes"]:
 
 def _micro_benchmark(document: Document, name: str) -> "Figure":
     """As wide as a column where a panel is all; several are as wide as a page."""
-    chart = alone.chart_of(document, name)
+    chart = single_benchmark.chart_of(document, name)
     if len(chart.panels) > 1:
         return _wide(chart)
     figure, axis = _column()

@@ -98,7 +98,7 @@ def draw(rows: Sequence[Row], name: str) -> Drawing:
 @styled
 def draw_on(axis: "Axes | None", comparison: Comparison) -> "Axes":
     """Draw a comparison on axes of somebody else, or on those of a new figure of pyplot."""
-    from uflip.report.figures.plotted import handles, on_axes
+    from uflip.report.figures.matplotlib_chart import handles, on_axes
 
     rows = largest(comparison.rows)
     if axis is None:

@@ -10,7 +10,7 @@ from uflip.report.data import Document
 from uflip.report.figures import kind_of
 from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import Chart
-from uflip.report.figures.plotted import within
+from uflip.report.figures.matplotlib_chart import within
 from uflip.report.words import title
 
 if TYPE_CHECKING:
