@@ -8,7 +8,7 @@
 """
 
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.zones.written import finding_of, layout_of
+from uflip.microbench.zones.partly_written import finding_of, layout_of
 
 FINISHES = "ZF"
 

@@ -21,7 +21,7 @@ from uflip.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.zones.laid_out import (
+from uflip.microbench.zones.zone_layout import (
     at_once,
     capacity_of,
     counts_within,

@@ -11,7 +11,7 @@ first writes after a reset are slow, and not the reset.
 """
 
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.zones.written import finding_of, layout_of
+from uflip.microbench.zones.partly_written import finding_of, layout_of
 
 RESETS = "ZR"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from uflip.experiment import Context, Counts, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Rule, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
-from uflip.microbench.zones.laid_out import at_once, capacity_of, why_not, zones_of
+from uflip.microbench.zones.zone_layout import at_once, capacity_of, why_not, zones_of
 from uflip.spec import Spec, basic
 from uflip.units import format_duration_ns
 
