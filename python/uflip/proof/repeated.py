@@ -3,9 +3,10 @@
 An experiment is what a plan makes of it: three runs that end by the rule, a quarter beyond their
 shortest length at the latest, then rounds of runs of the shortest length, as many as the interval
 that is known asks for, until it is narrow, or would need more than a plan may have. A plan has
-twenty of a family, peers of each other (`uflip.results.variance_pooling`), or one of each family.
-A run is a stretch of a family, at a level of its own: what the device does at that time and place. Looking
-several times may make an interval look narrow by chance; how often it does is what is counted here.
+twenty of a family, peers of each other (`uflip.results.variance_pooling`), or one of each family. A
+run is a stretch of a family, at a level of its own: what the device does at that time and place.
+Looking several times may make an interval look narrow by chance; how often it does is what is
+counted here.
 
 **Source** the families of `families`; the rounds of `uflip.methodology.rounds`.
 **Faithful** the same functions as in a plan, but for the budget, which is not bounded here.
