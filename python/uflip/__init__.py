@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from uflip.analysis import analyse
     from uflip.api import compare, load, pattern, plan, resume, run
     from uflip.device.catalogue import inspect_device, known_devices
-    from uflip.device.open_device import Device
+    from uflip.device.handle import Device
     from uflip.device.opener import open_device
     from uflip.errors import UflipError
     from uflip.result import Result
@@ -72,8 +72,8 @@ _HOMES = {
     "inspect_device": "device.catalogue",
     "known_devices": "device.catalogue",
     "UflipError": "errors",
-    "Device": "device.opened",
-    "open_device": "device.opening",
+    "Device": "device.handle",
+    "open_device": "device.opener",
     "baseline": "spec",
     "basic": "spec",
     "mix": "spec",

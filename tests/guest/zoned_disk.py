@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import uflip
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError
 from uflip.results import Results

@@ -156,7 +156,7 @@ def harness_is_measured_once() -> Iterator[None]:
     """
     once = cache(measure_harness)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("carrying_out", "open_channel"):
+        for module in ("benchmark_run", "open_channel"):
             patch.setattr(f"uflip.session.{module}.measure_harness", lambda: dict(once()))
         yield
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from uflip.data.device import Details, DeviceInfo
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.results import Results, ResultsWriter, host_provenance

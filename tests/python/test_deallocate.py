@@ -21,7 +21,7 @@ from nbd import Client, serving
 from uflip.data.device import Details
 from uflip.data.spec import read_spec
 from uflip.device.catalogue import inspect_device, report_block
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UflipError, UsageError
 from uflip.experiment import Context

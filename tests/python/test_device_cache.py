@@ -12,7 +12,7 @@ from command_line import start, uflip
 
 from uflip import _native
 from uflip.device import cache as device_cache
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.simulated import open_sim
 from uflip.device.url import parse_url

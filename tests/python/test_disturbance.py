@@ -13,7 +13,7 @@ import pytest
 from command_line import start, uflip
 
 from uflip.device.disturbance import check_target, disturbed
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError
 from uflip.results import Results

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (

@@ -21,8 +21,8 @@ from command_line import PACKAGE_ROOT, start, uflip
 from fused import forget_partitions
 
 from uflip.device.catalogue import inspect_device, known_devices, report_block
+from uflip.device.handle import Device
 from uflip.device.identity import other_medium
-from uflip.device.open_device import Device
 from uflip.device.opener import open_device
 from uflip.errors import EXIT_CODES, DeviceError, RefusedError, UflipError
 from uflip.spec import baseline

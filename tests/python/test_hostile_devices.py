@@ -10,7 +10,7 @@ import pytest
 
 from uflip import _native
 from uflip.data.spec import text_of
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UsageError
 from uflip.profiles import read_profile

@@ -9,7 +9,7 @@ import pytest
 import stored
 from command_line import uflip
 
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results

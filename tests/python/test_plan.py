@@ -14,7 +14,7 @@ import uflip as api
 from uflip.data.device import DeviceInfo
 from uflip.data.run import metadata_of
 from uflip.device.catalogue import inspect_device
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError

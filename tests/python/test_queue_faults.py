@@ -23,7 +23,7 @@ from fused import fused, looped, needed, stop, until
 
 from uflip import signals
 from uflip.device.catalogue import report_block
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, UnavailableError
 from uflip.spec import Basic, Mix, basic, mix

@@ -15,7 +15,7 @@ from fused import looped
 
 from uflip.data.spec import table_of
 from uflip.device.catalogue import inspect_device, known_devices
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.device.url import parse_url

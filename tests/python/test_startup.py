@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uflip.device.catalogue import inspect_device
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import Writes, is_buffered, writes_of

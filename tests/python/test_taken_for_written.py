@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uflip import _native
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.spec import basic, parallel
 

@@ -34,7 +34,7 @@ from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, table_of
 from uflip.data.state_record import Request
 from uflip.device import cache
 from uflip.device.catalogue import inspect_device
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.results.atomic import write_file
 

@@ -18,7 +18,7 @@ from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, par
 
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
-    from uflip.device.open_device import Device
+    from uflip.device.handle import Device
     from uflip.oc.device import FlashDevice
     from uflip.results.outputs import Place
 

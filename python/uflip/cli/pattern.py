@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from uflip._native import Trace
     from uflip.data.device import DeviceInfo
     from uflip.data.spec import Spec
-    from uflip.device.open_device import Device
+    from uflip.device.handle import Device
 
 EPILOG = """\b
 Examples:

@@ -19,7 +19,7 @@ from uflip.units import format_count, format_duration_ns
 if TYPE_CHECKING:
     from uflip._native import Trace
     from uflip.data.device import DeviceInfo
-    from uflip.device.open_device import Device
+    from uflip.device.handle import Device
     from uflip.methodology.myers_sinclair import Findings
     from uflip.native_wait import OnProgress
     from uflip.spec import Basic, Functions

@@ -11,7 +11,7 @@ from uflip.cli.terminal import echo, echo_json
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.device.catalogue import inspect_device
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.errors import unknown_name
 from uflip.methodology import Enforcement, describe_wear, plan_state, wear_of
 from uflip.methodology.plan_options import check_has_states

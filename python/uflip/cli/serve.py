@@ -29,7 +29,7 @@ from uflip.cli.terminal import echo
 from uflip.data.device_reports import ServedDocument
 from uflip.data.folder import refuse_results
 from uflip.device.catalogue import inspect_device
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import Making, Report, open_device
 from uflip.device.serving import (
     Export,

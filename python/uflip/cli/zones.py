@@ -23,7 +23,7 @@ from uflip.errors import UsageError
 if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.data.zones import Zone, ZoneReport
-    from uflip.device.open_device import Device
+    from uflip.device.handle import Device
 
 EPILOG = """\b
 Examples:

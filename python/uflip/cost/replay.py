@@ -17,7 +17,7 @@ import numpy as np
 from uflip import _native
 from uflip.cost.workloads import Io, Parameters, Workload
 from uflip.data.spec import read_spec
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import native_errors
 from uflip.spec import baseline

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip.data.device import Details, DeviceInfo, read_info
 from uflip.data.device_reports import BlockReport, KnownDevice
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import check_medium, open_null
 from uflip.device.options import SMALLEST_SECTOR, check_options
 from uflip.device.simulated import inspect_sim

@@ -9,7 +9,7 @@ from pathlib import Path
 from uflip import _native
 from uflip.data.device_reports import ServedDocument
 from uflip.data.folder import refuse_results
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.errors import UflipError, UsageError, from_native, native_errors
 
 REAL_TIME = 1.0

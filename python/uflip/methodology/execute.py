@@ -34,7 +34,7 @@ from uflip.device.disturbance import (
     check_whole,
     disturbed,
 )
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from uflip._native import Trace
 from uflip.data.state_record import Request
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.durability import CACHED
 from uflip.footprint import written_sequentially
 from uflip.methodology.state import Enforcement, OnState, enforce_state, next_state_id

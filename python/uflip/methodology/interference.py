@@ -34,7 +34,7 @@ from uflip import _native
 from uflip._native import Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.phases import Batches, Interference, Windows
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.experiment import Context, Counts, PlannedRun, run_seed
 from uflip.microbench.layout import baseline_spec
 

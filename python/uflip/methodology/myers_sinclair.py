@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from uflip._native import Trace
 from uflip.analysis import Analysis, analyse
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.native_wait import OnProgress
 from uflip.spec import Basic, basic
 from uflip.stats import LatencyClasses, latency_classes
@@ -120,7 +120,7 @@ def run(
     on_batch : callable, optional
         Is given each batch when it is over, to write it out.
     on_progress : callable, optional
-        As for `uflip.device.open_device.Device.run`, counted over all batches.
+        As for `uflip.device.handle.Device.run`, counted over all batches.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def run(
     Raises
     ------
     UsageError, DeviceError, InterruptedRun
-        As for `uflip.device.open_device.Device.run`.
+        As for `uflip.device.handle.Device.run`.
 
     Examples
     --------

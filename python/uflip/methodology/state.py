@@ -25,7 +25,7 @@ from uflip.benchmark_options import STATES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Spec, table_of
 from uflip.data.state_record import Request
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.resolve import resolve_state
 from uflip.durability import CACHED
 from uflip.errors import InterruptedRun, UsageError, unknown_name

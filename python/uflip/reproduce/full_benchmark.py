@@ -14,7 +14,7 @@ from pathlib import Path
 from uflip import signals
 from uflip.benchmark_options import SCALE, SEED
 from uflip.data.summary import Summary
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.methodology import Choices, Plan, make_plan
 from uflip.reproduce import table3

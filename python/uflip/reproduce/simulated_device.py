@@ -1,6 +1,6 @@
 """A simulated device as experiments need it: overridden, brought into a state, cloned, measured.
 
-`uflip.device.open_device.Device` is a device of any kind and knows runs only. What is particular to
+`uflip.device.handle.Device` is a device of any kind and knows runs only. What is particular to
 simulated ones, the functional mode and copies, is added here, on the same native device.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.simulated import open_sim
 from uflip.device.url import parse_url
 from uflip.spec import Spec

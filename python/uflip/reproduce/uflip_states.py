@@ -24,7 +24,7 @@ import numpy as np
 
 from uflip.benchmark_options import SEED
 from uflip.data.summary import CHARACTERISTICS, Summary
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.executors import OnStep, on_all
 from uflip.experiment import BASELINE_IO_SIZE

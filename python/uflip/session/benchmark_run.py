@@ -13,7 +13,7 @@ from uflip._native import Trace
 from uflip.data.device import DeviceInfo, Wear, with_details
 from uflip.data.manifest import After, DeviceState
 from uflip.device.block_queue import beneath, temperature_of
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.virtual import behind_device
 from uflip.experiment import PlannedRun
 from uflip.methodology import (

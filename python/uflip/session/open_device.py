@@ -3,7 +3,7 @@
 from typing import Any
 
 from uflip.data.device import DeviceInfo
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import Making, Report, open_device
 from uflip.device.url import parse_url
 from uflip.session.events import (

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, Unpack
 
 from uflip import signals
 from uflip.data.device import DeviceInfo
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.methodology import Enforcement
 from uflip.results.state_record import StateRecord
 from uflip.session.events import OnEvent

@@ -8,8 +8,8 @@ from uflip.benchmark_options import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
 from uflip.device.guard import check_before_all, check_simulated
+from uflip.device.handle import Device
 from uflip.device.identity import model_identity
-from uflip.device.open_device import Device
 from uflip.device.options import DATA, IO_TIMEOUT_NS
 from uflip.device.simulated import interface_of
 from uflip.device.url import parse_url

@@ -12,8 +12,8 @@ from uflip.data.manifest import Manifest
 from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.summary import Warned
 from uflip.device.catalogue import inspect_device
+from uflip.device.handle import Device
 from uflip.device.identity import identity, medium, other_medium
-from uflip.device.open_device import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped

@@ -7,7 +7,7 @@ from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Part, Spec
 from uflip.data.summary import Warned
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan
 from uflip.session.benchmark_run import new_work

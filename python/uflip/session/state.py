@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, KnownFrom
 from uflip.data.state_record import Request
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.errors import UsageError
 from uflip.methodology import Enforcement, History, state_of_profile
 from uflip.methodology.state import FEWEST_OVERWRITES

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from uflip.amplification import write_amplification
-from uflip.device.open_device import Device
+from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.results.run_statistics import statistics_of
