@@ -32,7 +32,7 @@ from uflip.hints import CLASSES
 from uflip.site.accounts import new_token
 from uflip.site.publishing import count_again
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Account, Device, Result, words_of
+from uflip.site.tables import Account, DeviceRecord, ResultRecord, words_of
 
 UFLIP = (sys.executable, "-m", "uflip")
 DEVICES = 500
@@ -52,13 +52,13 @@ def fill(site: Site, results: int) -> None:
              "model": f"Maker Model {n}", "capacity_bytes": (1 + n % 7) << 36}
             for n in range(DEVICES)
         ]  # fmt: skip
-        session.execute(insert(Device), devices)
+        session.execute(insert(DeviceRecord), devices)
     for begin in range(0, results, 10_000):
         rows = [_row(random_, account, n) for n in range(begin, min(begin + 10_000, results))]
         with site.sessions.begin() as session:
-            session.execute(insert(Result), rows)
+            session.execute(insert(ResultRecord), rows)
     with site.sessions.begin() as session:
-        for device in session.scalars(select(Device.id)):
+        for device in session.scalars(select(DeviceRecord.id)):
             count_again(session, device)
 
 

@@ -32,14 +32,14 @@ DOCUMENTS: dict[str, Any] = {
     "manifest": manifest.Manifest,
     "ledger-line": ledger.Entry,
     "run-metadata": run.RunMetadata,
-    "run-summary": run_summary.Summaries,
-    "state-record": state_record.State,
+    "run-summary": run_summary.SummaryFile,
+    "state-record": state_record.StateDocument,
     "plan-run": plan.RunEntry,
     "specification": spec.Spec,
     "summary": summary.Summary,
     "comparison": comparison.Comparisons,
-    "sweep": sweep.Manifest,
-    "devices": multi_device.Manifest,
+    "sweep": sweep.SweepManifest,
+    "devices": multi_device.MultiDeviceManifest,
 }
 SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 

@@ -12,7 +12,7 @@ from uflip.results import summary as of_patterns
 
 
 def summary(results: Results) -> Summary:
-    """Summarise a result folder; see `uflip.results.summary` and `uflip.oc.kept.Kept.summary`.
+    """Summarise a result folder, of a block device or an open-channel device.
 
     Raises
     ------
@@ -20,9 +20,9 @@ def summary(results: Results) -> Summary:
         If a run file is damaged.
     """
     if results.is_open_channel:
-        from uflip.oc.kept import Kept
+        from uflip.oc.kept import OpenChannelResult
 
-        return Kept(results).summary()
+        return OpenChannelResult(results).summary()
     return of_patterns(results)
 
 
@@ -39,10 +39,10 @@ def text(results: Results, document: Summary, *, full: bool = False) -> str:
         A row a run, where it is a benchmark of patterns.
     """
     if results.is_open_channel:
-        from uflip.oc.kept import Kept
+        from uflip.oc.kept import OpenChannelResult
         from uflip.oc.text import text_of
 
-        return text_of(Kept(results), document)
+        return text_of(OpenChannelResult(results), document)
     from uflip.report.text import render
 
     return render(document, full=full)
@@ -80,10 +80,10 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
 
 def _page(results: Results) -> str:
     if results.is_open_channel:
-        from uflip.oc.kept import Kept
+        from uflip.oc.kept import OpenChannelResult
         from uflip.oc.page import page_of
 
-        return page_of(Kept(results))
+        return page_of(OpenChannelResult(results))
     from uflip.report.data import baseline_traces
     from uflip.report.html import build_page
 

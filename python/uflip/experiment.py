@@ -76,7 +76,7 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Counts:
+class IoCounts:
     """How many I/Os a run makes, and how many at its start are left out of the statistics."""
 
     io_count: int
@@ -130,7 +130,7 @@ class Context:
     scale: str
     seed: int
     io_size: int = BASELINE_IO_SIZE
-    io_counts: Mapping[str, Counts] | None = None
+    io_counts: Mapping[str, IoCounts] | None = None
     budgets: bool = False
     startup: bool = False
 
@@ -149,12 +149,12 @@ class Context:
         """Whether ranges and counts are thinned."""
         return self.scale == "quick"
 
-    def counts(self, pattern: str, io_size: int | None = None) -> Counts:
+    def counts(self, pattern: str, io_size: int | None = None) -> IoCounts:
         """Return the counts of an ordinary run of a baseline pattern, with I/Os of a size."""
         plain, room = self.plain_counts(pattern), self._room(io_size)
         if self.budgets and "W" in pattern:
             # What must have made twice the start-up must be able to.
-            return Counts(max(plain.io_count, 2 * room), plain.io_ignore)
+            return IoCounts(max(plain.io_count, 2 * room), plain.io_ignore)
         return self._after_startup(pattern, plain, room)
 
     def _room(self, io_size: int | None) -> int:
@@ -163,31 +163,31 @@ class Context:
         fewest, most = _STARTUP_IOS
         return min(max(_STARTUP_BYTES // size, fewest), most)
 
-    def _after_startup(self, pattern: str, counts: Counts, room: int) -> Counts:
+    def _after_startup(self, pattern: str, counts: IoCounts, room: int) -> IoCounts:
         if not self.startup or "W" not in pattern:
             return counts
         room = max(room, counts.io_ignore)
-        return Counts(counts.io_count - counts.io_ignore + room, room)
+        return IoCounts(counts.io_count - counts.io_ignore + room, room)
 
-    def plain_counts(self, pattern: str) -> Counts:
+    def plain_counts(self, pattern: str) -> IoCounts:
         """Return the same without room for a start-up."""
         if self.io_counts is not None:
             return self.io_counts[pattern]
         if self.budgets:
-            return Counts(*(_QUICK_BUDGETS if self.quick else _BUDGETS)[pattern])
+            return IoCounts(*(_QUICK_BUDGETS if self.quick else _BUDGETS)[pattern])
         if self.quick:
-            return Counts(*_QUICK[pattern])
-        return Counts(*_STANDARD[pattern])
+            return IoCounts(*_QUICK[pattern])
+        return IoCounts(*_STANDARD[pattern])
 
-    def long_counts(self, pattern: str) -> Counts:
+    def long_counts(self, pattern: str) -> IoCounts:
         """Return the counts of the long runs that show start-up and running phase."""
         if self.quick:
             # Of a thousand I/Os a single slow one at the beginning can be a twentieth of the mean.
             ignored = _QUICK["RW"][1] if "W" in pattern else 0
-            return Counts(_QUICK_LONG + ignored, ignored)
-        return Counts(_STANDARD_LONG, self.plain_counts(pattern).io_ignore)
+            return IoCounts(_QUICK_LONG + ignored, ignored)
+        return IoCounts(_STANDARD_LONG, self.plain_counts(pattern).io_ignore)
 
-    def shortened(self, pattern: str, io_count: int, writes: int = 1) -> Counts:
+    def shortened(self, pattern: str, io_count: int, writes: int = 1) -> IoCounts:
         """Return quick counts of another length, with the start-up in proportion.
 
         Parameters
@@ -201,7 +201,7 @@ class Context:
         """
         ignored = io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0
         room = -(-self._room(None) // writes)
-        return self._after_startup(pattern, Counts(io_count, ignored), room)
+        return self._after_startup(pattern, IoCounts(io_count, ignored), room)
 
 
 def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int, repetition: int = 1) -> int:

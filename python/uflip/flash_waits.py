@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip._native import Trace
-from uflip.data.spec import Basic, Mix, Part, Spec
+from uflip.data.spec import Basic, Mix, MixPart, Spec
 from uflip.startup import label_of
 
 # The fastest NAND on sale (XL-Flash, Z-NAND: 75 to 100 µs); all others take longer.
@@ -38,14 +38,14 @@ SEVERAL = 32
 
 
 @dataclass(frozen=True)
-class Times:
+class DurationHistogram:
     """How many response times there are of each length: bins of a quarter of an octave."""
 
     counts: NDArray[Any]
     sums_ns: NDArray[Any]
 
     @classmethod
-    def of(cls, times_ns: NDArray[Any]) -> "Times":
+    def of(cls, times_ns: NDArray[Any]) -> "DurationHistogram":
         """Count response times (n,) [ns]."""
         times = np.maximum(times_ns.astype(np.float64), 1.0)
         bins = (BINS_PER_OCTAVE * np.log2(times)).astype(np.int64)
@@ -72,7 +72,7 @@ class Writes:
 
     label: str
     io_size: int
-    times: Times
+    times: DurationHistogram
     """Of those that were measured."""
     quickest_ns: float
     """One in a hundred of all of them is quicker."""
@@ -120,14 +120,14 @@ def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
 
 
 def _writes(
-    part: Part, times: NDArray[Any], kept: NDArray[Any], waits: NDArray[Any] | None
+    part: MixPart, times: NDArray[Any], kept: NDArray[Any], waits: NDArray[Any] | None
 ) -> Writes:
     quickest = float(np.quantile(times, FEW))
     at = np.empty(0) if waits is None else np.flatnonzero(_mostly(waits))
     return Writes(
         label=label_of(part),
         io_size=part.io_bytes,
-        times=Times.of(times[kept]),
+        times=DurationHistogram.of(times[kept]),
         quickest_ns=quickest,
         waited=None if waits is None else int(np.count_nonzero(waits & kept)),
         slower=int(np.count_nonzero(times[kept] > quickest + PROGRAM_NS)),

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.data.spec import Basic, Mix, Parallel, Part, Replay, Spec
+from uflip.data.spec import Basic, Mix, MixPart, Parallel, Replay, Spec
 from uflip.data.spec_base import DRAWN
 
 Offsets = NDArray[np.int64]
@@ -150,7 +150,7 @@ def reads_few_places(spec: Spec) -> bool:
     return all_but_written_sequentially(spec).size <= FEW_PLACES * spec.io_bytes
 
 
-def _parts(spec: Spec) -> list[tuple[Part, int]]:
+def _parts(spec: Spec) -> list[tuple[MixPart, int]]:
     """Return the basic patterns of a specification, with the most I/Os of each process."""
     if isinstance(spec, Parallel):
         return [found for pattern in spec.patterns for found in _parts(pattern)]
@@ -159,7 +159,7 @@ def _parts(spec: Spec) -> list[tuple[Part, int]]:
     return [(part, spec.most_ios) for part in spec.parts]
 
 
-def _of_part(part: Part, count: int) -> Extents:
+def _of_part(part: MixPart, count: int) -> Extents:
     """Return what `count` I/Os of each process of a basic pattern touch."""
     io_size, size, degree = part.io_bytes, part.target_bytes, part.processes
     share = size if degree == 1 else size // degree // io_size * io_size
@@ -172,7 +172,7 @@ def _of_part(part: Part, count: int) -> Extents:
     )
 
 
-def _slots(part: Part, slots: int, count: int) -> Extents:
+def _slots(part: MixPart, slots: int, count: int) -> Extents:
     """Return which slots one process touches, of `slots` in a partition or in its target."""
     if part.location in DRAWN:
         return _run(0, slots)
@@ -191,7 +191,7 @@ def _slots(part: Part, slots: int, count: int) -> Extents:
     return merged(begins, begins + 1)
 
 
-def _partitions(part: Part) -> int:
+def _partitions(part: MixPart) -> int:
     return 1 if part.partitions is None else part.partitions
 
 

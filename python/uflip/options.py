@@ -6,7 +6,7 @@ from typing import Any, TypedDict, Unpack
 
 from uflip.data.document import Table
 from uflip.errors import UsageError, unknown_name
-from uflip.session import Request
+from uflip.session import BenchmarkRequest
 from uflip.units import parse_count, parse_duration, parse_path, parse_size
 
 Size = str | int
@@ -101,12 +101,12 @@ class Options(DeviceOptions, total=False):
     inside: bool
 
 
-def request(device: str, **options: Unpack[Options]) -> Request:
+def request(device: str, **options: Unpack[Options]) -> BenchmarkRequest:
     """Read options as the command line does."""
     for name in options:
         if name not in Options.__annotations__:
             raise unknown_name("option", name, Options.__annotations__, where="options of a run")
-    return Request(device=device, **read_options(options))
+    return BenchmarkRequest(device=device, **read_options(options))
 
 
 def read_options(options: Mapping[str, object]) -> Table:

@@ -17,7 +17,7 @@ from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.data.document import Table as Plain
 from uflip.data.document import plain
-from uflip.data.summary import NamedExperiment, Summary, Warned
+from uflip.data.summary import NamedExperiment, Summary, WarningSummary
 from uflip.errors import unknown_name
 from uflip.results import Results, StoredRun, comparison
 from uflip.results.pyramid import Pyramid
@@ -93,7 +93,7 @@ class Result:
         return self._results.manifest.device
 
     @property
-    def warnings(self) -> list[Warned]:
+    def warnings(self) -> list[WarningSummary]:
         """Doubts about the data: code, message, numbers, advice."""
         return self._results.warnings
 
@@ -238,7 +238,7 @@ class Result:
         return of_result(self._document)
 
 
-class Comparison(comparison.Comparison):
+class Comparison(comparison.ResultComparison):
     """Two results, experiment by experiment, as `uflip.compare` returns them."""
 
     __slots__ = ()

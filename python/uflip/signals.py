@@ -4,7 +4,7 @@ All three end a command in the same way, each with its own exit code (`uflip.err
 does depends on where it finds the process::
 
     starting up   nothing has begun: a word, and the process is over
-    at work       `Ended` is raised, once, wherever the main thread is
+    at work       `ProcessTerminated` is raised, once, wherever the main thread is
     shielded      nothing is raised before the shield is left: a run is stored whole or not at all,
                   a device that works is waited for and told to stop
     ending        a second signal ends the process at once
@@ -40,7 +40,7 @@ SOON_S = 0.002
 MAIN = get_ident()
 
 
-class Ended(KeyboardInterrupt):
+class ProcessTerminated(KeyboardInterrupt):
     """Somebody asked the process to end."""
 
 
@@ -99,20 +99,20 @@ def in_a_hurry() -> bool:
 
 
 def check() -> None:
-    """Raise `Ended` where a signal came, or where nobody waits any more for this thread."""
+    """Raise `ProcessTerminated` where a signal came, or where nobody waits any more for this thread."""
     for_whom = leaving.get()
     if _state.caught is not None or (for_whom is not None and for_whom.gone):
         _state.told = True
-        raise Ended
+        raise ProcessTerminated
 
 
 def is_behind(error: BaseException) -> bool:
-    """Whether `error` is `Ended`, or what became of it.
+    """Whether `error` is `ProcessTerminated`, or what became of it.
 
     Python 3.11 wraps in another error what is raised while a class is made.
     """
     link: BaseException | None = error
-    while link is not None and not isinstance(link, Ended):
+    while link is not None and not isinstance(link, ProcessTerminated):
         link = link.__cause__
     return link is not None
 

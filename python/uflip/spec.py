@@ -20,8 +20,8 @@ from uflip.data.spec import (
     Basic,
     Functions,
     Mix,
+    MixPart,
     Parallel,
-    Part,
     Pattern,
     Replay,
     Spec,
@@ -32,13 +32,33 @@ from uflip.errors import UsageError, not_made, unknown_name
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 __all__ = [
-    "BASELINES", "CHANGEABLE", "LOCATIONS", "MODES", "OPEN_TIMES", "PARAMETERS", "TIMES", "Basic",
-    "Functions", "Mix", "Parallel", "Part", "Pattern", "Replay", "Spec", "Stop", "baseline",
-    "basic", "changed", "mix", "parallel", "read_spec", "until_converged",
+    "BASELINES",
+    "CHANGEABLE",
+    "LOCATIONS",
+    "MODES",
+    "OPEN_TIMES",
+    "PARAMETERS",
+    "TIMES",
+    "Basic",
+    "Functions",
+    "Mix",
+    "MixPart",
+    "Parallel",
+    "Pattern",
+    "Replay",
+    "Spec",
+    "Stop",
+    "baseline",
+    "basic",
+    "changed",
+    "mix",
+    "parallel",
+    "read_spec",
+    "until_converged",
 ]  # fmt: skip
 
 P = TypeVar("P", bound=Spec)
-B = TypeVar("B", Basic, Part)
+B = TypeVar("B", Basic, MixPart)
 Given = str | int | None  # a value as people write it; None: not given
 
 BASELINES: dict[str, tuple[str, str]] = {
@@ -168,7 +188,7 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
     return Mix(_part("first", first), _part("second", second), **given)
 
 
-def _part(place: str, basic: Basic) -> Part:
+def _part(place: str, basic: Basic) -> MixPart:
     """Make a part of a mix of a pattern that says nothing that belongs to the whole."""
     where = f"{place} pattern of the mix"
     if not isinstance(basic, Basic):
@@ -188,7 +208,7 @@ def _part(place: str, basic: Basic) -> Part:
                 where=where,
                 action="run mixes side by side (parallel); let the whole mix end by a rule",
             )
-    return Part(**{name: getattr(basic, name) for name in Part.__struct_fields__})
+    return MixPart(**{name: getattr(basic, name) for name in MixPart.__struct_fields__})
 
 
 def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:

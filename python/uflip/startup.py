@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from math import inf, isinf
 
 from uflip.data.phases import Phases, PhasesOfPattern
-from uflip.data.spec import Mix, Parallel, Part, Spec
+from uflip.data.spec import Mix, MixPart, Parallel, Spec
 from uflip.data.spec_base import DRAWN, OPEN_TIMES
 
 LABELS_OF_WRITES = ("SW", "RW")
@@ -172,7 +172,7 @@ def idle_share(spec: Spec, startup: Startup) -> float:
     return idle / work if work else 0.0
 
 
-def _pause_ns(part: Part) -> float:
+def _pause_ns(part: MixPart) -> float:
     """Return how long a pattern leaves the device alone with each of its I/Os [ns]."""
     if part.time in OPEN_TIMES:
         return float(part.interval or 0) / part.processes
@@ -181,12 +181,12 @@ def _pause_ns(part: Part) -> float:
     return float(part.pause or 0) / part.processes if part.time == "pause" else 0.0
 
 
-def label_of(part: Part) -> str:
+def label_of(part: MixPart) -> str:
     """Return the baseline that a pattern resembles: SR, RR, SW or RW."""
     return ("R" if part.location in DRAWN else "S") + ("W" if part.is_write else "R")
 
 
-def _of_a_row(spec: Spec) -> list[tuple[Part, float]]:
+def _of_a_row(spec: Spec) -> list[tuple[MixPart, float]]:
     """Return the basic patterns of a specification, and how many I/Os of each a row has."""
     if not isinstance(spec, Mix):
         return [(part, float(part.processes)) for part in spec.parts]

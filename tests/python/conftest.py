@@ -21,8 +21,8 @@ from scheduling import Replacing
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError
 from uflip.methodology import measure_harness
-from uflip.reproduce import Outcome as CarriedOut
 from uflip.reproduce import Reproduction, carry_out
+from uflip.reproduce import ReproductionOutcome as CarriedOut
 from uflip.web.server import Serving, serving
 
 if TYPE_CHECKING:

@@ -34,9 +34,11 @@ def prove_again(folder: Path) -> None:
     lines, link = [], ""
     for entry in ledger.parse(path, path.read_bytes()).entries:
         made: ledger.Entry = entry
-        if isinstance(entry, ledger.Run):
+        if isinstance(entry, ledger.RunEntry):
             content = (folder / "runs" / f"{entry.run}.parquet").read_bytes()
-            made = ledger.Run(entry.run, len(content), _native.digest(content), specs[entry.run])
+            made = ledger.RunEntry(
+                entry.run, len(content), _native.digest(content), specs[entry.run]
+            )
         elif isinstance(entry, ledger.Document):
             made = ledger.Document(len(said), _native.digest(said), plan)
         else:

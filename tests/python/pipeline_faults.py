@@ -43,7 +43,7 @@ from uflip.results import Results, checksums
 from uflip.results.integrity import verify
 from uflip.session import benchmark_run
 from uflip.session.benchmark import begin, resume
-from uflip.session.request import Request
+from uflip.session.request import BenchmarkRequest
 
 KILLS, STEPS = 6, 7
 HOUR_NS = 3600 * 10**9
@@ -120,7 +120,7 @@ class Case:
 
     def begin(self) -> None:
         """Make the benchmark of the plan."""
-        begin(Request(device=self.device, plan_file=PLAN), OUT, self.heard)  # type: ignore[arg-type]
+        begin(BenchmarkRequest(device=self.device, plan_file=PLAN), OUT, self.heard)  # type: ignore[arg-type]
 
     def go_on(self) -> None:
         """Make the runs that are left."""
@@ -223,7 +223,7 @@ def made(device: str, which: str) -> Path:
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir()
     if which == "complete":
-        begin(Request(device=device, plan_file=PLAN), OUT, lambda _: None)
+        begin(BenchmarkRequest(device=device, plan_file=PLAN), OUT, lambda _: None)
     else:
 
         def stop(event: Event) -> None:
@@ -231,7 +231,7 @@ def made(device: str, which: str) -> Path:
                 raise KeyboardInterrupt
 
         with suppress(KeyboardInterrupt, UflipError):
-            begin(Request(device=device, plan_file=PLAN), OUT, stop)  # type: ignore[arg-type]
+            begin(BenchmarkRequest(device=device, plan_file=PLAN), OUT, stop)  # type: ignore[arg-type]
     shutil.copytree(WORK, place)
     return place
 

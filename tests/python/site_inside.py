@@ -8,12 +8,12 @@ from sqlalchemy import select
 
 from uflip.results import Results
 from uflip.site.accounts import new_token
-from uflip.site.client import Prepared, missing
+from uflip.site.client import Submission, missing
 from uflip.site.intake import Taken
 from uflip.site.parts import bodies
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Account, Result
-from uflip.site.upload_manifest import Offered
+from uflip.site.tables import Account, ResultRecord
+from uflip.site.upload_manifest import UploadFile
 
 
 @contextmanager
@@ -31,24 +31,24 @@ def alice(site: Site) -> Account:
         return session.scalars(select(Account)).one()
 
 
-def uploaded(site: Site, prepared: Prepared) -> str:
+def uploaded(site: Site, prepared: Submission) -> str:
     """Send the files of a result; returns the id of the upload."""
     who = alice(site)
-    upload = site.intake.begin(who, [Offered(*each) for each in prepared.files])
+    upload = site.intake.begin(who, [UploadFile(*each) for each in prepared.files])
     for some in bodies(missing(prepared, site.intake.received(who, upload))):
         site.intake.receive(who, upload, some)
     return upload
 
 
-def submitted(site: Site, prepared: Prepared) -> Taken:
+def submitted(site: Site, prepared: Submission) -> Taken:
     """Let everybody see a result."""
     return site.intake.commit(alice(site), uploaded(site, prepared), publish=True)
 
 
-def check_whole(site: Site, result: str, prepared: Prepared) -> None:
+def check_whole(site: Site, result: str, prepared: Submission) -> None:
     """Hold a result against what was sent: row, files by their digests, folder."""
     with site.sessions() as session:
-        digests = [each.digest for each in session.get_one(Result, result).files]
+        digests = [each.digest for each in session.get_one(ResultRecord, result).files]
     assert sorted(digests) == sorted(digest for _, digest, _ in prepared.files)
     assert all(map(site.blobs.there, digests)), "files by their digests"
     assert site.folders.summary_text(result)

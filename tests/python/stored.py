@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from uflip.data.device import Details, DeviceInfo
+from uflip.data.device import DeviceDetails, DeviceInfo
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
@@ -17,12 +17,12 @@ PATTERNS = ("SR", "RR", "SW", "RW")
 
 
 def described(kind: str = "file", **changes: Any) -> DeviceInfo:
-    """A device that nobody opens, of a kind; `details` are those of `Details`."""
+    """A device that nobody opens, of a kind; `details` are those of `DeviceDetails`."""
     whole: dict[str, Any] = {
         "url": f"{kind}:described", "simulated": kind == "sim", "model": kind,
         "capacity_bytes": 64 << 30, "sector_bytes": 512,
     }  # fmt: skip
-    details = Details(**changes.pop("details", {}))
+    details = DeviceDetails(**changes.pop("details", {}))
     return DeviceInfo(kind=kind, **(whole | changes), details=details)
 
 

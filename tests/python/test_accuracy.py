@@ -7,9 +7,9 @@ import pytest
 
 import uflip
 from uflip.accuracy import long_run
-from uflip.accuracy.claims import Compared, compare, key_of, questions
+from uflip.accuracy.claims import ClaimComparison, compare, key_of, questions
 from uflip.accuracy.long_run import LongRun, Question, absorbed_bytes
-from uflip.accuracy.table import Wanted, printed, results, rows
+from uflip.accuracy.table import TableEntry, printed, results, rows
 from uflip.data.summary import Summary
 from uflip.device.resolve import resolve
 from uflip.results import Results, summary
@@ -93,7 +93,7 @@ def answer(mean_ns: float, *, settled: bool = True) -> LongRun:
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     folder = tmp_path_factory.mktemp("accuracy") / "result"
-    wanted = Wanted(SMALL, "uflip", "quick", 1, folder, ("baseline", "order", "locality"))
+    wanted = TableEntry(SMALL, "uflip", "quick", 1, folder, ("baseline", "order", "locality"))
     assert results([wanted]) == [folder]
     return summary(Results.load(folder))
 
@@ -123,14 +123,14 @@ def test_claims_and_headlines_are_held_against_long_runs(document: Summary) -> N
 
 
 def test_a_headline_that_is_marked_is_no_offender() -> None:
-    off = Compared("baseline RW", "1 ms", "2 ms", 0.5)
+    off = ClaimComparison("baseline RW", "1 ms", "2 ms", 0.5)
     assert off.is_off(0.15)
-    assert not Compared("baseline RW", "1.1 ms", "1 ms", 1.1).is_off(0.15)
-    assert Compared("pause", "none", "found", None).is_off(0.15)
+    assert not ClaimComparison("baseline RW", "1.1 ms", "1 ms", 1.1).is_off(0.15)
+    assert ClaimComparison("pause", "none", "found", None).is_off(0.15)
 
 
 def test_a_part_of_the_table_comes_out_again(tmp_path: Path) -> None:
-    wanted = Wanted(SMALL, "uflip", "quick", 1, tmp_path / "result", ("baseline", "order"))
+    wanted = TableEntry(SMALL, "uflip", "quick", 1, tmp_path / "result", ("baseline", "order"))
     (row,) = rows(results([wanted]))
     assert (row.device, row.scale) == (SMALL, "quick")
     assert len(row.accuracy.claims) >= 5

@@ -18,9 +18,9 @@ from uflip.report.figures.chart import (
     Band,
     Box,
     Chart,
-    Level,
-    Line,
     Panel,
+    Polyline,
+    ReferenceLine,
     Spans,
     Words,
 )
@@ -44,7 +44,7 @@ def numbers(d: str) -> list[float]:
 
 def test_points_stand_where_the_axes_say() -> None:
     chart = Chart(
-        [Panel(Axis(0, 10), Axis(1, 100, log=True), [Line([0, 5, 10], [1, 10, 100])])], 200
+        [Panel(Axis(0, 10), Axis(1, 100, log=True), [Polyline([0, 5, 10], [1, 10, 100])])], 200
     )
     (frame,) = lay_out(chart).frames
     (d,) = paths(draw(chart, "x", "t", "d"), "stroke-width:1.5")
@@ -52,7 +52,7 @@ def test_points_stand_where_the_axes_say() -> None:
     wanted = [frame.left, frame.bottom, *middle, frame.right, frame.top]
     assert numbers(d) == pytest.approx(wanted, abs=0.006)
     # Turned, the other way up.
-    chart = Chart([Panel(Axis(0, 10), Axis(10, 0), [Line([0, 10], [0, 10])])], 200)
+    chart = Chart([Panel(Axis(0, 10), Axis(10, 0), [Polyline([0, 10], [0, 10])])], 200)
     (frame,) = lay_out(chart).frames
     (d,) = paths(draw(chart, "x", "t", "d"), "stroke-width:1.5")
     assert numbers(d) == pytest.approx(
@@ -67,7 +67,9 @@ def test_a_page_draws_what_matplotlib_draws() -> None:
 
     x, y = Axis(0, 100, ticks=()), Axis(0.1, 10, log=True, ticks=())
     at, high = np.array([10.0, 35.0, 90.0]), np.array([0.3, 2.0, 8.0])
-    chart = Chart([Panel(x, y, [Line(at, high), Level(1.0, "#aa0000"), Band(20, 30)])], 200)
+    chart = Chart(
+        [Panel(x, y, [Polyline(at, high), ReferenceLine(1.0, "#aa0000"), Band(20, 30)])], 200
+    )
     figure = styled(figure_of)(chart)
     (axes,) = figure.axes
     (frame,) = lay_out(chart).frames
@@ -82,12 +84,12 @@ def test_a_page_draws_what_matplotlib_draws() -> None:
 
 def test_every_mark_is_drawn_and_closed() -> None:
     every = [
-        *(Line([1, 2], [3, 4], marker=marker, edge="#123456") for marker in MARKERS),
-        Line([1, 2], [3, 4], marker="o", raster=True),
-        Line([1, 2, 3], [3, 4, 5], step=True),
+        *(Polyline([1, 2], [3, 4], marker=marker, edge="#123456") for marker in MARKERS),
+        Polyline([1, 2], [3, 4], marker="o", raster=True),
+        Polyline([1, 2, 3], [3, 4, 5], step=True),
         Spans([1], [2], [3], "#000000"),
         Spans([1], [2], [3], "#000000", across=True),
-        Level(3, "#000000", upright=True, part=0.5),
+        ReferenceLine(3, "#000000", upright=True, part=0.5),
         Band(1, 2),
         Box((1, 2), (3, 4), "#00ff00", edge="#0000ff"),
         Area([1, 2], [3, 4], "#00ff00"),
@@ -105,7 +107,7 @@ def test_every_mark_is_drawn_and_closed() -> None:
 @pytest.mark.parametrize("marker", [each for each in MARKERS if each not in {"", "_"}])
 def test_marks_are_as_large_as_they_say(marker: str, size: float) -> None:
     """Around their place, by walking their outline; a diamond is a square on its corner."""
-    (d,) = paths(drawn(Line([5], [5], "#00ff00", width=0, marker=marker, size=size)), "#00ff00")
+    (d,) = paths(drawn(Polyline([5], [5], "#00ff00", width=0, marker=marker, size=size)), "#00ff00")
     x = y = 0.0
     seen = []
     for command, rest in re.findall(r"([mlaM])([^mlaMz]*)", d):
@@ -150,7 +152,7 @@ def test_nothing_stands_over_the_edge_of_a_figure() -> None:
         Panel(Axis(0.5, 10_240.5), Axis(0, 1_000_000, "response time [ms]"), [], "title")
         for _ in range(4)
     ]
-    legend = [Line(label=f"a name of some length {number}") for number in range(9)]
+    legend = [Polyline(label=f"a name of some length {number}") for number in range(9)]
     chart = Chart(panels, 300, columns=2, legend=legend, x_label="I/O number", simulated=True)
     for element in draw(chart, "x", "t", "d").elements:
         if element.tag != "text" or "transform" in element.attributes:

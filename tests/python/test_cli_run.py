@@ -21,7 +21,7 @@ from warm import BENCHMARKS
 
 import uflip as package
 from uflip.cli.main import VERBS
-from uflip.cli.progress import PlanProgress, Rate
+from uflip.cli.progress import IoRate, PlanProgress
 from uflip.device.catalogue import inspect_device, known_devices
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.methodology import (
@@ -423,7 +423,7 @@ def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() 
 
 def test_a_rate_is_that_of_the_last_seconds() -> None:
     now = [0.0]
-    rate = Rate(simulated=False, clock_s=lambda: now[0])
+    rate = IoRate(simulated=False, clock_s=lambda: now[0])
     assert rate.text(0) == ""
     for tenth in range(1, 101):  # 100 I/Os a second, and then 1,000
         now[0] = tenth / 10

@@ -17,8 +17,8 @@ from uflip.proof.self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
 from uflip.results.comparability import same_stretch, why_unknown
-from uflip.results.comparison import VERDICTS, Row, slower_than
-from uflip.results.ratios import Estimate, chance_of, ratio_interval, student_tail
+from uflip.results.comparison import VERDICTS, ComparedExperiment, slower_than
+from uflip.results.ratios import MeanEstimate, chance_of, ratio_interval, student_tail
 
 # What a read request waits for at the controller is more by this in the second device: its response
 # time grows by exactly so much, whatever else it takes.
@@ -320,7 +320,9 @@ def test_bad_input_is_an_error_in_parts(
 KNOWN = 10**6
 
 
-def drawn(rng: np.random.Generator, truth: list[float], error: float = 0.02) -> list[Row]:
+def drawn(
+    rng: np.random.Generator, truth: list[float], error: float = 0.02
+) -> list[ComparedExperiment]:
     """An experiment for each ratio that is in truth so, with means that are known to 2 % each."""
     rows = []
     for each in truth:
@@ -366,7 +368,7 @@ def test_the_chance_of_a_difference_is_that_of_welchs_test() -> None:
     rng = np.random.default_rng(3)
     one, other = rng.normal(100, 3, 3), rng.normal(110, 5, 3)
     first, second = (
-        Estimate(x.mean(), stats.t.ppf(0.975, 2) * x.std(ddof=1) / np.sqrt(3), 2)
+        MeanEstimate(x.mean(), stats.t.ppf(0.975, 2) * x.std(ddof=1) / np.sqrt(3), 2)
         for x in (one, other)
     )
     spread = (second.error / first.error) ** 2
@@ -494,12 +496,14 @@ def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_pa
 # The figure
 
 
-def row(ratio: float, verdict: str = "slower", **changes: Any) -> Row:
+def row(ratio: float, verdict: str = "slower", **changes: Any) -> ComparedExperiment:
     given = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
     given |= {"verdict": verdict, "p50_ratio": None, "p99_ratio": None, "repeats_to": 1.0}
     given |= {"first_half_ns": 1.0, "second_half_ns": 1.0, "repetitions": 3}
     given |= {"first_degrees": 2, "second_degrees": 2, "unknown_because": None} | changes
-    return Row("order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **given)
+    return ComparedExperiment(
+        "order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **given
+    )
 
 
 def test_the_figure_has_the_largest_differences_first() -> None:
@@ -528,7 +532,7 @@ def test_a_comparison_is_drawn_as_its_rows_say(pair: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     "wide", [row(2.0, low=-5.0, high=1e9), row(2.0, low=None, high=None), row(1e6), row(1e-6)]
 )
-def test_no_interval_is_too_wide_to_be_drawn(wide: Row) -> None:
+def test_no_interval_is_too_wide_to_be_drawn(wide: ComparedExperiment) -> None:
     drawn = ratios.draw([wide, row(1.1)], "wide")
     assert not re.search(r"inf|nan", render("blocks/drawing.html", drawing=drawn))
 

@@ -18,7 +18,7 @@ from command_line import uflip
 from msgspec import structs
 from nbd import Client, serving
 
-from uflip.data.device import Details
+from uflip.data.device import DeviceDetails
 from uflip.data.spec import read_spec
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.handle import Device
@@ -399,7 +399,7 @@ def test_a_device_that_cannot_is_left_out_with_a_reason(here: Path) -> None:
         inspect_device("sim:demo"),
         kind="block",
         simulated=False,
-        details=Details(deallocates=False),
+        details=DeviceDetails(deallocates=False),
     )
     context = Context(info, "quick", 1)
     for experiment in deallocate.experiments(context):

@@ -12,7 +12,7 @@ from uflip.data.sweep import Design, Range, Sample, Varied
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.spec import baseline
-from uflip.sweeping import Planned, Row
+from uflip.sweeping import Planned, SweepRow
 from uflip.sweeping.costs import costs
 from uflip.sweeping.pareto import check_objectives, front
 from uflip.sweeping.points import combinations
@@ -21,14 +21,14 @@ from uflip.sweeping.sensitivity import FEWEST, doubt, sensitivity
 URL = "sim:demo?blocks_per_die=64"
 
 
-def row(values: dict[str, Any], **measured: Any) -> Row:
+def row(values: dict[str, Any], **measured: Any) -> SweepRow:
     """A row of which nothing but this is known."""
     nothing = dict.fromkeys(
         ("spare_bytes", "memory_bytes", "elapsed_ns", "ios_per_s", "bytes_per_s", "reads",
          "writes", "write_amplification", "relocated_pages_per_block")
     )  # fmt: skip
     about = {"values": values, "device": "", "durability": "", "ios": 1, "counters": {}}
-    return Row(**(nothing | about | measured))
+    return SweepRow(**(nothing | about | measured))
 
 
 # Fronts
@@ -49,7 +49,7 @@ def test_a_front_is_what_comparing_everybody_finds(seed: int) -> None:
     ]
     objectives = ("spare_bytes", "memory_bytes", "iops")
 
-    def beats(one: Row, other: Row) -> bool:
+    def beats(one: SweepRow, other: SweepRow) -> bool:
         pairs = [
             (one.spare_bytes, other.spare_bytes),
             (one.memory_bytes, other.memory_bytes),
@@ -232,7 +232,7 @@ def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
 def test_shares_that_points_cannot_tell_are_refused_before_any_work(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], untold: str
 ) -> None:
-    def no_work(self: Planned, *_: object) -> list[Row]:
+    def no_work(self: Planned, *_: object) -> list[SweepRow]:
         raise AssertionError("work was begun")
 
     monkeypatch.setattr(Planned, "carry_out", no_work)

@@ -214,7 +214,7 @@ def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
 
     def ended(*arguments: Any, **options: Any) -> Any:
         waited(*arguments, **options)  # as `ends.shielded` lets it through when it is left
-        raise signals.Ended
+        raise signals.ProcessTerminated
 
     monkeypatch.setattr(opener, "finished", ended)
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:

@@ -12,9 +12,9 @@ from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 from uflip.methodology import (
+    Calibration,
     Choices,
     Event,
-    Found,
     History,
     Plan,
     RunFinished,
@@ -80,7 +80,7 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
         stored = event.index + isinstance(event, RunFinished)
         assert len(writer.committed) == stored
 
-    execute(plan, device, writer, watch, history=History(None), found=Found(plan, writer))
+    execute(plan, device, writer, watch, history=History(None), found=Calibration(plan, writer))
     assert writer.status == "complete"
     assert writer.committed == [run.id for run in plan.runs]
     assert writer.lengths == [run.spec.io_count for run in plan.runs]
@@ -102,7 +102,7 @@ def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
         writer,
         lambda event: taken.append(event.taken_ns) if isinstance(event, RunFinished) else None,
         history=History(None),
-        found=Found(plan, writer),
+        found=Calibration(plan, writer),
     )
     assert min(taken) >= 20_000_000
 
@@ -115,7 +115,7 @@ def test_no_run_begins_when_the_time_is_over(device: Device) -> None:
         device,
         writer,
         history=History(None),
-        found=Found(plan, writer),
+        found=Calibration(plan, writer),
         max_time_ns=120_000_000,
     )
     assert writer.status == "interrupted"
@@ -128,7 +128,7 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
 ) -> None:
     writer = Writer(fail_at=2)
     with pytest.raises(ResultsError, match="disk is full") as caught:
-        execute(plan, device, writer, history=History(None), found=Found(plan, writer))
+        execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
     assert writer.status == "failed"
     assert caught.value.action.splitlines() == [
         "free some space",
@@ -140,14 +140,14 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
 def test_a_disk_that_stays_full_does_not_hide_the_first_error(plan: Plan, device: Device) -> None:
     writer = Writer(fail_at=0, finish_fails=True)
     with pytest.raises(ResultsError, match="The disk is full"):
-        execute(plan, device, writer, history=History(None), found=Found(plan, writer))
+        execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
 
 
 def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
     small = open_device("null", size="1MiB")
     writer = Writer()
     with pytest.raises(UflipError) as caught:
-        execute(plan, small, writer, history=History(None), found=Found(plan, writer))
+        execute(plan, small, writer, history=History(None), found=Calibration(plan, writer))
     assert writer.status == "failed"
     assert "no run was finished" in caught.value.action
 
@@ -157,7 +157,7 @@ def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> N
     writer = Writer()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
-        execute(plan, device, writer, history=History(None), found=Found(plan, writer))
+        execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
     assert writer.status == "interrupted"
     assert 0 < len(writer.committed) < len(plan.runs)
     assert "uflip show results/here" in caught.value.action

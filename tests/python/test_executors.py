@@ -34,9 +34,9 @@ from uflip.executors import (
     using,
 )
 from uflip.executors.task_batches import Bundles
-from uflip.executors.work import Work
+from uflip.executors.work import WorkerTask
 from uflip.reproduce import ofc_fig5a, ofc_throughput, table3
-from uflip.reproduce.refit import Measured
+from uflip.reproduce.refit import RefitMeasurer
 from uflip.reproduce.simulated_device import SimulatedDevice
 from uflip.selftest import checks
 from uflip.spec import baseline
@@ -209,7 +209,7 @@ def test_nothing_begins_after_nobody_listens(executor: Executor, tmp_path: Path)
 
 def test_another_simulator_is_refused() -> None:
     with pytest.raises(UnavailableError, match="another version of the simulator"):
-        Work(abs, simulator="0.0.1")(-1)
+        WorkerTask(abs, simulator="0.0.1")(-1)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_another_simulator_is_refused() -> None:
         *checks()[:1],
         ofc_throughput._measured,
         ofc_fig5a.fits.fixed_relocation,
-        partial(Measured(table3.TABLE[0].profile), columns=("SR",)),
+        partial(RefitMeasurer(table3.TABLE[0].profile), columns=("SR",)),
     ],
     ids=["self-test", "throughput", "relocation", "refit"],
 )

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from uflip.errors import UnavailableError
 from uflip.report.figures import paper, single_benchmark, varied
-from uflip.report.figures.chart import Line
+from uflip.report.figures.chart import Polyline
 from uflip.result import Result
 from uflip.results import Results, summary
 
@@ -101,7 +101,7 @@ def test_several_panels_are_those_of_the_report(several: Results, name: str) -> 
     for axis, panel in zip(figure.axes, chart.panels, strict=False):
         # Without the marks at the knees, which are upright.
         lines = [line for line in axis.get_lines() if len(set(line.get_xdata())) > 1]
-        wanted = [list(line.y) for line in panel.marks if isinstance(line, Line)]
+        wanted = [list(line.y) for line in panel.marks if isinstance(line, Polyline)]
         assert [list(line.get_ydata()) for line in lines] == wanted
         joined = [line for line in lines if line.get_linestyle() != "None"]
         looks = {
@@ -236,7 +236,8 @@ def test_a_sweep_is_drawn_over_what_varied(here: Path) -> None:
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
     assert (done.code, done.out.strip()) == (0, "x.svg"), done.err
     points = [
-        varied.Point(row["values"], row["ios_per_s"], row["write_amplification"]) for row in rows
+        varied.VariedPoint(row["values"], row["ios_per_s"], row["write_amplification"])
+        for row in rows
     ]
     figure = paper.drawn(paper.kinds_of_sweep(points)["spare-factor"])
     rate, cost = figure.axes
@@ -259,7 +260,7 @@ def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.Mo
     swept = uflip("sweep", SMALL, "--vary", "spare_factor=0.3,0.5", "--vary", policies, *given)
     assert swept.code == 0, swept.err
     points = [
-        varied.Point({"spare_factor": spare, "gc": str(policy)}, 1e3 * policy, 1.0)
+        varied.VariedPoint({"spare_factor": spare, "gc": str(policy)}, 1e3 * policy, 1.0)
         for spare in (0.3, 0.5)
         for policy in range(30)
     ]

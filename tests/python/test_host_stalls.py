@@ -17,7 +17,7 @@ from fused import stop
 from uflip.data.spec import Basic
 from uflip.device.opener import open_device
 from uflip.results import Results
-from uflip.results.run_warnings import CHECKS, Examined
+from uflip.results.run_warnings import CHECKS, RunArrays
 from uflip.spec import basic
 from uflip.web import slow_ios
 from uflip.web.open_run import OpenRun
@@ -95,12 +95,12 @@ def test_pauses_queues_and_processes_are_no_stalls(here: Path) -> None:
             assert np.median(gaps) < 50_000, pattern
 
 
-def examined(gaps: list[int], took: int = 100_000, kind: str = "file") -> Examined:
+def examined(gaps: list[int], took: int = 100_000, kind: str = "file") -> RunArrays:
     times = np.full(len(gaps), took, dtype=np.uint64)
     begins = np.cumsum(np.array(gaps, dtype=np.uint64) + times) - times
     spec = basic("read", "random", io_size=4096, io_count=len(gaps))
     assert isinstance(spec, Basic)
-    return Examined(
+    return RunArrays(
         micro_benchmark="mix", spec=spec, device=stored.described(kind), harness={},
         stream=np.zeros(len(gaps)), submit_ns=begins, response_time_ns=times, measured_ns=times,
         host_gap_ns=np.array(gaps, dtype=np.uint64),

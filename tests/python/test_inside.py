@@ -13,7 +13,7 @@ from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results
-from uflip.results.device_log import Inside, read_inside
+from uflip.results.device_log import DeviceLog, read_inside
 from uflip.results.integrity import verify
 from uflip.web.device_log import inside
 from uflip.web.folders import Folders, key_of
@@ -39,7 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return recorded(tmp_path_factory.mktemp("inside") / "r")
 
 
-def seen(results: Results, number: int = 0) -> Inside:
+def seen(results: Results, number: int = 0) -> DeviceLog:
     found = read_inside(results.runs[number])
     assert found is not None
     return found

@@ -14,7 +14,7 @@ from uflip import _native
 from uflip.data.spec import Job
 from uflip.oc.device import open_flash_device
 from uflip.results import Results
-from uflip.results.device_log import Inside, read_inside
+from uflip.results.device_log import DeviceLog, read_inside
 from uflip.results.integrity import verify
 from uflip.results.operations import (
     HOST_READ,
@@ -167,7 +167,7 @@ def test_the_file_is_proven_like_any_other(results: Results) -> None:
     assert uflip("verify", results.path).code == 0
 
 
-def seen(run: Any) -> Inside:
+def seen(run: Any) -> DeviceLog:
     found = read_inside(run)
     assert found is not None
     return found

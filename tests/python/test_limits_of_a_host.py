@@ -19,7 +19,7 @@ from command_line import uflip
 from msgspec import structs
 from numpy.typing import NDArray
 
-from uflip.data.device import Wear
+from uflip.data.device import DeviceWear
 from uflip.data.manifest import Disk
 from uflip.device.block_queue import beneath, temperature_of
 from uflip.device.opener import open_device
@@ -467,7 +467,7 @@ def test_a_disk_is_asked_again_when_its_benchmark_is_over(
     info = stored.described("file", url=f"file:{target}")
     target.touch()
     assert temperature_of(info, tmp_path / "sys") == 71.85
-    worn = Wear(4.0, 10**12, 25 * 10**12, available_spare_percent=98.0)
+    worn = DeviceWear(4.0, 10**12, 25 * 10**12, available_spare_percent=98.0)
     monkeypatch.setattr(benchmark_run, "wear_of", lambda _info: worn)
     monkeypatch.setattr(
         benchmark_run, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")

@@ -23,7 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 from uflip.data.device import Geometry
 from uflip.errors import ResultsError
 from uflip.experiment import PlannedRun
-from uflip.oc.benchmark import Measured
+from uflip.oc.benchmark import OpenChannelFindings
 from uflip.oc.contract import Rule
 from uflip.oc.page import build_page
 from uflip.profiles import read_profile
@@ -278,7 +278,7 @@ def test_no_text_of_an_open_channel_page_is_trusted() -> None:
         "baselines": [],
         "micro_benchmarks": {},
     }
-    page = check_page(build_page(Measured(None, None, None, None), rules, document))
+    page = check_page(build_page(OpenChannelFindings(None, None, None, None), rules, document))
     assert page.body.text().count("<uflipprobe onprobe=x>") >= 10
 
 

@@ -25,7 +25,7 @@ from uflip.microbench import (
 )
 from uflip.microbench.micro_benchmark import Addresses
 from uflip.microbench.open_channel.jobs import SCALES as JOB_SCALES
-from uflip.microbench.open_channel.jobs import Place
+from uflip.microbench.open_channel.jobs import JobScope
 from uflip.report import figures
 from uflip.spec import BASELINES
 
@@ -371,7 +371,7 @@ def test_the_list_is_shared_out_among_the_kinds_of_devices() -> None:
     suites = [suited("sectors", suite) for suite in ("uflip", "today", "zones")]
     every = {name: one for each in suites for name, one in each.items()} | suited("physical")
     assert every == MICRO_BENCHMARKS
-    place = Place(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
+    place = JobScope(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
     for name, one in suited("physical").items():
         assert {job.micro_benchmark for job in one.jobs(place)} == {name}
         assert one.question

@@ -23,11 +23,11 @@ from uflip.data.spec import Job
 from uflip.errors import RefusedError, UsageError
 from uflip.microbench import suited
 from uflip.microbench.open_channel import oc3
-from uflip.microbench.open_channel.jobs import SCALES, Place, Scale
+from uflip.microbench.open_channel.jobs import SCALES, JobScope, Scale
 from uflip.microbench.open_channel.oc0 import MIXES
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, degrees
-from uflip.oc import FlashDevice, Series, mb_per_s, open_flash_device
+from uflip.oc import FlashDevice, ResponseSeries, mb_per_s, open_flash_device
 from uflip.oc.benchmark import document, layout, measure, times_summary
 from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit, write_variance
 from uflip.oc.session import Session, check_unused, choose_sacrifice
@@ -349,7 +349,7 @@ def test_a_mix_of_readers_and_writers_is_called_what_it_is(
 ) -> None:
     """Threads cannot be divided by four everywhere."""
     geometry = open_flash_device(f"sim:dfc?channels={channels}&luns_per_channel=1").geometry
-    jobs = oc3.mixes(Place(geometry, SCALES["quick"]))
+    jobs = oc3.mixes(JobScope(geometry, SCALES["quick"]))
     assert [job.value for job in jobs.values()] == [100 - each for each in written]
     assert list(jobs) == [f"{each} % writes" if each else "100 % reads" for each in written]
     for job, each in zip(jobs.values(), written, strict=True):
@@ -380,7 +380,7 @@ def test_percentiles_are_told_as_far_as_there_are_operations_for_them() -> None:
 
     def told(count: int) -> dict[str, Any]:
         times = np.arange(1.0, count + 1)
-        return dict(times_summary(Series(np.zeros(count, np.uint8), times, 0), READ) or {})
+        return dict(times_summary(ResponseSeries(np.zeros(count, np.uint8), times, 0), READ) or {})
 
     few, many = told(150), told(1000)
     assert (few["count"], few["p50_ms"], few["max_ms"]) == (150, 75.0, 150.0)
@@ -408,7 +408,7 @@ def test_a_series_is_in_the_order_of_submission() -> None:
     trace = open_flash_device(OTHER).run(
         Job(channels=3, threads=3, pages=4, mix="WRR", iteration="isolated")
     )
-    assert Series.of(trace).op[:3].tolist() == [READ, READ, WRITE]
+    assert ResponseSeries.of(trace).op[:3].tolist() == [READ, READ, WRITE]
 
 
 # Sacrifice
@@ -428,7 +428,7 @@ def test_a_real_device_loses_no_block_that_nobody_named() -> None:
 
 def test_a_block_in_use_is_not_sacrificed() -> None:
     device = open_flash_device(OTHER)
-    place = Place(device.geometry, Scale(blocks=2, cycles=1, wear_pages=1), (0, 0, 1))
+    place = JobScope(device.geometry, Scale(blocks=2, cycles=1, wear_pages=1), (0, 0, 1))
     with pytest.raises(RefusedError, match="blocks 0 to 1"):
         check_unused(device, place)
     other = replace(place, sacrifice=(0, 0, 2))

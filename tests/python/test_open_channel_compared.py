@@ -11,14 +11,14 @@ import uflip as api
 from uflip.analysis import analyse
 from uflip.data.manifest import parse
 from uflip.results.convergence import how_jobs_end
-from uflip.session import Request, begin
+from uflip.session import BenchmarkRequest, begin
 
 SMALL = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return begin(Request(device=SMALL, scale="quick"), tmp_path_factory.mktemp("oc") / "r")
+    return begin(BenchmarkRequest(device=SMALL, scale="quick"), tmp_path_factory.mktemp("oc") / "r")
 
 
 def test_a_write_is_durable_where_the_controller_programs_before_it_answers(

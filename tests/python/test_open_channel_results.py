@@ -23,11 +23,11 @@ from uflip.microbench import suited
 from uflip.microbench.open_channel.jobs import SCALES
 from uflip.oc import open_flash_device
 from uflip.oc.benchmark import layout, measure, name_of
-from uflip.oc.kept import Kept
+from uflip.oc.kept import OpenChannelResult
 from uflip.oc.session import Session
 from uflip.report.findings import finding
 from uflip.results import Results
-from uflip.session import Request, begin, resume
+from uflip.session import BenchmarkRequest, begin, resume
 
 # Another geometry than the paper's.
 OTHER = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
@@ -38,7 +38,7 @@ JOBS = (5 + 2 * 6 + 1) + 4 * 2 + (4 * 2 + 2 + 4) + 1
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("oc") / "r"
-    return begin(Request(device=OTHER, scale="quick"), out)
+    return begin(BenchmarkRequest(device=OTHER, scale="quick"), out)
 
 
 def plain(found: Any) -> Any:
@@ -53,7 +53,7 @@ def plain(found: Any) -> Any:
 def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
     """Against the same benchmark on a device of its own, whose logs were never stored."""
     session = Session(open_flash_device(OTHER), SCALES["quick"], (2, 1, 7))
-    kept = Kept(Results.load(folder))
+    kept = OpenChannelResult(Results.load(folder))
     assert plain(kept.measured) == plain(measure(session, [*suited("physical")]))
     assert kept.measured.oc1 is not None
     assert kept.measured.oc1.cycles > 10
@@ -143,8 +143,8 @@ def test_the_folder_is_that_of_any_benchmark(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     broken = Results.load(folder.with_name("broken"))
     assert len(broken.runs) == JOBS - 1
-    assert Kept(broken).measured.oc0 is None
-    assert Kept(broken).measured.oc2 is not None
+    assert OpenChannelResult(broken).measured.oc0 is None
+    assert OpenChannelResult(broken).measured.oc2 is not None
     assert [each["code"] for each in broken.warnings] == ["damaged"]
 
 
@@ -173,7 +173,7 @@ def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None
 
 def test_the_largest_effect_is_that_of_one_parameter(folder: Path) -> None:
     """A write out of order is rejected at once, and no cheaper one than those of the LUNs."""
-    document = Kept(Results.load(folder)).summary()
+    document = OpenChannelResult(Results.load(folder)).summary()
     runs = document["micro_benchmarks"]["oc0"]
     (order,) = (run for run in runs if run["parameter"] == "first_page")
     assert order["statistics"]["mean_ns"] == min(run["statistics"]["mean_ns"] for run in runs)
@@ -210,22 +210,25 @@ def test_what_is_kept_of_a_job_follows_from_its_log(folder: Path, tmp_path: Path
     bare = tmp_path / "r"
     shutil.copytree(folder, bare)
     shutil.rmtree(bare / FOLDER)
-    assert Kept(Results.load(bare)).summary() == Kept(Results.load(folder)).summary()
+    assert (
+        OpenChannelResult(Results.load(bare)).summary()
+        == OpenChannelResult(Results.load(folder)).summary()
+    )
 
 
 def test_it_goes_on_to_the_same_end(folder: Path, tmp_path: Path) -> None:
-    request = Request(device=OTHER, scale="quick", only=["oc0", "oc2"])
+    request = BenchmarkRequest(device=OTHER, scale="quick", only=["oc0", "oc2"])
     whole = begin(request, tmp_path / "whole")
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRun, match="Interrupted after"):
         begin(request, cut, _after(7))
     results = Results.load(cut)
     assert (results.status, len(results.runs)) == ("interrupted", 7)
-    assert Kept(results).measured.oc0 is None
+    assert OpenChannelResult(results).measured.oc0 is None
     assert uflip("show", cut).code == 0
     done = uflip("run", "--resume", cut, "-q")
     assert done.code == 0, done.err
-    one, two = Kept(Results.load(whole)), Kept(Results.load(cut))
+    one, two = OpenChannelResult(Results.load(whole)), OpenChannelResult(Results.load(cut))
     assert plain(one.measured) == plain(two.measured)
     with pytest.raises(ResultsError, match="complete"):
         resume(cut)
@@ -247,7 +250,7 @@ def _after(jobs: int) -> Callable[[Any], None]:
 def test_a_device_that_differs_is_not_gone_on_with(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRun):
-        begin(Request(device=OTHER, scale="quick", only=["oc2"]), cut, _after(3))
+        begin(BenchmarkRequest(device=OTHER, scale="quick", only=["oc2"]), cut, _after(3))
     with pytest.raises(UflipError, match="another device"):
         resume(cut, device="sim:dfc")
 
@@ -285,7 +288,7 @@ def test_plans_have_a_name_for_each_job() -> None:
 
 
 def test_runs_in_which_commands_failed_are_in_no_finding(folder: Path) -> None:
-    document = Kept(Results.load(folder)).summary()
+    document = OpenChannelResult(Results.load(folder)).summary()
     runs = document["micro_benchmarks"]["oc3"]
     (one,) = (
         each for each in runs

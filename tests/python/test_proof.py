@@ -26,7 +26,7 @@ from uflip.proof.repeated import (
     measure_odd,
     measure_repeated,
 )
-from uflip.proof.trials import DETECTION, LENGTH, MEMORY, MOVING, UNSEEN, Case, detect, measure
+from uflip.proof.trials import DETECTION, LENGTH, MEMORY, MOVING, UNSEEN, TrialCase, detect, measure
 
 REPEATS = 30
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/method-proof.md"
@@ -44,7 +44,7 @@ TABLES = {
 }
 
 
-def named(*names: str) -> list[Case]:
+def named(*names: str) -> list[TrialCase]:
     found = {case.name: case for case in LENGTH}
     return [found[name] for name in names]
 
@@ -55,7 +55,7 @@ def lowest(share: float, repeats: int = REPEATS) -> float:
 
 
 @pytest.mark.parametrize("case", DETECTION, ids=lambda case: case.name)
-def test_startup_and_period_are_found_or_abstained_from(case: Case) -> None:
+def test_startup_and_period_are_found_or_abstained_from(case: TrialCase) -> None:
     row = detect(case, REPEATS)
     assert row.claimed_wrongly <= 1 - lowest(0.98)
     if row.found is not None:
@@ -78,7 +78,7 @@ QUICK = named(
 
 
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-def test_intervals_hold_the_true_mean_where_the_rule_stops(case: Case) -> None:
+def test_intervals_hold_the_true_mean_where_the_rule_stops(case: TrialCase) -> None:
     (row,) = measure(case, REPEATS, ("uflip",))
     assert row.stopped >= lowest(0.99)
     assert row.covered is not None

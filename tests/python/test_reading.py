@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from uflip.data.bounded_read import Kind, decode, read_document, read_if_there, read_text
+from uflip.data.bounded_read import DocumentKind, decode, read_document, read_if_there, read_text
 from uflip.errors import ResultsError, UsageError
 
-KIND = Kind("plan", 100, "give another file", UsageError)
+KIND = DocumentKind("plan", 100, "give another file", UsageError)
 
 
-def refused(path: Path, kind: Kind = KIND) -> UsageError:
+def refused(path: Path, kind: DocumentKind = KIND) -> UsageError:
     with pytest.raises(UsageError) as caught:
         read_document(path, kind)
     error = caught.value
@@ -79,4 +79,4 @@ def test_what_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 def test_the_class_of_the_error_is_that_of_the_kind() -> None:
     with pytest.raises(ResultsError):
-        decode(Path("x"), Kind("manifest", 1, "restore it"), b"\x80")
+        decode(Path("x"), DocumentKind("manifest", 1, "restore it"), b"\x80")

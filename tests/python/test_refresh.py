@@ -9,7 +9,7 @@ import stored
 from uflip.data.manifest import DeviceState
 from uflip.data.run import metadata_of
 from uflip.device.opener import open_device
-from uflip.methodology import Choices, Found, History, execute, make_plan
+from uflip.methodology import Calibration, Choices, History, execute, make_plan
 from uflip.results import Results
 
 MIB = 1 << 20
@@ -32,7 +32,7 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
             state=begun,
         )
         before = (device.counters() or {})["host_pages_written"]
-        execute(plan, device, writer, history=History("x"), found=Found(plan, writer))
+        execute(plan, device, writer, history=History("x"), found=Calibration(plan, writer))
         pages = (device.counters() or {})["host_pages_written"] - before
         resets = plan.resets * (plan.state.bytes_written if plan.state else 0)
         return Results.load(folder), pages * 4096 - resets, plan.target_size

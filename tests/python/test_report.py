@@ -22,7 +22,7 @@ from uflip.report import figures
 from uflip.report.data import BaselineTrace, baseline_traces, first_runs, pooled
 from uflip.report.figures import palette
 from uflip.report.figures.axes import of_values, places_of
-from uflip.report.figures.chart import Line, Panel
+from uflip.report.figures.chart import Panel, Polyline
 from uflip.report.figures.distribution import slower_than
 from uflip.report.findings import finding, headline
 from uflip.report.html import build_page
@@ -368,7 +368,7 @@ def seen_of(panel: Panel) -> dict[str, list[float]]:
     """Label -> where the points of its line are, which must be within the axes."""
     found = {}
     for line in panel.marks:
-        if isinstance(line, Line) and line.label:
+        if isinstance(line, Polyline) and line.label:
             assert all(panel.x.low <= at <= panel.x.high for at in line.x), line.label
             assert all(panel.y.low <= at <= panel.y.high for at in line.y), line.label
             found[line.label[:2]] = list(line.x)

@@ -29,7 +29,7 @@ from uflip.reproduce import (
 )
 from uflip.reproduce.criterion import above
 from uflip.reproduce.published import PUBLISHED, with_what_determines
-from uflip.reproduce.row import RULES, Row, Wider, equation, printed, stated
+from uflip.reproduce.row import RULES, ReproductionRow, Wider, equation, printed, stated
 from uflip.reproduce.simulated_device import SimulatedDevice
 
 ROW_KEYS = [
@@ -198,7 +198,7 @@ def test_the_nine_steps_are_all_told_of(reproduced: Run, tmp_path: Path) -> None
     series = json.loads(reproduced("ofc-fig7").out)["series"]
     data = ofc_fig7.Data(tuple(ofc_fig7.Step(**step) for step in series["steps"]))
     assert len(data.steps) == 9
-    again = figure.Outcome(ofc_fig7.REPRODUCTION, data, [])
+    again = figure.ReproductionOutcome(ofc_fig7.REPRODUCTION, data, [])
     paths = [tmp_path / "one.svg", tmp_path / "other.svg"]
     for path in paths:
         figure.write(again, path)
@@ -379,7 +379,7 @@ def test_the_rules_are_those_of_the_documentation() -> None:
     page = (DOCS / "reproduce.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `(\w+)` \|[^|]*\| (\d+) %", page, re.M)
     assert {kind: int(share) / 100 for kind, share in shown} == RULES
-    assert [field.name for field in fields(Row)] == ROW_KEYS
+    assert [field.name for field in fields(ReproductionRow)] == ROW_KEYS
     assert all(f"`{key}`" in page for key in ROW_KEYS)
 
 

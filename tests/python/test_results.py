@@ -17,7 +17,7 @@ from command_line import PACKAGE_ROOT, unchanged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uflip.data.device import Wear, with_details
+from uflip.data.device import DeviceWear, with_details
 from uflip.data.document import plain
 from uflip.data.manifest import DeviceState, Host
 from uflip.data.spec import table_of
@@ -26,7 +26,7 @@ from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
 from uflip.results.benchmark_warnings import about_conditions, about_interference
 from uflip.results.columns import as_array, measured
-from uflip.results.run_warnings import CHECKS, Examined, achieved_pauses
+from uflip.results.run_warnings import CHECKS, RunArrays, achieved_pauses
 from uflip.results.writer import refuse_existing
 from uflip.spec import baseline, parallel, read_spec
 
@@ -412,7 +412,7 @@ def test_bytes_lost_inside_a_file_are_an_error_or_nothing(
 # Doubts
 
 
-def examined(**changes: Any) -> Examined:
+def examined(**changes: Any) -> RunArrays:
     response = np.asarray(changes.pop("response_time_ns", [1000] * 100), dtype=np.uint64)
     given: dict[str, Any] = {
         "micro_benchmark": "baseline",
@@ -425,10 +425,10 @@ def examined(**changes: Any) -> Examined:
         "measured_ns": response,
         "counters": {},
     }
-    return Examined(**(given | changes))
+    return RunArrays(**(given | changes))
 
 
-def raised(run: Examined) -> dict[str, dict[str, Any]]:
+def raised(run: RunArrays) -> dict[str, dict[str, Any]]:
     answers = {check.code: check.look(run) for check in CHECKS}
     return {code: answer[1] for code, answer in answers.items() if answer is not None}
 
@@ -553,7 +553,7 @@ def test_conditions_of_real_devices() -> None:
     assert about_conditions(opened, Host(), known) == []
     assert about_conditions(stored.described("sim", data="zeros"), host, state) == []
     for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
-        worn = with_details(opened, wear=Wear(percentage_used=used))
+        worn = with_details(opened, wear=DeviceWear(percentage_used=used))
         assert [doubt.code for doubt in about_conditions(worn, Host(), known)] == doubts
 
 

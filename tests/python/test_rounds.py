@@ -21,9 +21,9 @@ from uflip.device.resolve import resolve
 from uflip.errors import InterruptedRun
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
+    Calibration,
     Choices,
     Event,
-    Found,
     History,
     Plan,
     PlanGrew,
@@ -228,7 +228,9 @@ def _cut_short(folder: Path) -> None:
                 raise KeyboardInterrupt
 
         with pytest.raises(InterruptedRun, match="runs"):
-            execute(plan, opened, writer, stop, history=History(None), found=Found(plan, writer))
+            execute(
+                plan, opened, writer, stop, history=History(None), found=Calibration(plan, writer)
+            )
 
 
 @pytest.mark.parametrize("place", [0, 2, 7])

@@ -8,7 +8,7 @@ from command_line import uflip
 from uflip import selftest
 from uflip.device.catalogue import inspect_device
 from uflip.executors import on_all
-from uflip.selftest import Check, amplification, channels, relocation
+from uflip.selftest import SelfTest, amplification, channels, relocation
 
 KEYS = ["name", "device", "expected", "measured", "deviation", "tolerance", "within"]
 
@@ -75,8 +75,8 @@ def test_a_check_gives_the_same_row_again() -> None:
 @pytest.fixture
 def one_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A self-test of two checks, one of which is not within."""
-    right = Check("right", "sim:demo?gc=greedy", 0.01, lambda _: (2.0, 2.001))
-    wrong = Check("wrong", "sim:demo?gc=cyclic", 0.01, lambda _: (2.0, 2.1))
+    right = SelfTest("right", "sim:demo?gc=greedy", 0.01, lambda _: (2.0, 2.001))
+    wrong = SelfTest("wrong", "sim:demo?gc=cyclic", 0.01, lambda _: (2.0, 2.1))
     monkeypatch.setattr(selftest, "checks", lambda: [right, wrong])
 
 

@@ -27,11 +27,11 @@ from uflip.profiles import profile_names
 from uflip.results import Results
 from uflip.site import pages
 from uflip.site import seed as seeding
-from uflip.site.app import Rate, application
+from uflip.site.app import RateLimit, application
 from uflip.site.database import open_database
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
-from uflip.site.tables import Audit, Base, Result
+from uflip.site.tables import Audit, Base, ResultRecord
 
 DEVICE = "sim:demo?blocks_per_die=64"
 SUBMITTER = "submitter"
@@ -656,7 +656,7 @@ def test_a_server_is_asked_by_its_name_and_says_what_a_page_may_do(server: SiteS
 
 
 def test_a_caller_has_so_many_requests_a_minute() -> None:
-    rate = Rate(60)
+    rate = RateLimit(60)
     assert sum(rate.allows("a", 0.0) for _ in range(100)) == 60
     assert sum(rate.allows("a", 10.0) for _ in range(100)) == 10
     assert rate.allows("b", 10.0)
@@ -731,7 +731,7 @@ def test_a_collection_that_was_cut_short_goes_on_and_measures_nothing_twice(
     (again,) = asked(on_event=watch)
     assert (first.new, again.new, again.result) == (True, False, first.result)
     with site.sessions() as session:
-        assert [each.folder_id for each in session.query(Result)] == [begun_as]
+        assert [each.folder_id for each in session.query(ResultRecord)] == [begun_as]
     assert not begun.exists()
     # Of other micro-benchmarks it has nothing, and nothing of what was deleted since.
     (other,) = seeding.seed(site, [DEVICE], only=["mix"])

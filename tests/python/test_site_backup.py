@@ -16,18 +16,18 @@ from sqlalchemy import event, select
 
 from uflip.errors import ResultsError
 from uflip.site import cleanup
-from uflip.site.backup import Counted, back_up, restore_from
+from uflip.site.backup import BackupCounts, back_up, restore_from
 from uflip.site.blobs import Blobs
-from uflip.site.client import Prepared, prepare
+from uflip.site.client import Submission, prepare
 from uflip.site.database import revisions
 from uflip.site.folders import ResultFolders
-from uflip.site.result_summary import Examined
+from uflip.site.result_summary import ExaminedFolder
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Device, Result
+from uflip.site.tables import DeviceRecord, ResultRecord
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
     folder = tmp_path_factory.mktemp("backup")
     (folder / "scratch").mkdir()
     return prepare(small_result(folder / "result"), folder / "scratch")
@@ -49,13 +49,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def _another(site: Site) -> None:
     """Write down a result of a new device."""
     with site.sessions.begin() as session:
-        first = session.scalars(select(Result)).one()
-        columns = {name: getattr(first, name) for name in Result.__table__.columns.keys()}  # noqa: SIM118
-        device = Device(slug="new", kind="sim", model="new", capacity_bytes=1)
-        session.add(Result(**columns | {"id": "f" * 12, "device_id": None, "device": device}))
+        first = session.scalars(select(ResultRecord)).one()
+        columns = {name: getattr(first, name) for name in ResultRecord.__table__.columns.keys()}  # noqa: SIM118
+        device = DeviceRecord(slug="new", kind="sim", model="new", capacity_bytes=1)
+        session.add(ResultRecord(**columns | {"id": "f" * 12, "device_id": None, "device": device}))
 
 
-def test_a_backup_is_of_one_moment(either: Site, prepared: Prepared, tmp_path: Path) -> None:
+def test_a_backup_is_of_one_moment(either: Site, prepared: Submission, tmp_path: Path) -> None:
     result = submitted(either, prepared).result
     asked: list[str] = []
 
@@ -74,7 +74,7 @@ def test_a_backup_is_of_one_moment(either: Site, prepared: Prepared, tmp_path: P
 
 
 def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
-    site: Site, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submitted(site, prepared).result
 
@@ -83,13 +83,13 @@ def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
         site.intake.delete(result, "alice")
 
     monkeypatch.setattr(Blobs, "fetch", meanwhile)
-    assert back_up(site, tmp_path / "backup") == Counted(0, 0, 0)
+    assert back_up(site, tmp_path / "backup") == BackupCounts(0, 0, 0)
     assert not [*(tmp_path / "backup").glob("blobs/*/*")]
     assert restore_from(tmp_path / "backup", tmp_path / "restored").results == 0
 
 
 def test_a_lost_file_is_told_of_and_no_backup_is_made(
-    site: Site, prepared: Prepared, tmp_path: Path
+    site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
     submitted(site, prepared)
     lost = site.blobs.path(prepared.files[0][1])
@@ -102,7 +102,7 @@ def test_a_lost_file_is_told_of_and_no_backup_is_made(
 
 @pytest.mark.parametrize("table", ["account", "device", "result"])
 def test_rows_that_belong_to_none_are_not_restored(
-    site: Site, prepared: Prepared, tmp_path: Path, table: str
+    site: Site, prepared: Submission, tmp_path: Path, table: str
 ) -> None:
     submitted(site, prepared)
     back_up(site, tmp_path / "backup")
@@ -115,7 +115,7 @@ def test_rows_that_belong_to_none_are_not_restored(
 
 
 def test_rows_come_last_and_a_restoring_that_fails_leaves_nothing(
-    site: Site, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submitted(site, prepared).result
     back_up(site, tmp_path / "backup")
@@ -127,7 +127,7 @@ def test_rows_come_last_and_a_restoring_that_fails_leaves_nothing(
     def note(paths: Iterable[Path]) -> None:
         synced.update(each.with_name(each.name.strip(".").removesuffix(".tmp")) for each in paths)
 
-    def look(folders: ResultFolders, *args: Any) -> Examined:
+    def look(folders: ResultFolders, *args: Any) -> ExaminedFolder:
         with sqlite3.connect(restored / "site.db") as connection:
             (rows,) = connection.execute("SELECT count(*) FROM result").fetchone()
         connection.close()
@@ -157,7 +157,7 @@ def _interrupted(*_: object) -> None:
 
 
 def test_rows_that_the_database_refuses_are_told_of(
-    site: Site, prepared: Prepared, tmp_path: Path
+    site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
     submitted(site, prepared)
     back_up(site, tmp_path / "backup")
@@ -169,7 +169,7 @@ def test_rows_that_the_database_refuses_are_told_of(
 
 
 def test_a_backup_of_a_schema_that_is_not_known_is_refused(
-    site: Site, prepared: Prepared, tmp_path: Path
+    site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
     submitted(site, prepared)
     back_up(site, tmp_path / "backup")
@@ -195,7 +195,7 @@ def test_what_is_in_the_way_of_a_site_is_told_by_what_was_typed(site: Site, tmp_
 
 
 def test_a_start_takes_away_files_that_are_nobodys(
-    either: Site, prepared: Prepared, tmp_path: Path
+    either: Site, prepared: Submission, tmp_path: Path
 ) -> None:
     result = submitted(either, prepared).result
     (tmp_path / "sent").mkdir()

@@ -17,11 +17,11 @@ from site_server import postgres, small_result
 from sqlalchemy import select
 
 from uflip.site.blobs import Blobs
-from uflip.site.client import Prepared, prepare
+from uflip.site.client import Submission, prepare
 from uflip.site.folders import ResultFolders
-from uflip.site.result_summary import Examined
+from uflip.site.result_summary import ExaminedFolder
 from uflip.site.site import Site
-from uflip.site.tables import AbsentError, Result
+from uflip.site.tables import AbsentError, ResultRecord
 
 
 class KilledError(BaseException):
@@ -29,7 +29,7 @@ class KilledError(BaseException):
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
     folder = tmp_path_factory.mktemp("kept")
     (folder / "scratch").mkdir()
     return prepare(small_result(folder / "result"), folder / "scratch")
@@ -49,7 +49,7 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(
-    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submitted(site, prepared).result
 
@@ -67,7 +67,7 @@ def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(
 
 
 def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
-    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submitted(site, prepared).result
 
@@ -85,7 +85,7 @@ def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
 
 
 def test_a_folder_is_on_the_disk_before_its_row(
-    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = uploaded(site, prepared)
     synced: set[str] = set()
@@ -101,7 +101,7 @@ def test_a_folder_is_on_the_disk_before_its_row(
 
 
 def test_a_result_that_is_sent_again_while_it_is_deleted_keeps_its_files(
-    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submitted(site, prepared).result
     removed = Blobs.remove_folder
@@ -117,7 +117,7 @@ def test_a_result_that_is_sent_again_while_it_is_deleted_keeps_its_files(
 
 
 def test_an_upload_begins_before_files_are_removed_or_after(
-    either: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    either: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submitted(either, prepared).result
     said: list[bool] = []
@@ -137,12 +137,12 @@ def test_an_upload_begins_before_files_are_removed_or_after(
 
 
 def test_an_upload_that_is_ended_while_it_is_looked_at_is_no_result(
-    site: Site, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = uploaded(site, prepared)
     made = ResultFolders.make
 
-    def and_ended(*args: Any, **options: bool) -> Examined:
+    def and_ended(*args: Any, **options: bool) -> ExaminedFolder:
         found = made(*args, **options)
         site.intake.abandon(alice(site), upload)
         return found
@@ -151,4 +151,4 @@ def test_an_upload_that_is_ended_while_it_is_looked_at_is_no_result(
     with pytest.raises(AbsentError, match="no such upload"):
         site.intake.commit(alice(site), upload, publish=False)
     with site.sessions() as session:
-        assert session.scalars(select(Result)).all() == []
+        assert session.scalars(select(ResultRecord)).all() == []

@@ -18,9 +18,9 @@ from sqlalchemy import create_engine, insert, select, text
 from uflip.site import browse, pages, paging, publishing
 from uflip.site.accounts import new_token
 from uflip.site.database import MIGRATIONS
-from uflip.site.query import SORTS, Wanted
+from uflip.site.query import SORTS, ResultQuery
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Account, Device, Result, words_of
+from uflip.site.tables import Account, DeviceRecord, ResultRecord, words_of
 
 RESULTS, DEVICES = 400, 12
 BASELINES = ("sr_ms", "rr_ms", "sw_ms", "rw_ms")
@@ -42,7 +42,7 @@ class Filled:
     def value(self, row: dict[str, Any], sort: str) -> Any:
         """What a row is ordered by."""
         column = SORTS[sort].column
-        table = self.devices[row["device_id"] - 1] if column.class_ is Device else row
+        table = self.devices[row["device_id"] - 1] if column.class_ is DeviceRecord else row
         return table[column.key]
 
 
@@ -57,11 +57,11 @@ def filled(site: Site) -> Filled:
     with site.sessions.begin() as session:
         for name in ("alice", "bob"):
             new_token(session, name, "submitter")
-        session.execute(insert(Device), devices)
+        session.execute(insert(DeviceRecord), devices)
     rows = [_row(random_, devices) for _ in range(RESULTS)]
     with site.sessions.begin() as session:
-        session.execute(insert(Result), rows)
-        for device in session.scalars(select(Device.id)):
+        session.execute(insert(ResultRecord), rows)
+        for device in session.scalars(select(DeviceRecord.id)):
             publishing.count_again(session, device)
     return Filled(site, rows, devices)
 
@@ -108,7 +108,7 @@ def many(
 
 
 def turned(
-    site: Site, wanted: Callable[..., Wanted], *, back: bool = False
+    site: Site, wanted: Callable[..., ResultQuery], *, back: bool = False
 ) -> tuple[list[str], set[tuple[int, bool]]]:
     """Turn all pages, from the first on or back from the last; ids, and counts."""
     ids: list[str] = []
@@ -129,7 +129,7 @@ def turned(
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: str) -> None:
-    ids, counted = turned(many.site, partial(Wanted, sort=sign + sort, per_page=37))
+    ids, counted = turned(many.site, partial(ResultQuery, sort=sign + sort, per_page=37))
     by_id = {row["id"]: row for row in many.rows}
     assert len(ids) == len(set(ids))
     assert set(ids) == many.naive(lambda row: True)
@@ -147,12 +147,12 @@ def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: s
         assert same == sorted(same, reverse=bool(sign)), "what is alike is in the order of its ids"
     # Back from the end: the same, the other way round.
     with many.site.sessions() as session:
-        wanted = Wanted(sort=sign + sort, per_page=500)
+        wanted = ResultQuery(sort=sign + sort, per_page=500)
         everything = browse.results(session, None, wanted).page.rows
         last = paging._told(everything[-1].sort_value, everything[-1].sort_row)
     before, _ = turned(
         many.site,
-        lambda **place: Wanted(**{"before": last} | place, sort=sign + sort, per_page=23),
+        lambda **place: ResultQuery(**{"before": last} | place, sort=sign + sort, per_page=23),
         back=True,
     )
     assert before == ids[:-1]
@@ -170,13 +170,13 @@ def test_a_search_finds_what_has_all_words_in_it(many: Filled, words: str) -> No
         told = [each.casefold() for each in (model, row["firmware"], row["id"])]
         return all(any(w in each for each in told) for w in words.casefold().split())
 
-    ids, _ = turned(many.site, partial(Wanted, words, per_page=100))
+    ids, _ = turned(many.site, partial(ResultQuery, words, per_page=100))
     assert set(ids) == many.naive(holds)
 
 
 def test_an_id_is_found_by_any_part_of_it(many: Filled) -> None:
     for row in many.rows[:20]:
-        ids, _ = turned(many.site, partial(Wanted, row["id"][3:9]))
+        ids, _ = turned(many.site, partial(ResultQuery, row["id"][3:9]))
         assert ids == [row["id"]] if row["published_utc"] else ids == []
 
 
@@ -193,15 +193,15 @@ def test_filters_take_what_they_say(many: Filled) -> None:
         ({"device": "d-4", "scale": "quick"},
          lambda row: (row["device_id"], row["scale"]) == (5, "quick")),
     ):  # fmt: skip
-        ids, _ = turned(many.site, partial(Wanted, "", tuple(filters.items()), per_page=19))
+        ids, _ = turned(many.site, partial(ResultQuery, "", tuple(filters.items()), per_page=19))
         assert set(ids) == many.naive(holds), filters
 
 
 def test_a_count_ends_and_says_so(many: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browse, "MOST_COUNTED", 100)
     with many.site.sessions() as session:
-        found = browse.results(session, None, Wanted(per_page=10))
-        few = browse.results(session, None, Wanted(filters=(("device", "d-4"),), per_page=10))
+        found = browse.results(session, None, ResultQuery(per_page=10))
+        few = browse.results(session, None, ResultQuery(filters=(("device", "d-4"),), per_page=10))
     assert (found.at_least, found.counted) == (100, False)
     assert few.at_least == len(many.naive(lambda row: row["device_id"] == 5))
     assert few.counted
@@ -216,7 +216,7 @@ def test_the_table_of_devices_follows_what_is_published(many: Filled) -> None:
     for step in range(120):
         name = random_.choice([*left])
         with many.site.sessions.begin() as session:
-            result = session.get_one(Result, name)
+            result = session.get_one(ResultRecord, name)
             if step % 3 == 0:
                 publishing.publish(session, alice, result)
                 left[name]["published_utc"] = "now"
@@ -267,11 +267,11 @@ def test_a_device_is_gone_with_its_last_result(many: Filled) -> None:
     of_device = [row["id"] for row in many.rows if row["device_id"] == 2]
     for name in of_device:
         with many.site.sessions() as session:
-            assert session.get(Device, 2) is not None
+            assert session.get(DeviceRecord, 2) is not None
         many.site.intake.delete(name, "alice")
     many.rows[:] = [row for row in many.rows if row["device_id"] != 2]
     with many.site.sessions() as session:
-        assert session.get(Device, 2) is None
+        assert session.get(DeviceRecord, 2) is None
 
 
 def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
     site = open_site(tmp_path / "site")
     try:
         for words in ("strasse", "fw bbbb", "7"):
-            ids, _ = turned(site, partial(Wanted, words))
+            ids, _ = turned(site, partial(ResultQuery, words))
             assert {"bbbb"} <= set(ids) <= {"aaaa", "bbbb", "dddd"}, words
         with site.sessions() as session:
             (device,) = browse.every_device(session)

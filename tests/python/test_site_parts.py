@@ -9,7 +9,7 @@ import pytest
 from uflip.errors import ResultsError, UsageError
 from uflip.site import parts
 from uflip.site.blobs import Blobs
-from uflip.site.parts import Missing, Part, bodies, packed, unpacked
+from uflip.site.parts import FilePart, Missing, bodies, packed, unpacked
 
 
 def digest(content: bytes) -> str:
@@ -52,12 +52,12 @@ def test_two_senders_of_a_file_keep_it_once_and_neither_has_it_of_the_other(
 ) -> None:
     blobs, content = Blobs(tmp_path / "site"), b"some content"
     name, size = digest(content), len(content)
-    whole = [(Part(name, 0, content), size)]
+    whole = [(FilePart(name, 0, content), size)]
     assert blobs.receive("first", whole) == {name: size}
     assert blobs.received("second", name, size) == 0
-    half = (Part(name, 0, content[:5]), size)
+    half = (FilePart(name, 0, content[:5]), size)
     assert blobs.receive("second", [half]) == {name: 5}
-    assert blobs.receive("second", [(Part(name, 5, content[5:]), size)]) == {name: size}
+    assert blobs.receive("second", [(FilePart(name, 5, content[5:]), size)]) == {name: size}
     assert blobs.receive("second", whole) == {name: size}, "again"
     links = [tmp_path / "site" / "arriving" / each / name for each in ("first", "second")]
     assert all(each.samefile(blobs.path(name)) for each in links)
@@ -67,14 +67,14 @@ def test_two_senders_of_a_file_keep_it_once_and_neither_has_it_of_the_other(
     assert blobs.path(name).read_bytes() == content
 
 
-GOOD = packed([Part("0" * 64, 0, b"abc")])
+GOOD = packed([FilePart("0" * 64, 0, b"abc")])
 
 
 @pytest.mark.parametrize(
     "body",
     [b"x", GOOD[:-1], GOOD + b"x", GOOD + GOOD[:40], bytes(32) + b"\xff" * 16,
-     packed([Part("0" * 64, 0, b"")] * (parts.MOST_PARTS + 1)),
-     packed([Part("0" * 64, 0, bytes(parts.MOST_BYTES)), Part("0" * 64, 0, b"x")])],
+     packed([FilePart("0" * 64, 0, b"")] * (parts.MOST_PARTS + 1)),
+     packed([FilePart("0" * 64, 0, bytes(parts.MOST_BYTES)), FilePart("0" * 64, 0, b"x")])],
     ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
 )  # fmt: skip
 def test_what_is_no_body_of_parts_is_refused(body: bytes) -> None:
@@ -85,13 +85,13 @@ def test_what_is_no_body_of_parts_is_refused(body: bytes) -> None:
 def test_a_part_that_does_not_fit_costs_no_other(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path / "site")
     first, second = b"first", b"second"
-    sent = [(Part(digest(first), 0, first), 5), (Part(digest(second), 3, second[3:]), 6)]
+    sent = [(FilePart(digest(first), 0, first), 5), (FilePart(digest(second), 3, second[3:]), 6)]
     with pytest.raises(UsageError, match="does not continue"):
         blobs.receive("upload", sent)
     assert blobs.received("upload", digest(first), 5) == 5
     assert blobs.there(digest(first))
     # One that is not what it was said to be is gone; the one beside it is whole.
-    sent = [(Part(digest(b"other!"), 0, second), 6), (Part(digest(second), 0, second), 6)]
+    sent = [(FilePart(digest(b"other!"), 0, second), 6), (FilePart(digest(second), 0, second), 6)]
     with pytest.raises(ResultsError, match="does not match its digest"):
         blobs.receive("upload", sent)
     assert blobs.there(digest(second))

@@ -19,13 +19,13 @@ from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
 from uflip.site import publishing
-from uflip.site.client import Client, Prepared
+from uflip.site.client import Client, Submission
 from uflip.site.examination import examine
 from uflip.site.intake import _same
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
-from uflip.site.tables import Audit, Device, Result
-from uflip.site.upload_manifest import Offered
+from uflip.site.tables import Audit, DeviceRecord, ResultRecord
+from uflip.site.upload_manifest import UploadFile
 
 DEVICE = "sim:demo?blocks_per_die=64"
 
@@ -221,8 +221,8 @@ def test_a_result_is_another_where_its_files_are(
     assert re.fullmatch("[0-9a-f]{32}", made["id"])
     site = open_site(server.folder)
     with site.sessions() as session:
-        kept = session.get_one(Result, made["id"])
-        files = [Offered(each.path, each.digest, each.bytes) for each in kept.files]
+        kept = session.get_one(ResultRecord, made["id"])
+        files = [UploadFile(each.path, each.digest, each.bytes) for each in kept.files]
         assert _same(session, files) is kept
         other = [*files[1:], replace(files[0], digest="0" * 64)]
         assert _same(session, other) is None
@@ -260,7 +260,7 @@ def test_what_is_not_finished_is_neither_sent_nor_taken(
         for name, content in _files(folder).items()
     ]
     with Client(server.url, server.token("alice")) as client, pytest.raises(ResultsError) as raised:
-        client.submit(Prepared(folder, files, []))
+        client.submit(Submission(folder, files, []))
     assert (raised.value.what, raised.value.got) == (
         "The results are incomplete",
         "interrupted",
@@ -275,13 +275,13 @@ def test_only_a_complete_result_stands_for_a_device(server: SiteServer, measured
     made = _said(_sent(server, measured, "alice", "--publish", "--json"))
     site = open_site(server.folder)
     with site.sessions.begin() as session:
-        first = session.get_one(Result, made["id"])
-        columns = {name: getattr(first, name) for name in Result.__table__.columns.keys()}  # noqa: SIM118
+        first = session.get_one(ResultRecord, made["id"])
+        columns = {name: getattr(first, name) for name in ResultRecord.__table__.columns.keys()}  # noqa: SIM118
         columns |= {"id": "ffffffffffff", "created_utc": "2999-01-01T00:00:00Z"}
-        session.add(Result(**columns | {"status": "interrupted", "scale": "standard"}))
+        session.add(ResultRecord(**columns | {"status": "interrupted", "scale": "standard"}))
         device = first.device_id
         publishing.count_again(session, device)
-        assert session.get_one(Device, device).newest_id == made["id"]
+        assert session.get_one(DeviceRecord, device).newest_id == made["id"]
         first.status = "interrupted"
         publishing.count_again(session, device)
     assert server.client().get("/api/v1/devices").json() == []

@@ -20,7 +20,7 @@ from uflip.methodology import Choices, make_plan
 from uflip.methodology.long_baseline import goes_on_in, next_length
 from uflip.methodology.phases import MARGIN, adapted
 from uflip.results import Results
-from uflip.results.startup_check import Examined, check_runs, inside_startup, mark_of
+from uflip.results.startup_check import StartupInput, check_runs, inside_startup, mark_of
 from uflip.results.summarise import experiments_of, summary
 from uflip.spec import Pattern, baseline, mix, parallel, read_spec
 from uflip.startup import MOST_ROWS, Startup, in_rows, never_ends, startup_of
@@ -100,7 +100,7 @@ def test_what_is_measured_of_a_start_up_is_said(
     count: int, ignored: int, is_found: bool, share: float | None
 ) -> None:
     spec = baseline("RW", io_size=4096, io_count=count, io_ignore=ignored)
-    found = inside_startup(Examined("a", spec, is_found), Startup(0, 68, 32768))
+    found = inside_startup(StartupInput("a", spec, is_found), Startup(0, 68, 32768))
     assert (None if found is None else found.share) == (
         None if share is None else pytest.approx(share)
     )
@@ -276,12 +276,12 @@ def pairs(results: Results) -> list[tuple[Any, Any]]:
     return [(results.manifest.entry(run.id), run) for run in results.runs]
 
 
-def examined(entry: Any, trace: Any) -> Examined:
+def examined(entry: Any, trace: Any) -> StartupInput:
     spec = read_spec(trace.spec_json)
     label = entry.pattern if entry.micro_benchmark == "baseline" else None
     times = np.asarray(trace.column("response_time_ns"))
     name, writes = entry.micro_benchmark, writes_of(trace, spec)
-    return Examined(entry.id, spec, trace.ended_json is not None, label, name, writes, times)
+    return StartupInput(entry.id, spec, trace.ended_json is not None, label, name, writes, times)
 
 
 def test_a_write_that_a_full_cache_delays_waited_for_flash() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import uflip
-from uflip.data.summary import Round
+from uflip.data.summary import RoundSummary
 from uflip.device.counter_samples import counter_samples
 from uflip.results.steady_state import ROUNDS, rounds_of, steadiness
 from uflip.spec import baseline
@@ -14,7 +14,9 @@ from uflip.spec import baseline
 GIB, SECOND = 1 << 30, 10**9
 
 
-def made(rates: list[float], amplification: float | None = 2.0, p99: int = 10**6) -> list[Round]:
+def made(
+    rates: list[float], amplification: float | None = 2.0, p99: int = 10**6
+) -> list[RoundSummary]:
     """Rounds of 100 MB each, with 25,000 I/Os of 4 kB, at such rates."""
     ended = np.cumsum([25_000 / rate * SECOND for rate in rates])
     return [
@@ -29,7 +31,7 @@ def made(rates: list[float], amplification: float | None = 2.0, p99: int = 10**6
     ]
 
 
-def verdict(*repetitions: list[Round], needed: int = GIB) -> tuple[bool, list[str]]:
+def verdict(*repetitions: list[RoundSummary], needed: int = GIB) -> tuple[bool, list[str]]:
     found = steadiness(repetitions, needed)
     assert found is not None
     return found["steady"], found["reasons"]

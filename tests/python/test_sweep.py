@@ -20,7 +20,7 @@ from uflip.report.figures import points as points_figure
 from uflip.report.figures.points import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
-from uflip.sweeping import Row, points, sweep
+from uflip.sweeping import SweepRow, points, sweep
 from uflip.sweeping.data_set import kept
 from uflip.sweeping.ranking import best, measures
 
@@ -283,7 +283,7 @@ def test_a_legend_stays_inside_its_figure(here: Path) -> None:
     seen: list[Figure] = []
     times = {"mean_ns": 5e6, "p99_ns": 9e6}
     rows = [
-        Row(
+        SweepRow(
             values={"queue_depth": depth, "die_queue": queue, "allocator": allocator},
             device="sim:demo", durability="cached", spare_bytes=None, memory_bytes=None, ios=1,
             elapsed_ns=None, ios_per_s=5.0, bytes_per_s=None, reads=None, writes=times,

@@ -17,7 +17,7 @@ from uflip.benchmark_options import SCALES
 from uflip.benchmarks import summary
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Mix
-from uflip.data.summary import Measured
+from uflip.data.summary import MeasuredExperiment
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.experiment import Context, Experiment, PlannedRun
@@ -61,7 +61,7 @@ def runs_of(name: str, scale: str) -> list[PlannedRun]:
 
 def measured(
     url: str, out: Path, name: str, **options: Any
-) -> tuple[dict[str, list[Measured]], str]:
+) -> tuple[dict[str, list[MeasuredExperiment]], str]:
     """What a micro-benchmark finds on a device: its experiments, and the sentence about them."""
     given: dict[str, Any] = {"scale": "quick", "state": "sequential", "pause": "1s"} | options
     result = package.run(url, out, suite="today", only=[name], **given)
@@ -69,7 +69,7 @@ def measured(
     return by_pattern(found["micro_benchmarks"][name]), finding(name, found)
 
 
-def mean_ns(run: Measured) -> float:
+def mean_ns(run: MeasuredExperiment) -> float:
     return run["statistics"]["mean_ns"]
 
 

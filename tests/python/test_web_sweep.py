@@ -14,7 +14,7 @@ from browsing import Watched, check_in_all_looks, quiet
 from uflip.data import sweep as document
 from uflip.errors import ResultsError
 from uflip.spec import baseline
-from uflip.sweeping import Range, Row, Sample, sweep
+from uflip.sweeping import Range, Sample, SweepRow, sweep
 from uflip.sweeping.pareto import front
 from uflip.sweeping.ranking import measured
 from uflip.web.folders import Folders, key_of
@@ -36,14 +36,14 @@ OBJECTIVES = ("spare_bytes", "memory_bytes", "p99")
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[SweepRow]]:
     root = tmp_path_factory.mktemp("explored") / "results"
     sample = Sample("lhs", POINTS, 3)
     return root, sweep(SMALL, WRITES, VARY, sample=sample, data=root / "rows")
 
 
 @pytest.fixture(scope="module")
-def server(swept: tuple[Path, list[Row]]) -> Iterator[Serving]:
+def server(swept: tuple[Path, list[SweepRow]]) -> Iterator[Serving]:
     with serving([swept[0]]) as found:
         yield found
 
@@ -76,7 +76,7 @@ def marked(page: "Page") -> set[int]:
 
 
 def test_the_front_is_that_of_the_command_line(
-    watched: Watched, server: Serving, swept: tuple[Path, list[Row]]
+    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     on_front = front(swept[1], OBJECTIVES)
@@ -90,7 +90,7 @@ def test_the_front_is_that_of_the_command_line(
 
 
 def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
-    watched: Watched, server: Serving, swept: tuple[Path, list[Row]]
+    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     canvas = page.locator(".parallel canvas")
@@ -121,7 +121,7 @@ def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
 
 
 def test_a_point_has_an_address_of_its_own(
-    watched: Watched, server: Serving, swept: tuple[Path, list[Row]]
+    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     page.get_by_role("button", name="p99", exact=True).click()
@@ -141,7 +141,7 @@ def test_a_point_has_an_address_of_its_own(
 
 
 def test_files_have_what_is_shown(
-    watched: Watched, server: Serving, swept: tuple[Path, list[Row]], tmp_path: Path
+    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]], tmp_path: Path
 ) -> None:
     page = opened(watched, server)
     page.get_by_label("colour by").select_option("gc")
@@ -177,7 +177,7 @@ def sweeps_of(root: Path) -> Sweeps:
 
 
 def test_what_is_not_finished_is_shown_as_far_as_it_is(
-    swept: tuple[Path, list[Row]], tmp_path: Path
+    swept: tuple[Path, list[SweepRow]], tmp_path: Path
 ) -> None:
     from pyarrow import parquet
 
@@ -195,7 +195,7 @@ def test_what_is_not_finished_is_shown_as_far_as_it_is(
     assert [row[axis] for row in told["rows"]] == [measured(row, "p99") for row in swept[1][5:12]]
 
 
-def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[Row]], tmp_path: Path) -> None:
+def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[SweepRow]], tmp_path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
@@ -218,7 +218,7 @@ def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[Row]], tmp_path:
         sweeps.told("0" * 16)
 
 
-def test_the_list_is_plain_data(swept: tuple[Path, list[Row]]) -> None:
+def test_the_list_is_plain_data(swept: tuple[Path, list[SweepRow]]) -> None:
     (glance,) = sweeps_of(swept[0]).listed()
     assert msgspec.json.decode(json.dumps(glance)) == glance
     assert glance["vary"] == [*VARY]  # type: ignore[typeddict-item]

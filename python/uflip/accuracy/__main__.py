@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from uflip.accuracy.table import DEVICES, SCALES, SUITES, Wanted, printed, results, rows
+from uflip.accuracy.table import DEVICES, SCALES, SUITES, TableEntry, printed, results, rows
 from uflip.executors import Processes, using
 
 ALL = 1_000_000
@@ -45,13 +45,13 @@ def main() -> None:
     ):
         keep = given.keep or Path(temporary)
         folders: list[Path] = []
-        wanted: list[Wanted] = []
+        wanted: list[TableEntry] = []
         for target in given.targets or DEVICES:
             if (Path(target) / "manifest.json").is_file():
                 folders.append(Path(target))
                 continue
             wanted += [
-                Wanted(target, suite, scale, given.seed, keep / _name(target, suite, scale),
+                TableEntry(target, suite, scale, given.seed, keep / _name(target, suite, scale),
                        given.only and tuple(given.only))
                 for scale in given.scale
                 for suite in given.suite

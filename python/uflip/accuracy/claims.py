@@ -17,7 +17,13 @@ from typing import Any
 
 from uflip.accuracy.long_run import LongRun, Question
 from uflip.data.spec import Pattern, typed_spec
-from uflip.data.summary import CHARACTERISTICS, Experiment, KeyCharacteristics, Summary, Verdict
+from uflip.data.summary import (
+    CHARACTERISTICS,
+    CharacteristicVerdict,
+    ExperimentSummary,
+    KeyCharacteristics,
+    Summary,
+)
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.today import queue_depth, steady_state
 from uflip.results.characteristics import VERDICTS, characteristics
@@ -33,7 +39,7 @@ Key = tuple[str, str, int | float | None]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ClaimComparison:
     """A claim or headline beside what long runs show.
 
     Attributes
@@ -73,16 +79,16 @@ class Compared:
 class Accuracy:
     """The comparison of one result with long runs."""
 
-    claims: list[Compared] = field(default_factory=list)
-    headlines: list[Compared] = field(default_factory=list)
+    claims: list[ClaimComparison] = field(default_factory=list)
+    headlines: list[ClaimComparison] = field(default_factory=list)
 
     @property
-    def claims_off(self) -> list[Compared]:
+    def claims_off(self) -> list[ClaimComparison]:
         """Claims that are off, the worst first."""
         return _worst_first(each for each in self.claims if each.is_off(MOST_CLAIM))
 
     @property
-    def headlines_off(self) -> list[Compared]:
+    def headlines_off(self) -> list[ClaimComparison]:
         """Headlines that are off and not marked, the worst first."""
         return _worst_first(
             each for each in self.headlines if not each.marks and each.is_off(MOST_HEADLINE)
@@ -92,11 +98,11 @@ class Accuracy:
         return Accuracy(self.claims + other.claims, self.headlines + other.headlines)
 
 
-def _worst_first(some: Iterable[Compared]) -> list[Compared]:
+def _worst_first(some: Iterable[ClaimComparison]) -> list[ClaimComparison]:
     return sorted(some, key=lambda each: each.distance, reverse=True)
 
 
-def key_of(name: str, run: Experiment) -> Key:
+def key_of(name: str, run: ExperimentSummary) -> Key:
     """Name an experiment of a summary."""
     return name, run["pattern"], run["value"]
 
@@ -122,21 +128,21 @@ def questions(document: Summary) -> dict[Key, Question]:
     }
 
 
-def _pattern(run: Experiment) -> Pattern:
+def _pattern(run: ExperimentSummary) -> Pattern:
     spec: Any = typed_spec(run["spec"])
     return spec  # type: ignore[no-any-return]
 
 
-def _is_claim(run: Experiment) -> bool:
+def _is_claim(run: ExperimentSummary) -> bool:
     return run["together"]["converged"] is True
 
 
-def _is_of_fixed_length(name: str, run: Experiment) -> bool:
+def _is_of_fixed_length(name: str, run: ExperimentSummary) -> bool:
     """Whether the length of a run is what it asks about: bursts into a cache, and trims."""
     return name == "cache_cliff" or any(part.is_trim for part in typed_spec(run["spec"]).parts)
 
 
-def _before(document: Summary, name: str, run: Experiment) -> tuple[Pattern, ...]:
+def _before(document: Summary, name: str, run: ExperimentSummary) -> tuple[Pattern, ...]:
     """Return the trims that come before a run which is made in turn."""
     known, value = MICRO_BENCHMARKS.get(name), run["value"]
     if known is None or not known.in_turn or value is None:
@@ -170,24 +176,24 @@ def compare(document: Summary, answers: Mapping[Key, LongRun]) -> Accuracy:
     return Accuracy(claims, headlines)
 
 
-def _named(name: str, run: Experiment) -> str:
+def _named(name: str, run: ExperimentSummary) -> str:
     value = run["value"]
     told = format_size(int(value)) if run["unit"] == "bytes" and value is not None else value
     return f"{name} {run['pattern']} {told}{' ns' if run['unit'] == 'ns' else ''}"
 
 
-def _mean_ns(run: Experiment) -> float:
+def _mean_ns(run: ExperimentSummary) -> float:
     assert run["statistics"] is not None, "as chosen"
     return float(run["statistics"]["mean_ns"])
 
 
-def _compared(name: str, run: Experiment, true: LongRun) -> Compared:
+def _compared(name: str, run: ExperimentSummary, true: LongRun) -> ClaimComparison:
     mean = _mean_ns(run)
     nearest = _nearest(mean, true)
     text = _ms(true.mean_ns)
     if not true.settled:
         text = f"{_ms(true.low_ns)} to {_ms(true.high_ns)}"
-    return Compared(name, _ms(mean), text, mean / nearest, _marks([run]), true.settled)
+    return ClaimComparison(name, _ms(mean), text, mean / nearest, _marks([run]), true.settled)
 
 
 def _nearest(mean: float, true: LongRun) -> float:
@@ -199,7 +205,7 @@ def _ms(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e6:.4g} ms"
 
 
-def _marks(runs: Iterable[Experiment]) -> tuple[str, ...]:
+def _marks(runs: Iterable[ExperimentSummary]) -> tuple[str, ...]:
     """Return why a result doubts what rests on some experiments."""
     found: set[str] = set()
     for run in runs:
@@ -210,9 +216,9 @@ def _marks(runs: Iterable[Experiment]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, Experiment]:
+def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, ExperimentSummary]:
     """Return experiments with the means and rates of their long runs, where there are any."""
-    found: dict[Key, Experiment] = {}
+    found: dict[Key, ExperimentSummary] = {}
     for name, run in experiments_of(document):
         key = key_of(name, run)
         if key in answers and run["statistics"] is not None:
@@ -225,7 +231,7 @@ def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, E
     return found
 
 
-def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compared]:
+def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[ClaimComparison]:
     return [
         _headline(f"baseline {run['pattern']}", run, answers.get(key_of("baseline", run)))
         for run in document["baselines"]
@@ -233,15 +239,15 @@ def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compar
     ]
 
 
-def _headline(name: str, run: Experiment, true: LongRun | None) -> Compared:
+def _headline(name: str, run: ExperimentSummary, true: LongRun | None) -> ClaimComparison:
     if true is None:
-        return Compared(name, _ms(_mean_ns(run)), "", None, _marks([run]))
+        return ClaimComparison(name, _ms(_mean_ns(run)), "", None, _marks([run]))
     return _compared(name, run, true)
 
 
 def _key_characteristics(
-    document: Summary, corrected: Mapping[Key, Experiment], answers: Mapping[Key, LongRun]
-) -> list[Compared]:
+    document: Summary, corrected: Mapping[Key, ExperimentSummary], answers: Mapping[Key, LongRun]
+) -> list[ClaimComparison]:
     said = document["key_characteristics"]
     if said is None:
         return []
@@ -274,7 +280,7 @@ MADE_OF = {
 """Key characteristic -> micro-benchmark and pattern that it is made of, beside SW and RW."""
 
 
-def _rests_on(document: Summary, name: str) -> list[tuple[str, Experiment]]:
+def _rests_on(document: Summary, name: str) -> list[tuple[str, ExperimentSummary]]:
     where, pattern = MADE_OF[name]
     wanted = {"reverse": (-1,), "in_place": (0,)}.get(name)
     runs = [
@@ -297,7 +303,7 @@ def _characteristic(
     marks: tuple[str, ...],
     *,
     settled: bool,
-) -> Compared:
+) -> ClaimComparison:
     ours, theirs = said[name], true[name]  # type: ignore[literal-required]
     texts = _verdict_text(ours), _verdict_text(theirs)
     ratio: float | None = None
@@ -309,10 +315,10 @@ def _characteristic(
         ]
         ratios = [one / other for one, other in pairs]
         ratio = max(ratios, key=lambda each: max(each, 1 / each), default=1.0)
-    return Compared(name, *texts, ratio, marks, settled)
+    return ClaimComparison(name, *texts, ratio, marks, settled)
 
 
-def _verdict_text(verdict: Verdict) -> str:
+def _verdict_text(verdict: CharacteristicVerdict) -> str:
     assert verdict["verdict"] in VERDICTS or verdict["verdict"], "a word"
     told = [str(verdict["verdict"])]
     if value := verdict.get("pause_ns"):
@@ -326,7 +332,7 @@ def _verdict_text(verdict: Verdict) -> str:
     return " ".join(told)
 
 
-def _steady_states(document: Summary, answers: Mapping[Key, LongRun]) -> list[Compared]:
+def _steady_states(document: Summary, answers: Mapping[Key, LongRun]) -> list[ClaimComparison]:
     name = steady_state.VARYING.micro_benchmark
     return [
         _headline(
@@ -340,11 +346,11 @@ def _steady_states(document: Summary, answers: Mapping[Key, LongRun]) -> list[Co
 
 
 def _knees(
-    document: Summary, corrected: Mapping[Key, Experiment], answers: Mapping[Key, LongRun]
-) -> list[Compared]:
+    document: Summary, corrected: Mapping[Key, ExperimentSummary], answers: Mapping[Key, LongRun]
+) -> list[ClaimComparison]:
     name = queue_depth.VARYING.micro_benchmark
     found = []
-    patterns: dict[str, list[Experiment]] = {}
+    patterns: dict[str, list[ExperimentSummary]] = {}
     for run in document["micro_benchmarks"].get(name, ()):
         if run["statistics"] is not None:
             patterns.setdefault(run["pattern"], []).append(run)
@@ -356,12 +362,12 @@ def _knees(
         keys = [key_of(name, run) for run in runs]
         settled = all(answers[key].settled for key in keys if key in answers)
         texts = f"{ours:.3g}", f"{theirs:.3g}"
-        found.append(Compared(
+        found.append(ClaimComparison(
             f"queue_depth knee {pattern}", *texts, ours / theirs, _marks(runs), settled
         ))  # fmt: skip
     return found
 
 
-def _knee(runs: Sequence[Experiment]) -> float | None:
+def _knee(runs: Sequence[ExperimentSummary]) -> float | None:
     measured: Any = runs
     return queue_depth.knee(measured)

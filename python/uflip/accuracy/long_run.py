@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, table_of
-from uflip.data.state_record import Request
+from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, table_of
+from uflip.data.state_record import StateRequest
 from uflip.device import cache
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
@@ -73,7 +73,7 @@ class Question:
     """
 
     url: str
-    state: Request | None
+    state: StateRequest | None
     pause_ns: int
     spec: Pattern
     before: tuple[Pattern, ...] = ()
@@ -288,14 +288,14 @@ def _lengthened_mix(spec: Mix, rows: int, info: DeviceInfo) -> Mix:
     return spec.but(first=first, second=second, io_count=count, io_ignore=0, stop=None, seed=SEED)
 
 
-def _begin(part: Part, size: int, capacity: int) -> int:
+def _begin(part: MixPart, size: int, capacity: int) -> int:
     """Return where a longer target space begins: as it was, or where there is room for it."""
     if _visits_in_order(part):
         return 0
     return part.begin if part.begin + size <= capacity else 0
 
 
-def _space(spec: Pattern, part: Part, ios: int, room: int) -> int:
+def _space(spec: Pattern, part: MixPart, ios: int, room: int) -> int:
     """Return the size of the target space of a number of I/Os of a part [bytes]."""
     if not _visits_once(spec, part):
         return part.target_bytes
@@ -305,11 +305,11 @@ def _space(spec: Pattern, part: Part, ios: int, room: int) -> int:
     return max(min(wanted, room) // unit * unit, min(part.target_bytes, room))
 
 
-def _visits_in_order(part: Part) -> bool:
+def _visits_in_order(part: MixPart) -> bool:
     return part.location in ("sequential", "ordered", "partitioned")
 
 
-def _visits_once(spec: Pattern, part: Part) -> bool:
+def _visits_once(spec: Pattern, part: MixPart) -> bool:
     """Whether a pattern as it was made visits no address twice."""
     if not _visits_in_order(part) or part.incr == 0:
         return False

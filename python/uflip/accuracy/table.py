@@ -20,7 +20,7 @@ DEVICES = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TableEntry:
     """A result that is made for the table.
 
     Attributes
@@ -49,7 +49,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """The comparison of a device at a scale with long runs."""
 
     device: str
@@ -57,12 +57,12 @@ class Row:
     accuracy: Accuracy
 
 
-def results(wanted: Sequence[Wanted], on_step: OnStep = ignore) -> list[Path]:
+def results(wanted: Sequence[TableEntry], on_step: OnStep = ignore) -> list[Path]:
     """Make results, several at a time where an executor has several workers."""
-    return on_all(Wanted.made, wanted, on_step, lambda each: each.folder.name)
+    return on_all(TableEntry.made, wanted, on_step, lambda each: each.folder.name)
 
 
-def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[Row]:
+def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]:
     """Compare results with long runs: a row for each device and scale, in order.
 
     Parameters
@@ -83,14 +83,14 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[Row]:
         key = (document["device"].url, document["scale"])
         accuracy = compare(document, {name: answers[one.name] for name, one in each.items()})
         table[key] = table.get(key, Accuracy()) + accuracy
-    return [Row(device, scale, accuracy) for (device, scale), accuracy in table.items()]
+    return [AccuracyRow(device, scale, accuracy) for (device, scale), accuracy in table.items()]
 
 
 def _told(question: Question) -> str:
     return question.url
 
 
-def printed(table: Sequence[Row], worst: int) -> str:
+def printed(table: Sequence[AccuracyRow], worst: int) -> str:
     """Return the table as text of a page, then the worst deviations of each row."""
     lines = [
         f"| device | scale | claims | off by > {MOST_CLAIM:.0%} | share | headlines |"
@@ -120,7 +120,7 @@ def _line(device: str, scale: str, found: Accuracy) -> str:
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-def _offenders(row: Row, worst: int) -> list[str]:
+def _offenders(row: AccuracyRow, worst: int) -> list[str]:
     found = row.accuracy
     headlines = {id(each) for each in found.headlines_off}
     lines = []

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from uflip import _native
 from uflip.analysis.times import in_ns
-from uflip.data.bounded_read import Kind, read_start
+from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
 
-KIND = Kind("series", 1 << 40, "name a file with response times", UsageError)
+KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)
 # No line of a table of ours, or of fio, is longer.
 LONGEST_LINE = 1 << 20
 # A gigabyte of them.

@@ -45,7 +45,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ResponseLevel:
     """A level that response times keep to.
 
     Attributes
@@ -121,7 +121,7 @@ class Analysis:
     startup_ios: int
     period_ios: int
     phase: str
-    levels: tuple[Level, ...]
+    levels: tuple[ResponseLevel, ...]
     mean_ns: float
     half_width_ns: float | None
     mean_ios: int
@@ -184,7 +184,7 @@ def analyse(
         **found
         | {
             "mean_ios": _mean_ios(found),
-            "levels": tuple(Level(**level) for level in found["levels"]),
+            "levels": tuple(ResponseLevel(**level) for level in found["levels"]),
             "percentiles": tuple(Percentile(**each) for each in found["percentiles"]),
             "reasons": tuple(found["reasons"]),
             "change_points": tuple(found["change_points"]),

@@ -69,7 +69,7 @@ class Described:
     unused_s: float
 
 
-def _describe(entry: cache.Entry) -> Described:
+def _describe(entry: cache.CacheEntry) -> Described:
     """Say what is in a file."""
     unused_s = max(0.0, time.time() - entry.used_s)
     try:

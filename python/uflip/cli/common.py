@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.device.handle import Device
     from uflip.oc.device import FlashDevice
-    from uflip.results.outputs import Place
+    from uflip.results.outputs import OutputPath
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Number = TypeVar("Number", int, float)
@@ -186,7 +186,7 @@ def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> N
         device.save(temporary)
 
 
-def _place_of(save: Path, *, force: bool) -> "Place":
+def _place_of(save: Path, *, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     return outputs.check(save, checksums.SNAPSHOT, "--save", force=force)

@@ -15,9 +15,9 @@ from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.escape import in_line
 
 if TYPE_CHECKING:
-    from uflip.data.comparison import Comparisons, Named
-    from uflip.results.comparison import Comparison
-    from uflip.results.outputs import Place
+    from uflip.data.comparison import Comparisons, NamedComparison
+    from uflip.results.comparison import ResultComparison
+    from uflip.results.outputs import OutputPath
 
 SHOWN = 5
 FORMATS = (".csv", ".html")
@@ -103,7 +103,7 @@ def command(
     failed = None if fail_if_slower is None else _failure(comparisons, names, fail_if_slower)
     if as_json:
         pairs = zip(names[1:], comparisons, strict=True)
-        each: list[Named] = [
+        each: list[NamedComparison] = [
             {"results": [names[0], name], **found.as_dict()} for name, found in pairs
         ]
         document: Comparisons = {"comparisons": each}
@@ -116,7 +116,7 @@ def command(
         raise failed
 
 
-def _tell(comparisons: "Sequence[Comparison]", names: Sequence[str], *, every: bool) -> None:
+def _tell(comparisons: "Sequence[ResultComparison]", names: Sequence[str], *, every: bool) -> None:
     from uflip.report.comparison import lines_of
 
     for number, (name, found) in enumerate(zip(names[1:], comparisons, strict=True)):
@@ -125,7 +125,7 @@ def _tell(comparisons: "Sequence[Comparison]", names: Sequence[str], *, every: b
 
 
 def _failure(
-    comparisons: "Sequence[Comparison]", names: Sequence[str], share: float
+    comparisons: "Sequence[ResultComparison]", names: Sequence[str], share: float
 ) -> UflipError | None:
     """Return what is wrong where anything is slower than it may be, or nothing was compared."""
     from uflip.report.comparison import counted
@@ -167,7 +167,7 @@ def _failure(
     return None
 
 
-def _place_of(path: Path, force: bool) -> "Place":
+def _place_of(path: Path, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     outputs.check_ending(path, "file", "--out", FORMATS)
@@ -175,14 +175,16 @@ def _place_of(path: Path, force: bool) -> "Place":
     return outputs.check(path, kind, "--out", force=force)
 
 
-def _write(comparisons: "Sequence[Comparison]", names: Sequence[str], place: "Place") -> None:
+def _write(
+    comparisons: "Sequence[ResultComparison]", names: Sequence[str], place: "OutputPath"
+) -> None:
     if place.path.suffix == ".html":
         from uflip.report.comparison import build_page
         from uflip.results import outputs
 
         outputs.write(place, build_page(comparisons, names, __version__).encode(errors="replace"))
         return
-    from uflip.results.comparison import Row
+    from uflip.results.comparison import ComparedExperiment
     from uflip.results.csv_text import write_table
 
     rows = (
@@ -190,4 +192,6 @@ def _write(comparisons: "Sequence[Comparison]", names: Sequence[str], place: "Pl
         for name, found in zip(names[1:], comparisons, strict=True)
         for row in found.rows
     )
-    write_table(place, ["first", "second", *(field.name for field in fields(Row))], rows)
+    write_table(
+        place, ["first", "second", *(field.name for field in fields(ComparedExperiment))], rows
+    )

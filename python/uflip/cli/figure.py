@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from uflip.report.figures.paper import Draw
-    from uflip.report.figures.varied import Point
+    from uflip.report.figures.varied import VariedPoint
 
 EPILOG = """\b
 Examples:
@@ -79,8 +79,8 @@ def _of_result(folder: Path) -> "Mapping[str, Draw]":
     return paper.kinds_of(loaded, summary(loaded))
 
 
-def _points(folder: Path) -> "list[Point]":
-    from uflip.report.figures.varied import Point
+def _points(folder: Path) -> "list[VariedPoint]":
+    from uflip.report.figures.varied import VariedPoint
     from uflip.sweeping.run_sweep import kept
 
-    return [Point(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)]
+    return [VariedPoint(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)]

@@ -21,7 +21,7 @@ from uflip.errors import UsageError
 from uflip.escape import in_line
 from uflip.methodology import describe_used, wear_of
 from uflip.microbench import suited
-from uflip.profiles import Source, profile_names, profile_sources
+from uflip.profiles import ConstantSource, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
 
 
@@ -95,10 +95,10 @@ def _sources(device: str, as_json: bool) -> None:
     echo_table(("key", "value", "source", "published values", "detail"), cells, left=5)
 
 
-def _where_from(key: str, target: DeviceUrl, source: Source | None) -> Source:
+def _where_from(key: str, target: DeviceUrl, source: ConstantSource | None) -> ConstantSource:
     """Return the source of a constant; what the name of the device overrides comes from there."""
     if source is None or key in dict(target.overrides):
-        return Source(kind="override", detail=target.text, values=())
+        return ConstantSource(kind="override", detail=target.text, values=())
     return source
 
 

@@ -107,7 +107,7 @@ ELSEWHERE = {
 }
 
 
-class Verbs(click.Group):
+class LazyGroup(click.Group):
     """A group of commands that are imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -141,7 +141,7 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.command(cls=Verbs, name="uflip", help=HELP, epilog=_epilog())
+@click.command(cls=LazyGroup, name="uflip", help=HELP, epilog=_epilog())
 @click.version_option(__version__, message="uflip %(version)s")
 def cli() -> None:
     """Group all verbs."""

@@ -13,8 +13,8 @@ from uflip.cli.progress_bars import Sink, display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.session.multi_device import begin_all, resume_all
-from uflip.session.multi_device_task import Outcome
-from uflip.session.request import Request
+from uflip.session.multi_device_task import DeviceOutcome
+from uflip.session.request import BenchmarkRequest
 
 # More names do not fit into a line.
 MOST_NAMES = 4
@@ -25,7 +25,7 @@ def run(
     out: Path | None,
     *,
     resume: Path | None,
-    wanted: Request,
+    wanted: BenchmarkRequest,
     tokens: Sequence[str],
     together: bool,
     executor: AbstractContextManager[None],
@@ -115,7 +115,9 @@ class Shown:
             self._draw(done, ", ".join(words[:MOST_NAMES]) + more)
 
 
-def _conclude(folder: Path, outcomes: Sequence[Outcome], *, quiet: bool, as_json: bool) -> None:
+def _conclude(
+    folder: Path, outcomes: Sequence[DeviceOutcome], *, quiet: bool, as_json: bool
+) -> None:
     """Say how each ended; the exit code is that of the first that failed."""
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     code = errors[0].exit_code if errors else 0
@@ -143,7 +145,7 @@ def _conclude(folder: Path, outcomes: Sequence[Outcome], *, quiet: bool, as_json
         click.get_current_context().exit(code)
 
 
-def _next(folder: Path, outcomes: Sequence[Outcome]) -> None:
+def _next(folder: Path, outcomes: Sequence[DeviceOutcome]) -> None:
     if any(outcome.status != "complete" for outcome in outcomes):
         echo(f"\nTo go on with what is not complete: uflip run --resume {folder}")
     complete = [outcome.results for outcome in outcomes if outcome.status == "complete"]

@@ -31,8 +31,8 @@ from uflip.escape import plain
 if TYPE_CHECKING:
     from uflip._native import FlashTrace
     from uflip.data.job import JobTotals
-    from uflip.oc.one_job import Failure, OneJob
-    from uflip.results.outputs import Place
+    from uflip.oc.one_job import FailedCommand, OneJob
+    from uflip.results.outputs import OutputPath
 
 EPILOG = """\b
 Examples:
@@ -128,10 +128,12 @@ def run(
     from uflip.cli.progress_events import Watching
     from uflip.oc.device import open_flash_device
     from uflip.results import Results
-    from uflip.session import Request, begin
+    from uflip.session import BenchmarkRequest, begin
 
     names = split_names(only)
-    request = Request(device=device, scale=scale, only=names, sacrifice=sacrifice, inside=inside)
+    request = BenchmarkRequest(
+        device=device, scale=scale, only=names, sacrifice=sacrifice, inside=inside
+    )
     if not request.is_of_jobs:
         open_flash_device(device)  # says what a device of another kind is
     with Watching(quiet=quiet or as_json) as watch:
@@ -261,13 +263,13 @@ def _check_share(read: int, totals: "JobTotals") -> None:
         )
 
 
-def _log_place(log: Path, force: bool) -> "Place":
+def _log_place(log: Path, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     return outputs.check(log, checksums.LOG, "--log", force=force)
 
 
-def _write_log(place: "Place", trace: "FlashTrace", sector_bytes: int) -> None:
+def _write_log(place: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> None:
     from uflip.errors import native_errors
     from uflip.results import outputs
 
@@ -279,7 +281,7 @@ def _write_log(place: "Place", trace: "FlashTrace", sector_bytes: int) -> None:
             trace.write_parquet(str(temporary), "{}")
 
 
-def _place(failure: "Failure | None") -> str:
+def _place(failure: "FailedCommand | None") -> str:
     if failure is None:
         return ""
     return (

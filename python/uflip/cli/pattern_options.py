@@ -9,14 +9,14 @@ import click
 
 from uflip.benchmark_options import MOST_IOS
 from uflip.cli.common import read_duration, read_size, real, together, whole
-from uflip.data.bounded_read import Kind, read_document
+from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import Table, decode
 from uflip.errors import UsageError
 from uflip.pattern_options import described, only_given
 from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec
 from uflip.units import UNSIGNED
 
-SPEC = Kind(
+SPEC = DocumentKind(
     "specification",
     1 << 20,
     'write a JSON object such as {"kind": "basic", "mode": "read", "location": "random"}; '

@@ -10,15 +10,15 @@ from uflip._native import Trace
 from uflip.cli.common import echo_pairs
 from uflip.cli.terminal import echo
 from uflip.data.device import DeviceInfo
-from uflip.data.single_run import Ended, Numbers, OfMode, OneRun, Series
+from uflip.data.single_run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec_base import PLURALS
 from uflip.durability import CACHED, meaning
 from uflip.errors import native_errors
-from uflip.spec import Mix, Parallel, Part, Pattern, Replay
+from uflip.spec import Mix, MixPart, Parallel, Pattern, Replay
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.results.outputs import Place
+    from uflip.results.outputs import OutputPath
 
 
 def print_run(document: OneRun) -> None:
@@ -68,7 +68,7 @@ def _title(spec: Pattern) -> str:
     return _title_of(spec)
 
 
-def _title_of(part: Part) -> str:
+def _title_of(part: MixPart) -> str:
     processes = f", {part.processes} processes" if part.processes > 1 else ""
     return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
 
@@ -83,14 +83,14 @@ def _amount(document: OneRun) -> str:
     )
 
 
-def _rate(document: OneRun | OfMode) -> str:
+def _rate(document: OneRun | ModeDocument) -> str:
     ios, size = document["ios_per_s"], document["bytes_per_s"]
     if ios is None or size is None:
         return ""
     return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
 
 
-def _of_mode(mode: str, numbers: OfMode) -> list[tuple[str, str]]:
+def _of_mode(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
     """Print how many I/Os of a mode there are, what they move, their rate and their times."""
     statistics = numbers["statistics"]
     count = format_count(int(statistics["count"] or 0))
@@ -111,7 +111,7 @@ def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
     ]
 
 
-def _how_it_ended(ended: Ended | None, spec: Pattern) -> list[tuple[str, str]]:
+def _how_it_ended(ended: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:
     """Print whether the mean is known, how well, and if not, why not."""
     if ended is None:
         return []
@@ -131,7 +131,7 @@ def _prefixes(spec: Pattern) -> list[str]:
     return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
 
 
-def _how_well(ended: Ended, series: Series) -> str:
+def _how_well(ended: StopDocument, series: SeriesDocument) -> str:
     from uflip.analysis import REASONS
 
     mean_ns, half_width_ns = series["mean_ns"], series["half_width_ns"]
@@ -174,7 +174,7 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
     return [("counters", text and text + whole), ("write amplification", amplified)]
 
 
-def trace_place(path: Path, force: bool) -> "Place":
+def trace_place(path: Path, force: bool) -> "OutputPath":
     """Look whether a trace may get this name."""
     from uflip.results import checksums, outputs
 
@@ -197,7 +197,7 @@ def spool_folder(info: DeviceInfo, beside: Path | None) -> Path | None:
     return Path(tempfile.gettempdir())
 
 
-def write_trace(trace: Trace, place: "Place") -> None:
+def write_trace(trace: Trace, place: "OutputPath") -> None:
     """Write every I/O of a run, all columns, as CSV or Parquet.
 
     Raises

@@ -26,8 +26,8 @@ from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import plain
 from uflip.durability import CACHED, meaning
 from uflip.methodology import (
-    Estimate,
     Plan,
+    PlanEstimate,
     RunEstimate,
     describe_wear,
     estimate,
@@ -37,7 +37,7 @@ from uflip.methodology import (
 from uflip.methodology.long_baseline import goes_on_in
 from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import checksums, outputs
-from uflip.session import Request
+from uflip.session import BenchmarkRequest
 from uflip.session.state import known_state, record_of
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns, format_size
@@ -89,7 +89,7 @@ def command(
     **options: Any,
 ) -> None:
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
-    request = Request(device=device, record=record, **options)
+    request = BenchmarkRequest(device=device, record=record, **options)
     if request.is_of_jobs:
         from uflip.cli.plan_jobs import show
 
@@ -122,7 +122,7 @@ def command(
         echo(f"warning: {warning['message']}\n         {warning['advice']}")
 
 
-def _place_of(out: Path, force: bool) -> outputs.Place:
+def _place_of(out: Path, force: bool) -> outputs.OutputPath:
     return outputs.check(out, checksums.PLAN, "--out", force=force)
 
 
@@ -189,7 +189,7 @@ def _why_reset(plan: Plan) -> list[str]:
     return lines
 
 
-def _rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
+def _rows(plan: Plan, estimated: PlanEstimate) -> list[tuple[str, ...]]:
     names = dict.fromkeys(
         [run.micro_benchmark for run in plan.runs] + [skip.micro_benchmark for skip in plan.skipped]
     )
@@ -202,7 +202,7 @@ def _rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
 
 
 def _row(
-    name: str | None, plan: Plan, estimated: Estimate, title: str = "total"
+    name: str | None, plan: Plan, estimated: PlanEstimate, title: str = "total"
 ) -> tuple[str, ...]:
     """Sum up one micro-benchmark, or (without a name) all of them."""
     pairs = zip(plan.runs, estimated.each, strict=True)
@@ -220,7 +220,7 @@ def _amounts(costs: Sequence[RunEstimate]) -> tuple[str, ...]:
     )
 
 
-def _run_rows(plan: Plan, estimated: Estimate) -> list[tuple[str, ...]]:
+def _run_rows(plan: Plan, estimated: PlanEstimate) -> list[tuple[str, ...]]:
     return [
         (
             run.id,
@@ -249,7 +249,7 @@ def _skipped(plan: Plan) -> dict[str, list[str]]:
     return reasons
 
 
-def _document(plan: Plan, estimated: Estimate, *, known: bool) -> Mapping[str, object]:
+def _document(plan: Plan, estimated: PlanEstimate, *, known: bool) -> Mapping[str, object]:
     return {
         "device": plan.device,
         "scale": plan.scale,

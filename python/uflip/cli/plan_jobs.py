@@ -14,13 +14,13 @@ from uflip.durability import meaning
 from uflip.errors import UsageError
 from uflip.methodology import Plan
 from uflip.session.open_channel import plan_jobs
-from uflip.session.request import Request
+from uflip.session.request import BenchmarkRequest
 from uflip.units import format_count, format_size
 
 HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 
 
-def show(request: Request, *, out: object, each: bool, as_json: bool) -> None:
+def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -> None:
     """Show what `uflip run` would do on a device whose host places data.
 
     Parameters

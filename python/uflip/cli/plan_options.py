@@ -85,4 +85,4 @@ plan_options = together(
         ),
     ]
 )
-"""Names as in `uflip.session.Request`."""
+"""Names as in `uflip.session.BenchmarkRequest`."""

@@ -8,7 +8,7 @@ import msgspec
 from uflip import _native
 from uflip.cli.common import ANY_PATH, device_argument, force_option, json_option
 from uflip.cli.terminal import echo, echo_json
-from uflip.data.bounded_read import Kind, read_text
+from uflip.data.bounded_read import DocumentKind, read_text
 from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
@@ -18,7 +18,7 @@ from uflip.profiles import LARGEST_PROFILE
 from uflip.units import format_size
 
 TOML = ".toml"
-CHECKED = Kind(
+CHECKED = DocumentKind(
     "profile", LARGEST_PROFILE, "check the path; `uflip profile new` begins one", UsageError
 )
 

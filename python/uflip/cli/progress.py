@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from uflip.cli.progress_bars import Sink, display
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
-    Estimate,
     Event,
     Plan,
+    PlanEstimate,
     PlanGrew,
     ResetProgress,
     RunFinished,
@@ -35,10 +35,10 @@ class PlanProgress:
         Where it is shown.
     """
 
-    def __init__(self, plan: Plan, estimated: Estimate, sink: Sink) -> None:
+    def __init__(self, plan: Plan, estimated: PlanEstimate, sink: Sink) -> None:
         self._time_left = TimeLeft(plan, estimated)
         self._sink = sink
-        self._rate = Rate(simulated=plan.device.simulated)
+        self._rate = IoRate(simulated=plan.device.simulated)
         self._began_ns = 0
 
     def __call__(self, event: Event) -> None:
@@ -71,7 +71,7 @@ class PlanProgress:
         self._sink.draw(index + share, f"{format_duration_ns(left_ns)} left  {text}")
 
 
-class Rate:
+class IoRate:
     """I/Os per second, as they were in the last seconds.
 
     Parameters
@@ -134,9 +134,9 @@ def run_display(*, quiet: bool, simulated: bool) -> Iterator[OnProgress]:
     quiet : bool
         Show nothing.
     simulated : bool
-        As for `Rate`.
+        As for `IoRate`.
     """
-    rate = Rate(simulated=simulated)
+    rate = IoRate(simulated=simulated)
     with display(1, quiet=quiet) as sink:
 
         def show(done: int, total: int, last_response_ns: int) -> None:

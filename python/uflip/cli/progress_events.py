@@ -8,7 +8,7 @@ from typing import Self
 from uflip.cli.progress import PlanProgress
 from uflip.cli.progress_bars import Sink, check_interval, display
 from uflip.cli.terminal import echo
-from uflip.methodology import Enforcement, Estimate, Plan, RunProgress, describe_wear
+from uflip.methodology import Enforcement, Plan, PlanEstimate, RunProgress, describe_wear
 from uflip.session.events import (
     DeviceBegins,
     DeviceProgress,
@@ -149,7 +149,7 @@ def announce_state(wanted: Enforcement, done_ios: int = 0) -> str:
     )
 
 
-def _announce(plan: Plan, estimated: Estimate, done: int) -> str:
+def _announce(plan: Plan, estimated: PlanEstimate, done: int) -> str:
     skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
     open_ended = estimated.fewest.ios != estimated.ios
     least = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"

@@ -106,9 +106,9 @@ def command(
     overwritten. A trace that only reads opens the device for reading only.
     """
     from uflip.cli.progress_events import Watching
-    from uflip.session import Request, replay
+    from uflip.session import BenchmarkRequest, replay
 
-    wanted = replay.Replay(
+    wanted = replay.ReplayRequest(
         trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth
     )
     if resume is not None:
@@ -132,7 +132,7 @@ def command(
         return
     if device is None:
         raise no_device("replay")
-    request = Request(device=device, io_timeout_ns=io_timeout, **options)
+    request = BenchmarkRequest(device=device, io_timeout_ns=io_timeout, **options)
     with Watching(quiet=quiet or as_json) as watch:
         folder = replay.replay(request, wanted, out, watch)
     show_results(folder, quiet=quiet, as_json=as_json)

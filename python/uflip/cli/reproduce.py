@@ -22,7 +22,7 @@ from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from uflip.reproduce import Outcome, Row
+    from uflip.reproduce import ReproductionOutcome, ReproductionRow
 
 EPILOG = """\b
 Examples:
@@ -157,7 +157,7 @@ def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
     steps = len(ablation.removable(profile, values)) + 1
     with display(steps, quiet=quiet or as_json) as sink:
         on_step = with_time_left(sink, steps)
-        whole, found = ablation.ablate(profile, values, refit.Measured(profile), on_step)
+        whole, found = ablation.ablate(profile, values, refit.RefitMeasurer(profile), on_step)
     if as_json:
         each = [asdict(one) for one in found]
         echo_json({"device": profile, "whole": asdict(whole), "constants": each})
@@ -205,7 +205,7 @@ def _list(out: Path | None, as_json: bool) -> None:
     echo_table(("id", "what it reproduces", "where it is published"), rows, left=3)
 
 
-def _document(outcome: "Outcome", out: Path | None) -> Mapping[str, object]:
+def _document(outcome: "ReproductionOutcome", out: Path | None) -> Mapping[str, object]:
     reproduction = outcome.reproduction
     return {
         "id": reproduction.id,
@@ -217,7 +217,7 @@ def _document(outcome: "Outcome", out: Path | None) -> Mapping[str, object]:
     }
 
 
-def _print(outcome: "Outcome") -> None:
+def _print(outcome: "ReproductionOutcome") -> None:
     """Print the rows, and below them what one has to know about some."""
     echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
     notes: list[str] = []
@@ -236,14 +236,14 @@ def _print(outcome: "Outcome") -> None:
         echo(textwrap.fill(note, WIDTH, initial_indent=f"{number:>2}  ", subsequent_indent="    "))
 
 
-def _marks(row: "Row", notes: list[str]) -> str:
+def _marks(row: "ReproductionRow", notes: list[str]) -> str:
     """Return the numbers of the row's notes; equal notes share one."""
     told = [note for note in (_fitted(row), row.note) if note]
     notes += [note for note in told if note not in notes]
     return " ".join(str(notes.index(note) + 1) for note in told)
 
 
-def _fitted(row: "Row") -> str:
+def _fitted(row: "ReproductionRow") -> str:
     """Say which constants were set with an eye to the value."""
     if not row.fitted_by:
         return ""
@@ -252,7 +252,7 @@ def _fitted(row: "Row") -> str:
     return f"fitted: {', '.join(row.fitted_by[:NAMED])}{rest}"
 
 
-def _cells(row: "Row", mark: str) -> tuple[str, ...]:
+def _cells(row: "ReproductionRow", mark: str) -> tuple[str, ...]:
     published, ours = (
         value if isinstance(value, str) else _number(value) for value in (row.published, row.ours)
     )

@@ -115,7 +115,7 @@ def command(
     placed = jobs or workers or scheduler
     if together or placed or len(devices) > 1 or _is_of_several(resume):
         from uflip.cli import multi_device
-        from uflip.session import Request
+        from uflip.session import BenchmarkRequest
 
         if resume is not None:
             _check_alone(out=out, device=devices, **options)
@@ -123,7 +123,7 @@ def command(
             devices,
             out,
             resume=resume,
-            wanted=Request(device=devices[0] if devices else "", **options),
+            wanted=BenchmarkRequest(device=devices[0] if devices else "", **options),
             tokens=destroy,
             together=together,
             executor=carried_out(jobs, workers, scheduler, patient=True),
@@ -173,9 +173,9 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
     # A target that must not be written to is refused before plans and numbers are loaded.
     check_before_all(device, **{name: options[name] for name in OF_THE_TARGET})
     from uflip.cli.progress_events import Watching
-    from uflip.session import Request, begin
+    from uflip.session import BenchmarkRequest, begin
 
-    request = Request(device=device, **options)
+    request = BenchmarkRequest(device=device, **options)
     with Watching(quiet=quiet) as watch:
         return begin(request, out, watch)
 

@@ -11,7 +11,7 @@ from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
-    from uflip.selftest import Row
+    from uflip.selftest import SelfTestRow
 
 # As for a mistake in uflip itself: that is what a deviation from theory would be.
 EXIT_CODE = 1
@@ -46,7 +46,7 @@ def command(
         click.get_current_context().exit(EXIT_CODE)
 
 
-def _print(rows: "list[Row]") -> None:
+def _print(rows: "list[SelfTestRow]") -> None:
     cells = [
         (
             row.name,

@@ -46,7 +46,7 @@ from uflip.native_wait import CANCEL_PATIENCE_S, SLICE_S
 from uflip.units import format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.results.outputs import Place
+    from uflip.results.outputs import OutputPath
 
 EPILOG = """\b
 Examples:
@@ -196,14 +196,14 @@ def command(
     conclude(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
-def _place_of(record: Path, *, force: bool) -> "Place":
+def _place_of(record: Path, *, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     return outputs.check(record, checksums.TRACE, "--record", force=force)
 
 
 @contextmanager
-def _recording(place: "Place | None") -> Iterator[Path | None]:
+def _recording(place: "OutputPath | None") -> Iterator[Path | None]:
     """Return a name for a recording, which it has until nothing more is written to it."""
     if place is None:
         yield None

@@ -60,13 +60,13 @@ class Verb(click.Command):
             os.umask(before)
 
 
-class Verbs(click.Group):
+class SiteGroup(click.Group):
     """The group of them."""
 
     command_class = Verb
 
 
-@click.group("site", cls=Verbs, epilog=EPILOG)
+@click.group("site", cls=SiteGroup, epilog=EPILOG)
 def command() -> None:
     """Serve results of many people and machines: submitted, checked, browsed and cited."""
 

@@ -38,9 +38,9 @@ from uflip.durability import chosen
 from uflip.errors import InterruptedRun, UflipError, UsageError
 
 if TYPE_CHECKING:
-    from uflip.cli.sweep_findings import Found
+    from uflip.cli.sweep_findings import SweepFindings
     from uflip.data.sweep import Varied
-    from uflip.sweeping import Planned, Row
+    from uflip.sweeping import Planned, SweepRow
 
 GOES_ON_WITH = (
     "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
@@ -227,8 +227,8 @@ def command(
 
 def _tell(
     planned: "Planned",
-    rows: "list[Row]",
-    found: "Found",
+    rows: "list[SweepRow]",
+    found: "SweepFindings",
     failed: UflipError | None,
     *,
     as_json: bool,
@@ -292,7 +292,7 @@ def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
         )
 
 
-def _document(planned: "Planned", rows: "list[Row]") -> Mapping[str, object]:
+def _document(planned: "Planned", rows: "list[SweepRow]") -> Mapping[str, object]:
     design = planned.design
     return {
         "device": design.device,

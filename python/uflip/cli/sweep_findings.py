@@ -12,12 +12,12 @@ from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.sweeping import Design, Planned, Row
+    from uflip.sweeping import Design, Planned, SweepRow
     from uflip.sweeping.sensitivity import Index
 
 
 @dataclass(frozen=True)
-class Asked:
+class FindingOptions:
     """What is asked of the rows: a measure of each kind, None where it is not."""
 
     best: str | None
@@ -30,12 +30,12 @@ class Best:
     """The best row by a measure, and its value; None where no row can be ranked."""
 
     by: str
-    row: "Row | None"
+    row: "SweepRow | None"
     value: float | None
 
 
 @dataclass(frozen=True)
-class Found:
+class SweepFindings:
     """What was asked for: the best row, places of the rows on the front, shares of a variance."""
 
     best: Best | None
@@ -64,13 +64,13 @@ class Found:
         return found
 
 
-def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) -> Asked:
+def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) -> FindingOptions:
     """Take the options as they were typed."""
     names = split_names(pareto, "--pareto")
-    return Asked(best, None if names is None else tuple(names), sensitivity)
+    return FindingOptions(best, None if names is None else tuple(names), sensitivity)
 
 
-def check_asked(what: Asked, planned: "Planned") -> None:
+def check_asked(what: FindingOptions, planned: "Planned") -> None:
     """Refuse what the rows of a sweep cannot tell, before any work is done.
 
     Raises
@@ -101,13 +101,13 @@ def check_asked(what: Asked, planned: "Planned") -> None:
     check(planned.points, what.sensitivity, timed=design.timed)
 
 
-def findings(what: Asked, rows: "list[Row]") -> Found:
+def findings(what: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
     """Return what was asked for."""
     from uflip.sweeping.pareto import front
 
     objectives, measure = what.objectives, what.sensitivity
     indices, doubted = ([], None) if measure is None else _shares(rows, measure)
-    return Found(
+    return SweepFindings(
         None if what.best is None else _best(rows, what.best),
         None if objectives is None else (objectives, front(rows, objectives)),
         None if measure is None else (measure, indices),
@@ -115,7 +115,7 @@ def findings(what: Asked, rows: "list[Row]") -> Found:
     )
 
 
-def _shares(rows: "list[Row]", measure: str) -> "tuple[Sequence[Index], str | None]":
+def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[Index], str | None]":
     """Return the shares of a variance and what speaks against them, or why there are none."""
     from uflip.sweeping.sensitivity import doubt, sensitivity
 
@@ -125,7 +125,7 @@ def _shares(rows: "list[Row]", measure: str) -> "tuple[Sequence[Index], str | No
         return [], f"{error.what}: {error.got}; {error.action}"
 
 
-def print_findings(found: Found, rows: "list[Row]", names: list[str]) -> None:
+def print_findings(found: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
     """Print them."""
     if found.front is not None:
         objectives, points = found.front
@@ -150,7 +150,9 @@ def print_findings(found: Found, rows: "list[Row]", names: list[str]) -> None:
         echo(_best_line(found.best))
 
 
-def draw(rows: "list[Row]", design: "Design", what: Asked, out: Path, *, force: bool) -> None:
+def draw(
+    rows: "list[SweepRow]", design: "Design", what: FindingOptions, out: Path, *, force: bool
+) -> None:
     """Draw what fits what was asked: the front, a sample, or a grid."""
     from uflip.report.figures import design_space
     from uflip.report.figures.points import draw_points
@@ -170,7 +172,7 @@ def draw(rows: "list[Row]", design: "Design", what: Asked, out: Path, *, force: 
         draw_points(rows, design.device, out, force=force)
 
 
-def _default(rows: "list[Row]") -> str:
+def _default(rows: "list[SweepRow]") -> str:
     """Return the measure that is drawn where none was named."""
     modes = [*rows[0].times]
     if not modes:
@@ -178,7 +180,7 @@ def _default(rows: "list[Row]") -> str:
     return "mean" if len(modes) == 1 else f"{modes[0]}_mean"
 
 
-def _column(rows: "list[Row]", name: str) -> tuple[str, list[float | None]]:
+def _column(rows: "list[SweepRow]", name: str) -> tuple[str, list[float | None]]:
     """Return a measure of every row, in the unit that people read, which its name says."""
     from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured
 
@@ -189,7 +191,7 @@ def _column(rows: "list[Row]", name: str) -> tuple[str, list[float | None]]:
     return label.replace("_", " "), [None if value is None else value / unit for value in values]
 
 
-def _best(rows: "list[Row]", by: str) -> Best:
+def _best(rows: "list[SweepRow]", by: str) -> Best:
     from uflip.sweeping.ranking import best, measured
 
     row = best(rows, by)

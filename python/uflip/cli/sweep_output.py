@@ -9,8 +9,8 @@ from uflip.data.spec_base import MODES, PLURALS
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.results.outputs import Place
-    from uflip.sweeping import Planned, Row
+    from uflip.results.outputs import OutputPath
+    from uflip.sweeping import Planned, SweepRow
 
 # What of the costs of a row can be printed.
 COSTS = ("spare_bytes", "memory_bytes")
@@ -26,7 +26,7 @@ def impossible_line(planned: "Planned") -> str:
     return f"{count} of {drawn} combinations make no device; {first}: {error.what}"
 
 
-def print_rows(rows: "list[Row]", names: list[str], others: Sequence[str] = ()) -> None:
+def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:
     """Print the table; of `others`, what rows cost stands before what was measured."""
     there = {mode for row in rows for mode in row.times}
     modes = [mode for mode in MODES if mode in there]
@@ -40,7 +40,7 @@ def print_rows(rows: "list[Row]", names: list[str], others: Sequence[str] = ()) 
     echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
 
 
-def _cells(row: "Row", names: list[str], costs: list[str], modes: list[str]) -> list[str]:
+def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]) -> list[str]:
     cells = [str(row.values[name]) for name in names]
     sizes = [getattr(row, name) for name in costs]
     cells += ["" if size is None else format_size(size) for size in sizes]
@@ -64,14 +64,14 @@ def check_table(path: Path | None, force: bool) -> None:
     place_of(path, force)
 
 
-def place_of(path: Path, force: bool) -> "Place":
+def place_of(path: Path, force: bool) -> "OutputPath":
     """Return where the table goes."""
     from uflip.results import checksums, outputs
 
     return outputs.check(path, checksums.TABLE, "--csv", force=force)
 
 
-def write_table(rows: "list[Row]", place: "Place") -> None:
+def write_table(rows: "list[SweepRow]", place: "OutputPath") -> None:
     """Write one line a point: what varied, then every number under its name."""
     from uflip.results.csv_text import write_table as write
     from uflip.sweeping.columns import columns, flat

@@ -13,7 +13,7 @@ from uflip.errors import UflipError
 from uflip.escape import in_json, shown
 
 if TYPE_CHECKING:
-    from uflip.data.comparison import Failure
+    from uflip.data.comparison import ComparisonFailure
 
 # No word of an error needs more; an argument of a megabyte is no help to anybody.
 LONGEST_PART = 2000
@@ -48,7 +48,7 @@ def echo_error(error: UflipError) -> None:
     echo(f" {UflipError(*map(shortened, texts))}", err=True)
 
 
-def failure_of(error: UflipError) -> "Failure":
+def failure_of(error: UflipError) -> "ComparisonFailure":
     """Return an error as `--json` prints it, by itself or in the document of a command."""
     return {
         "kind": error.kind,

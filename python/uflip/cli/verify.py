@@ -14,7 +14,7 @@ from uflip.escape import in_line
 from uflip.units import format_size
 
 if TYPE_CHECKING:
-    from uflip.results.file_status import Verdict
+    from uflip.results.file_status import FileStatus
 
 EPILOG = """\b
 Examples:
@@ -40,7 +40,7 @@ class Held:
     """A folder, and what each of its files is worth."""
 
     folder: Path
-    verdicts: "Sequence[Verdict]"
+    verdicts: "Sequence[FileStatus]"
 
     @property
     def lost(self) -> int:

@@ -41,7 +41,7 @@ COMMANDS = ("reset", "finish", "open", "close")
 """In this order they are carried out."""
 
 
-class Asked(NamedTuple):
+class ZoneCommand(NamedTuple):
     """A command to a zone."""
 
     command: str
@@ -126,7 +126,7 @@ def command(
         _echo_zones(report, everything=everything)
 
 
-def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[Asked]:
+def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[ZoneCommand]:
     """Return what is to be done, a command to a zone each."""
     limits = info.details.zones
     if limits is None:
@@ -138,7 +138,7 @@ def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[Asked]:
             action="choose another device; `uflip info DEVICE` says what one has",
         )
     return [
-        Asked(command, zone)
+        ZoneCommand(command, zone)
         for command, zones in asked.items()
         if zones is not None
         for zone in _numbers(zones, f"--{command}", limits.zone_count)
@@ -173,13 +173,13 @@ def _no_zones(text: str, option: str, count: int) -> UsageError:
     )
 
 
-def _carry_out(opened: "Device", wanted: list[Asked]) -> list[int]:
+def _carry_out(opened: "Device", wanted: list[ZoneCommand]) -> list[int]:
     """Do what is wanted, and say how long each took [ns]."""
     return [opened.manage_zone(command, zone) for command, zone in wanted]
 
 
 def _document(
-    device: str, report: "ZoneReport", wanted: list[Asked], took_ns: list[int]
+    device: str, report: "ZoneReport", wanted: list[ZoneCommand], took_ns: list[int]
 ) -> dict[str, object]:
     from uflip.device.management import zone_rows
 
@@ -196,7 +196,7 @@ def _document(
     }
 
 
-def _told(wanted: list[Asked], took_ns: list[int], *, dry_run: bool) -> list[str]:
+def _told(wanted: list[ZoneCommand], took_ns: list[int], *, dry_run: bool) -> list[str]:
     """Say for each command how many zones it was for, and how long it took."""
     from uflip.units import format_duration_ns
 

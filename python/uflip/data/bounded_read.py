@@ -4,7 +4,7 @@ A pipe would let a reader wait for ever, a device would fill the memory, and ope
 does something. So the kind of file is looked at before it is opened, and again once it is open
 (it may have been exchanged in between), and nothing is read that is above the limit.
 
-Every failure is the four-part error that `Kind` says; what the bytes mean is for others.
+Every failure is the four-part error that `DocumentKind` says; what the bytes mean is for others.
 """
 
 import errno
@@ -18,7 +18,7 @@ from uflip.units import format_size
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DocumentKind:
     """A kind of document, as far as errors about its file go.
 
     Attributes
@@ -49,7 +49,7 @@ class Kind:
         )
 
 
-def read_document(path: Path, kind: Kind) -> bytes:
+def read_document(path: Path, kind: DocumentKind) -> bytes:
     """Read a whole file.
 
     Parameters
@@ -75,7 +75,7 @@ def read_document(path: Path, kind: Kind) -> bytes:
     return content
 
 
-def read_if_there(path: Path, kind: Kind) -> bytes | None:
+def read_if_there(path: Path, kind: DocumentKind) -> bytes | None:
     """Read a whole file as `read_document` does; None where there is none.
 
     Raises
@@ -90,7 +90,7 @@ def read_if_there(path: Path, kind: Kind) -> bytes | None:
     return content
 
 
-def read_text(path: Path, kind: Kind) -> str:
+def read_text(path: Path, kind: DocumentKind) -> str:
     """Read a whole file of UTF-8.
 
     Raises
@@ -101,7 +101,7 @@ def read_text(path: Path, kind: Kind) -> str:
     return decode(path, kind, read_document(path, kind))
 
 
-def read_start(path: Path, kind: Kind, most_bytes: int) -> bytes:
+def read_start(path: Path, kind: DocumentKind, most_bytes: int) -> bytes:
     """Read the beginning of a file that another reader will read as a whole.
 
     Raises
@@ -115,7 +115,7 @@ def read_start(path: Path, kind: Kind, most_bytes: int) -> bytes:
     return content
 
 
-def _beginning(path: Path, kind: Kind, most_bytes: int) -> bytes | None:
+def _beginning(path: Path, kind: DocumentKind, most_bytes: int) -> bytes | None:
     """Read so much of a file at most; None where there is none."""
     try:
         descriptor = _open_regular(path, kind)
@@ -130,11 +130,11 @@ def _beginning(path: Path, kind: Kind, most_bytes: int) -> bytes | None:
             raise kind.unreadable(path, _reason(error)) from error
 
 
-def _not_there(path: Path, kind: Kind) -> UflipError:
+def _not_there(path: Path, kind: DocumentKind) -> UflipError:
     return kind.unreadable(path, "no such file", "a file that is there")
 
 
-def decode(path: Path, kind: Kind, content: bytes) -> str:
+def decode(path: Path, kind: DocumentKind, content: bytes) -> str:
     """Turn the bytes of a document into text.
 
     Raises
@@ -149,7 +149,7 @@ def decode(path: Path, kind: Kind, content: bytes) -> str:
         raise kind.unreadable(path, got, "text in UTF-8") from error
 
 
-def _open_regular(path: Path, kind: Kind) -> int:
+def _open_regular(path: Path, kind: DocumentKind) -> int:
     """Open a regular file without waiting for anybody."""
     _check_regular(path, kind, path.stat().st_mode)  # opening some devices does something
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -161,7 +161,7 @@ def _open_regular(path: Path, kind: Kind) -> int:
     return descriptor
 
 
-def _check_regular(path: Path, kind: Kind, mode: int) -> None:
+def _check_regular(path: Path, kind: DocumentKind, mode: int) -> None:
     if not stat.S_ISREG(mode):
         raise kind.unreadable(path, file_type(mode), "a regular file")
 
@@ -179,7 +179,7 @@ def file_type(mode: int) -> str:
     return names.get(stat.S_IFMT(mode), "something that is no file")
 
 
-def _size(path: Path, kind: Kind, descriptor: int) -> int:
+def _size(path: Path, kind: DocumentKind, descriptor: int) -> int:
     """Look at the size of an open file; one of no bytes is not read.
 
     What the kernel makes up in /proc has no size, and some of it is waited for without end.
@@ -189,7 +189,7 @@ def _size(path: Path, kind: Kind, descriptor: int) -> int:
     return size
 
 
-def _check_size(path: Path, kind: Kind, size: int) -> None:
+def _check_size(path: Path, kind: DocumentKind, size: int) -> None:
     if size > kind.limit_bytes:
         limit = format_size(kind.limit_bytes)
         raise kind.unreadable(path, f"more than {limit}", f"at most {limit}")

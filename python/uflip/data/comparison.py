@@ -6,15 +6,15 @@ Plain data, as `uflip.data.summary` is; `uflip.results.comparison` makes it.
 from typing import NotRequired, TypedDict
 
 from uflip.data.document import Count, Name, Text
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 
 Value = str | int | float | bool
 Fact = Value | list[Value] | None
 """A field of a device, or what a key of its profile has."""
 
 
-class Row(TypedDict):
-    """An experiment that both results have; `uflip.results.comparison.Row` says what is what."""
+class ComparedExperimentDocument(TypedDict):
+    """An experiment of both results, see `uflip.results.comparison.ComparedExperiment`."""
 
     micro_benchmark: Name
     pattern: Name
@@ -38,26 +38,26 @@ class Row(TypedDict):
     unknown_because: Name | None
 
 
-class Compared(TypedDict):
+class ComparisonDocument(TypedDict):
     """Second over first, experiment by experiment, and what else differs."""
 
     first: Text
     second: Text
     devices: dict[str, list[Fact]]
-    conditions: list[Warned]
+    conditions: list[WarningSummary]
     verdicts: dict[str, Count]
-    rows: list[Row]
+    rows: list[ComparedExperimentDocument]
     only_in_first: list[Name]
     only_in_second: list[Name]
 
 
-class Named(Compared):
+class NamedComparison(ComparisonDocument):
     """A comparison with the folders that were named: the first, and another."""
 
     results: list[Text]
 
 
-class Failure(TypedDict):
+class ComparisonFailure(TypedDict):
     """Why a comparison failed that was told what to fail for: an error as `--json` prints it."""
 
     kind: Name
@@ -72,5 +72,5 @@ class Failure(TypedDict):
 class Comparisons(TypedDict):
     """Results, each compared with the first; `error` where `--fail-if-slower` found one."""
 
-    comparisons: list[Named]
-    error: NotRequired[Failure]
+    comparisons: list[NamedComparison]
+    error: NotRequired[ComparisonFailure]

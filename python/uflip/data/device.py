@@ -57,7 +57,7 @@ class Geometry(Struct, frozen=True):
         return self.page_sectors * self.sector_bytes
 
 
-class Wear(Struct, frozen=True):
+class DeviceWear(Struct, frozen=True):
     """What is known about the wear of a device.
 
     Attributes
@@ -122,7 +122,7 @@ class Reliability(Struct, frozen=True):
     rated_cycles: Positive
 
 
-class Recovery(Struct, frozen=True):
+class RecoveryOptions(Struct, frozen=True):
     """How many of them a block had before."""
 
     cycles_before: Count | None = None
@@ -142,11 +142,11 @@ class Profile(Struct, frozen=True):
     ftl: Mapping = Mapping()
     state: ProfileState = ProfileState()
     reliability: Reliability | None = None
-    recovery: Recovery | None = None
+    recovery: RecoveryOptions | None = None
     controller: Controller = Controller()
 
 
-class Details(Struct, frozen=True, omit_defaults=True):
+class DeviceDetails(Struct, frozen=True, omit_defaults=True):
     """What only some devices say of themselves; None where this one does not.
 
     `profile` and `history` are those of a simulated device, the profile with all of its keys.
@@ -176,7 +176,7 @@ class Details(Struct, frozen=True, omit_defaults=True):
     snapshot: Text | None = None
     write_cache: Text | None = None
     to_be_written_bytes: Count | None = None
-    wear: Wear | None = None
+    wear: DeviceWear | None = None
     zones: ZoneLimits | None = None
 
 
@@ -214,7 +214,7 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
     clock: Text = ""
     io: Text = ""
     data: Text = ""
-    details: Details = Details()
+    details: DeviceDetails = DeviceDetails()
 
     def __post_init__(self) -> None:
         if self.simulated != (self.kind == "sim"):

@@ -68,7 +68,7 @@ class ServedExport(TypedDict):
     flash: NotRequired[dict[str, Count]]
 
 
-class Clients(TypedDict):
+class ServerClients(TypedDict):
     """Clients of a server: now, since it began, and those that there was no room for."""
 
     now: Count
@@ -80,5 +80,5 @@ class ServedDocument(TypedDict):
     """What `uflip serve` served."""
 
     elapsed_ns: Count
-    clients: Clients
+    clients: ServerClients
     exports: list[ServedExport]

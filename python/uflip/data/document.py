@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import Kind
+from uflip.data.bounded_read import DocumentKind
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def decode(
-    path: Path, kind: Kind, content: bytes, shape: type[T], dec_hook: DecHook | None = None
+    path: Path, kind: DocumentKind, content: bytes, shape: type[T], dec_hook: DecHook | None = None
 ) -> T:
     """Turn the bytes of a document into a value of its type.
 
@@ -73,7 +73,7 @@ def decode(
         raise kind.unreadable(path, f"not JSON: {error}", "JSON in UTF-8") from error
 
 
-def check(path: Path, kind: Kind, name: str, content: object, shape: type[T]) -> T:
+def check(path: Path, kind: DocumentKind, name: str, content: object, shape: type[T]) -> T:
     """Check plain data inside of a document; keys that the type does not have are let be.
 
     Raises

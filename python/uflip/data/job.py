@@ -5,10 +5,10 @@ from typing import Literal
 from msgspec import Struct
 
 from uflip.data.document import Text
-from uflip.data.spec_base import Asked, Spec, Whole
+from uflip.data.spec_base import Spec, SpecBase, Whole
 
 
-class Job(Asked, Spec, frozen=True):
+class Job(SpecBase, Spec, frozen=True):
     """What is done to pages of an open-channel device; `docs/reference/open-channel.md`.
 
     Attributes

@@ -32,12 +32,14 @@ import msgspec
 from msgspec import Struct
 
 from uflip import _native
-from uflip.data.bounded_read import Kind
+from uflip.data.bounded_read import DocumentKind
 from uflip.data.document import Count, DigestText, FolderId, Name
 
 FORMAT_VERSION = 1
 FILE_NAME = "ledger.jsonl"
-KIND = Kind("ledger", 256 << 20, "restore it from a copy, or move it away to read runs unproven")
+KIND = DocumentKind(
+    "ledger", 256 << 20, "restore it from a copy, or move it away to read runs unproven"
+)
 
 _LINE = re.compile(rb'(\{.*),"link":"([0-9a-f]{64})"\}', re.S)
 
@@ -59,7 +61,7 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     plan: DigestText
 
 
-class Run(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
+class RunEntry(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
     """A run is about to get its name."""
 
     run: Name
@@ -68,7 +70,7 @@ class Run(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag
     spec: DigestText
 
 
-Entry = Begin | Document | Run
+Entry = Begin | Document | RunEntry
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,9 @@ class Ledger:
         return first.folder_id if isinstance(first, Begin) else None
 
     @cached_property
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> dict[str, RunEntry]:
         """The last line of each run."""
-        return {entry.run: entry for entry in self.entries if isinstance(entry, Run)}
+        return {entry.run: entry for entry in self.entries if isinstance(entry, RunEntry)}
 
     @property
     def manifests(self) -> list[Document]:
@@ -126,7 +128,7 @@ class Ledger:
     @property
     def last_run(self) -> str | None:
         """The run of the last line, whose file a kill may have kept from its name."""
-        return self.last.run if isinstance(self.last, Run) else None
+        return self.last.run if isinstance(self.last, RunEntry) else None
 
 
 def digest_of(content: Any) -> str:

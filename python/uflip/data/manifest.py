@@ -32,8 +32,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import Kind
-from uflip.data.device import DeviceInfo, Wear
+from uflip.data.bounded_read import DocumentKind
+from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.data.document import (
     LARGEST,
     MOST_RUNS,
@@ -52,7 +52,7 @@ from uflip.data.document import (
 )
 from uflip.data.phases import Interference, Phases
 from uflip.data.spec import Spec, spec_hook
-from uflip.data.state_record import Request
+from uflip.data.state_record import StateRequest
 from uflip.durability import UNKNOWN, of_old, of_open_channel
 from uflip.errors import ResultsError
 
@@ -65,7 +65,7 @@ KnownFrom = Literal["enforced", "record", "profile", "snapshot"]
 """What says in which state a device is."""
 Status = Literal["running", "complete", "interrupted", "failed"]
 
-KIND = Kind(
+KIND = DocumentKind(
     "manifest",
     64 << 20,
     "restore the file from a copy; the runs/*.parquet files can be analysed without it",
@@ -116,7 +116,7 @@ def entry_of(run: object) -> PlanEntry:
     return msgspec.convert(run, PlanEntry, from_attributes=True, dec_hook=spec_hook)
 
 
-class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
+class WarningRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """A stored warning."""
 
     code: Name
@@ -125,7 +125,7 @@ class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
     advice: Text
 
 
-class Left(Struct, frozen=True, forbid_unknown_fields=True):
+class SkippedRun(Struct, frozen=True, forbid_unknown_fields=True):
     """A run that is not made, and why."""
 
     micro_benchmark: Name
@@ -135,9 +135,9 @@ class Left(Struct, frozen=True, forbid_unknown_fields=True):
     reason: Text
 
 
-def left_of(skipped: object) -> Left:
+def left_of(skipped: object) -> SkippedRun:
     """Return the entry of a run that was left out, an object with the same fields."""
-    return msgspec.convert(skipped, Left, from_attributes=True)
+    return msgspec.convert(skipped, SkippedRun, from_attributes=True)
 
 
 class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -146,7 +146,7 @@ class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     state: Name
     state_id: Name | None
     known_from: KnownFrom | None
-    request: Request | None
+    request: StateRequest | None
     since_runs: Count | None = None
     since_bytes_written: Count | None = None
     record: Text | None = None
@@ -181,8 +181,8 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     phases: Phases | None = None
     interference: Interference | None = None
     plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=MOST_RUNS)]
-    skipped: Annotated[tuple[Left, ...], Meta(max_length=MOST_RUNS)]
-    warnings: Annotated[tuple[Doubt, ...], Meta(max_length=MOST_WARNINGS)]
+    skipped: Annotated[tuple[SkippedRun, ...], Meta(max_length=MOST_RUNS)]
+    warnings: Annotated[tuple[WarningRecord, ...], Meta(max_length=MOST_WARNINGS)]
     elapsed_s: Seconds | None
 
     def __post_init__(self) -> None:
@@ -236,7 +236,7 @@ class After(Struct, frozen=True):
     """
 
     temperature_celsius: float | None = None
-    wear: Wear | None = None
+    wear: DeviceWear | None = None
     stolen_share: float | None = None
 
 

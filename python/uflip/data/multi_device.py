@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import Kind, read_document
+from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import (
     Count,
     FolderId,
@@ -33,12 +33,14 @@ from uflip.data.document import (
 
 FORMAT_VERSION: Literal[1] = 1
 FILE_NAME = "devices.json"
-KIND = Kind("list of devices", 1 << 20, "name the folder that `uflip run` made for several devices")
+KIND = DocumentKind(
+    "list of devices", 1 << 20, "name the folder that `uflip run` made for several devices"
+)
 MOST_DEVICES = 1000
 
 
-class Options(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What was asked of every device, as `uflip.session.Request` has it; null: not said."""
+class MultiDeviceOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The options for every device, as in `uflip.session.BenchmarkRequest`; null: not given."""
 
     suite: Text | None = None
     scale: Text | None = None
@@ -61,7 +63,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     inside: bool = False
 
 
-class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+class DeviceEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """One device.
 
     Attributes
@@ -76,7 +78,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     folder: Name
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MultiDeviceManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole document.
 
     Attributes
@@ -90,11 +92,11 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     uflip_version: Text
     created_utc: Instant
     id: FolderId
-    options: Options
-    devices: Annotated[list[Entry], Meta(min_length=1, max_length=MOST_DEVICES)]
+    options: MultiDeviceOptions
+    devices: Annotated[list[DeviceEntry], Meta(min_length=1, max_length=MOST_DEVICES)]
 
 
-def read(folder: Path) -> Manifest:
+def read(folder: Path) -> MultiDeviceManifest:
     """Read the list of devices in a folder.
 
     Raises
@@ -103,7 +105,7 @@ def read(folder: Path) -> Manifest:
         If there is none, or not one that this version reads.
     """
     path = folder / FILE_NAME
-    found = decode(path, KIND, read_document(path, KIND), Manifest)
+    found = decode(path, KIND, read_document(path, KIND), MultiDeviceManifest)
     names = [entry.folder for entry in found.devices]
     for name in names:
         if reason := no_file_name(name):
@@ -113,6 +115,6 @@ def read(folder: Path) -> Manifest:
     return found
 
 
-def encoded(manifest: Manifest) -> bytes:
+def encoded(manifest: MultiDeviceManifest) -> bytes:
     """Return the bytes of a list of devices."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)

@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from uflip.data.spec_base import OPEN_TIMES, Asked, Part, Spec, Stop, Time, Whole
+from uflip.data.spec_base import OPEN_TIMES, MixPart, Spec, SpecBase, Stop, Time, Whole
 
 
-class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
+class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
     """A basic pattern (uFLIP §3.1): one function for each of time, size, location and mode.
 
     Attributes
@@ -44,7 +44,7 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
     stop: Stop | None = None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MixPart, ...]:
         """Itself."""
         return (self,)
 
@@ -59,7 +59,7 @@ class Basic(Part, Spec, frozen=True, tag_field="kind", tag="basic"):
         return 1 if self.parallel_degree is None else self.parallel_degree
 
 
-class Mix(Asked, Spec, frozen=True, tag_field="kind", tag="mix"):
+class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
     """I/Os of two basic patterns: in turn, or each drawn at random.
 
     Attributes
@@ -77,8 +77,8 @@ class Mix(Asked, Spec, frozen=True, tag_field="kind", tag="mix"):
         drawn.
     """
 
-    first: Part
-    second: Part
+    first: MixPart
+    second: MixPart
     ratio: Whole | None = None
     first_percent: Whole | None = None
     time: Time | None = None
@@ -90,7 +90,7 @@ class Mix(Asked, Spec, frozen=True, tag_field="kind", tag="mix"):
     stop: Stop | None = None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MixPart, ...]:
         """The first and the second."""
         return (self.first, self.second)
 
@@ -105,7 +105,7 @@ class Mix(Asked, Spec, frozen=True, tag_field="kind", tag="mix"):
         return 1 if self.ratio is None else self.ratio
 
 
-class Parallel(Asked, Spec, frozen=True, tag_field="kind", tag="parallel"):
+class Parallel(SpecBase, Spec, frozen=True, tag_field="kind", tag="parallel"):
     """Patterns that run side by side, a process each.
 
     Attributes
@@ -121,7 +121,7 @@ class Parallel(Asked, Spec, frozen=True, tag_field="kind", tag="parallel"):
     stop: Stop | None = None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MixPart, ...]:
         """Those of all patterns."""
         return tuple(part for pattern in self.patterns for part in pattern.parts)
 
@@ -131,7 +131,7 @@ class Parallel(Asked, Spec, frozen=True, tag_field="kind", tag="parallel"):
         return any(pattern.is_open for pattern in self.patterns)
 
 
-class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ListSummary(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is known of a list of I/Os without them.
 
     Attributes
@@ -157,7 +157,7 @@ class Listed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     bytes_trimmed: Whole = 0
 
 
-class Replay(Asked, Spec, frozen=True, tag_field="kind", tag="replay"):
+class Replay(SpecBase, Spec, frozen=True, tag_field="kind", tag="replay"):
     """The I/Os of a list, which is named by its digest: those of a trace.
 
     Attributes
@@ -168,7 +168,7 @@ class Replay(Asked, Spec, frozen=True, tag_field="kind", tag="replay"):
         As of `Basic`; the count is that of the list.
     """
 
-    list: Listed
+    list: ListSummary
     queue_depth: Whole | None = None
     io_count: Whole | None = None
     io_ignore: Whole | None = None

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import Kind
+from uflip.data.bounded_read import DocumentKind
 from uflip.data.document import MOST_RUNS, Count, Positive, Table
 from uflip.data.spec import Spec
 from uflip.errors import UsageError
@@ -23,7 +23,7 @@ FORMAT = "uflip-plan"
 FORMAT_VERSION = 3
 DURABILITY_SINCE = 3
 
-KIND = Kind(
+KIND = DocumentKind(
     "plan",
     16 << 20,
     "correct it, or write a new one with `uflip plan DEVICE --out FILE`",

@@ -27,7 +27,7 @@ class Cut(Struct, frozen=True):
     """Pages that had been deallocated and can be read again."""
 
 
-class Recovery(Struct, frozen=True):
+class RecoveryReport(Struct, frozen=True):
     """How the map was found again, and how long that took."""
 
     began_ns: Count
@@ -66,7 +66,7 @@ class PowerLoss(Struct, frozen=True):
     ios_completed: Count
     """I/Os of whose end the host heard before."""
     cut: Cut
-    recovery: Recovery
+    recovery: RecoveryReport
 
 
 def read_power_loss(text: str) -> PowerLoss:

@@ -12,10 +12,10 @@ from typing import TypedDict
 
 from msgspec import Struct
 
-from uflip.data.bounded_read import Kind
+from uflip.data.bounded_read import DocumentKind
 from uflip.data.document import Count, DigestText, Name, Positive, Table, Text, decode
 
-KIND = Kind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
+KIND = DocumentKind("metadata of the run", 64 << 20, "move the file away to look at the other runs")
 
 
 class InsideFile(Struct, frozen=True):
@@ -53,7 +53,7 @@ class About(TypedDict, total=False):
     samples_only: bool  # nothing else of what was recorded inside the device is stored
 
 
-class Series(Struct, frozen=True):
+class SeriesRecord(Struct, frozen=True):
     """What was known of one pattern when its run ended."""
 
     half_width_ns: float | None
@@ -62,12 +62,12 @@ class Series(Struct, frozen=True):
     slow_episodes: Count = 0
 
 
-class Ended(Struct, frozen=True):
+class StopRecord(Struct, frozen=True):
     """How a run with a rule to stop came to its length."""
 
     converged: bool
     startup_ios: Count
-    series: tuple[Series, ...]
+    series: tuple[SeriesRecord, ...]
     ended_by: Name | None = None
     ios: Count | None = None
     stop: Table | None = None
@@ -84,7 +84,7 @@ def metadata_of(path: Path, text: str) -> RunMetadata:
     return decode(path, KIND, (text or "{}").encode(), RunMetadata)
 
 
-def ended_of(path: Path, text: str | None) -> Ended | None:
+def ended_of(path: Path, text: str | None) -> StopRecord | None:
     """Read how a run came to its length; None where that was given.
 
     Raises
@@ -92,4 +92,4 @@ def ended_of(path: Path, text: str | None) -> Ended | None:
     ResultsError
         If it is not what uflip stores.
     """
-    return None if text is None else decode(path, KIND, text.encode(), Ended)
+    return None if text is None else decode(path, KIND, text.encode(), StopRecord)

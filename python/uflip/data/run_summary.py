@@ -32,7 +32,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from uflip import _native
-from uflip.data.bounded_read import Kind, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_if_there
 from uflip.data.document import Count, DigestText, Name, Positive, Text
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
@@ -41,10 +41,10 @@ FORMAT_VERSION: Literal[5] = 5
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
 NO_DIGEST = b"0" * 64  # stands where that of the document will
-KIND = Kind("summary", 256 << 20, "remove it: it is made again from the run files")
+KIND = DocumentKind("summary", 256 << 20, "remove it: it is made again from the run files")
 
 
-class Statistics(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredStatistics(Struct, frozen=True, forbid_unknown_fields=True):
     """Of response times [ns]; a percentile is null where the sample is too small for it."""
 
     count: Positive
@@ -60,7 +60,7 @@ class Statistics(Struct, frozen=True, forbid_unknown_fields=True):
     p99_9_ns: Count | None
 
 
-class Repetition(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredRepetition(Struct, frozen=True, forbid_unknown_fields=True):
     """What one run says of its mean; null where it does not say."""
 
     run: Name
@@ -79,19 +79,19 @@ class Component(Struct, frozen=True, forbid_unknown_fields=True):
     """One of the two patterns of a mix."""
 
     pattern: Name | None
-    statistics: Statistics | None
+    statistics: StoredStatistics | None
 
 
-class OfMode(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredModeStatistics(Struct, frozen=True, forbid_unknown_fields=True):
     """Reads, writes, or another mode of a run that has several."""
 
     bytes: Count
     ios_per_s: float | None
     bytes_per_s: float | None
-    statistics: Statistics | None
+    statistics: StoredStatistics | None
 
 
-class Round(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredRound(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a long run of writes: `uflip.results.steady_state`."""
 
     written_bytes: Count
@@ -113,19 +113,19 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     io_ignore: Count
     elapsed_ns: Count
     ios_per_s: float | None
-    statistics: Statistics | None
-    repetitions: list[Repetition]
+    statistics: StoredStatistics | None
+    repetitions: list[StoredRepetition]
     disagreement: float | None
     components: dict[Name, Component] | UnsetType = UNSET
-    by_mode: dict[Name, OfMode] | UnsetType = UNSET
-    rounds: list[list[Round]] | UnsetType = UNSET
+    by_mode: dict[Name, StoredModeStatistics] | UnsetType = UNSET
+    rounds: list[list[StoredRound]] | UnsetType = UNSET
     time_spent_ns: dict[Name, float] | UnsetType = UNSET
     counters: dict[Name, Count] | UnsetType = UNSET
     write_amplification: float | UnsetType | None = UNSET
     spec: Spec
 
 
-class Source(Struct, frozen=True, forbid_unknown_fields=True):
+class SummarySource(Struct, frozen=True, forbid_unknown_fields=True):
     """A run file that a summary follows from."""
 
     run: Name
@@ -144,37 +144,37 @@ class PyramidFile(Struct, frozen=True, forbid_unknown_fields=True):
     begin_ns: Count
 
 
-class Kept(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredSummary(Struct, frozen=True, forbid_unknown_fields=True):
     """A summary with what it follows from."""
 
-    of: tuple[Source, ...]
+    of: tuple[SummarySource, ...]
     summary: RunSummary
     pyramid: PyramidFile | None = None
 
 
-class Summaries(Struct, frozen=True, forbid_unknown_fields=True):
+class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
     """What a file of summaries holds."""
 
     uflip_version: Name
-    experiments: tuple[Kept, ...]
+    experiments: tuple[StoredSummary, ...]
     digest: DigestText = NO_DIGEST.decode()
     format: Literal["uflip-run-summary"] = "uflip-run-summary"
     format_version: Literal[5] = FORMAT_VERSION
 
 
-def encode(kept: tuple[Kept, ...]) -> bytes:
+def encode(kept: tuple[StoredSummary, ...]) -> bytes:
     """Return the bytes of a file of summaries."""
-    content = msgspec.json.encode(Summaries(_native.__version__, kept))
+    content = msgspec.json.encode(SummaryFile(_native.__version__, kept))
     return content.replace(NO_DIGEST, _native.digest(content).encode())
 
 
-def read(path: Path) -> tuple[Kept, ...]:
+def read(path: Path) -> tuple[StoredSummary, ...]:
     """Read a file of summaries; none of one that is not what was written, or of another version."""
     try:
         content = read_if_there(path, KIND)
         if content is None:
             return ()
-        found = msgspec.json.decode(content, type=Summaries, dec_hook=spec_hook)
+        found = msgspec.json.decode(content, type=SummaryFile, dec_hook=spec_hook)
     except (UflipError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ()
     blank = content.replace(found.digest.encode(), NO_DIGEST)

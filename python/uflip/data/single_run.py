@@ -13,7 +13,7 @@ Numbers = Mapping[str, int | float | None]
 """Of response times [ns] by name; a percentile is null where the sample is too small for it."""
 
 
-class Series(TypedDict):
+class SeriesDocument(TypedDict):
     """What one series of a run says of its mean."""
 
     mean_ns: float
@@ -21,15 +21,15 @@ class Series(TypedDict):
     reasons: list[str]
 
 
-class Ended(TypedDict):
+class StopDocument(TypedDict):
     """How a run with a rule to stop came to its length."""
 
     converged: bool
     ended_by: str
-    series: list[Series]
+    series: list[SeriesDocument]
 
 
-class OfMode(TypedDict):
+class ModeDocument(TypedDict):
     """Statistics of the reads, writes or trims of a run."""
 
     bytes: int
@@ -54,7 +54,7 @@ class OneRun(TypedDict):
     causes_ns: dict[str, float]
     counters: dict[str, int] | None
     write_amplification: float | None
-    ended: Ended | None
+    ended: StopDocument | None
     components: NotRequired[dict[str, Numbers]]
-    by_mode: NotRequired[Mapping[str, OfMode]]
+    by_mode: NotRequired[Mapping[str, ModeDocument]]
     disturbed: NotRequired[Mapping[str, int]]

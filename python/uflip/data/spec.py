@@ -26,14 +26,14 @@ from uflip.data.job import Job, JobTotals
 from uflip.data.pattern import (
     Basic,
     Functions,
-    Listed,
+    ListSummary,
     Mix,
     Parallel,
     Pattern,
     Replay,
     Totals,
 )
-from uflip.data.spec_base import LOCATIONS, MODES, OPEN_TIMES, TIMES, Part, Spec, Stop
+from uflip.data.spec_base import LOCATIONS, MODES, OPEN_TIMES, TIMES, MixPart, Spec, Stop
 from uflip.errors import UsageError, native_errors
 
 __all__ = [
@@ -45,10 +45,10 @@ __all__ = [
     "Functions",
     "Job",
     "JobTotals",
-    "Listed",
+    "ListSummary",
     "Mix",
+    "MixPart",
     "Parallel",
-    "Part",
     "Pattern",
     "Replay",
     "Spec",

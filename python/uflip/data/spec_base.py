@@ -28,13 +28,13 @@ Whole = Annotated[int, Meta(ge=0)]
 """What the native part reads as 64 bits without a sign."""
 
 
-class Asked(
+class SpecBase(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
     """How specifications are read and written: no other keys, and none that was not given."""
 
 
-class Stop(Asked, frozen=True):
+class Stop(SpecBase, frozen=True):
     """When a run ends whose length is not given: its mean is known, or its budget is used up.
 
     Attributes
@@ -67,7 +67,7 @@ class Stop(Asked, frozen=True):
         return given(self.max_ios, "stop.max_ios")
 
 
-class Part(Asked, frozen=True):
+class MixPart(SpecBase, frozen=True):
     """A basic pattern within a mix: what both have is with the mix.
 
     Attributes
@@ -183,7 +183,7 @@ class Spec:
         return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[MixPart, ...]:
         """The basic patterns that it is made of, in order; none of a replay or a job."""
         return ()
 

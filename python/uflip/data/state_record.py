@@ -17,11 +17,11 @@ from typing import Literal, TypedDict
 import msgspec
 from msgspec import Struct
 
-from uflip.data.bounded_read import Kind, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_if_there
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text, decode
 
 FORMAT_VERSION = 2
-KIND = Kind(
+KIND = DocumentKind(
     "record of the device's state",
     1 << 20,
     "name another file with --record, or move this one away",
@@ -36,7 +36,7 @@ class Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     sectors_written: Count | None = None
 
 
-class Request(TypedDict):
+class StateRequest(TypedDict):
     """A state that was asked for, complete; sizes and offsets in bytes."""
 
     state: Name
@@ -47,7 +47,7 @@ class Request(TypedDict):
     random_bytes: Count
 
 
-class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a record says.
 
     Attributes
@@ -73,7 +73,7 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     uflip_version: Name
     updated_utc: Instant
     device: Table
-    request: Request
+    request: StateRequest
     total_ios: Count
     done_ios: Count = 0
     state_id: Name | None = None
@@ -92,13 +92,13 @@ class _Format(Struct):
     format_version: int = 0
 
 
-def encode(record: State) -> bytes:
+def encode(record: StateDocument) -> bytes:
     """Turn a record into the bytes of its file."""
     content = msgspec.to_builtins(record)
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def read(path: Path) -> State | None:
+def read(path: Path) -> StateDocument | None:
     """Read a record; None where there is no file.
 
     Raises
@@ -116,4 +116,4 @@ def read(path: Path) -> State | None:
         raise KIND.unreadable(path, "a file of another kind", allowed)
     if not 1 <= said.format_version <= FORMAT_VERSION:
         raise KIND.unreadable(path, f"format_version {said.format_version}", allowed)
-    return decode(path, KIND, content, State)
+    return decode(path, KIND, content, StateDocument)

@@ -13,16 +13,16 @@ from uflip.data.document import Count, Instant, Name, Positive, Table, Text
 from uflip.data.manifest import KnownFrom
 from uflip.data.open_channel import OpenChannel
 from uflip.data.phases import Interference, Phases
-from uflip.data.state_record import Request
+from uflip.data.state_record import StateRequest
 
 ResponseTime = Literal[
     "min_ns", "max_ns", "mean_ns", "std_ns",
     "p5_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns",
 ]  # fmt: skip
-"""A name of those in `Statistics` that are response times."""
+"""A name of those in `StatisticsSummary` that are response times."""
 
 
-class Statistics(TypedDict):
+class StatisticsSummary(TypedDict):
     """Of response times [ns]; a percentile is null where the sample is too small for it."""
 
     count: Positive
@@ -38,7 +38,7 @@ class Statistics(TypedDict):
     p99_9_ns: Count | None
 
 
-class Ended(TypedDict):
+class StopSummary(TypedDict):
     """How a run came to its length, and how well its mean is known."""
 
     converged: bool | None
@@ -50,13 +50,13 @@ class Ended(TypedDict):
     opening_ns: float | None
 
 
-class Said(Ended):
+class MeanSummary(StopSummary):
     """The same with its mean."""
 
     mean_ns: float | None
 
 
-class Repetition(Said):
+class RepetitionSummary(MeanSummary):
     """What one run of an experiment says of its mean."""
 
     run: Name
@@ -88,19 +88,19 @@ class Component(TypedDict):
     """One of the two patterns of a mix."""
 
     pattern: Name | None
-    statistics: Statistics | None
+    statistics: StatisticsSummary | None
 
 
-class OfMode(TypedDict):
+class ModeStatistics(TypedDict):
     """Reads, writes, or another mode of a run that has several."""
 
     bytes: Count
     ios_per_s: float | None
     bytes_per_s: float | None
-    statistics: Statistics | None
+    statistics: StatisticsSummary | None
 
 
-class Round(TypedDict):
+class RoundSummary(TypedDict):
     """A part of a long run of writes: until where, and what it showed.
 
     `written_bytes` and `ended_ns` count from the begin of the run; write amplification is null
@@ -144,11 +144,11 @@ class Repetitions(TypedDict):
     io_ignore: Count
     elapsed_ns: Count
     ios_per_s: float | None
-    repetitions: list[Repetition]
+    repetitions: list[RepetitionSummary]
     disagreement: float | None
     components: NotRequired[dict[str, Component]]
-    by_mode: NotRequired[dict[str, OfMode]]
-    rounds: NotRequired[list[list[Round]]]
+    by_mode: NotRequired[dict[str, ModeStatistics]]
+    rounds: NotRequired[list[list[RoundSummary]]]
     time_spent_ns: NotRequired[dict[str, float]]
     counters: NotRequired[dict[str, Count]]
     write_amplification: NotRequired[float | None]
@@ -156,29 +156,29 @@ class Repetitions(TypedDict):
     together: Together
 
 
-class Experiment(Repetitions):
+class ExperimentSummary(Repetitions):
     """What varied, and what was found; nothing where start-up was all there was."""
 
     value: int | float | None
-    statistics: Statistics | None
+    statistics: StatisticsSummary | None
     steadiness: NotRequired[Steadiness]
 
 
-class NamedExperiment(Experiment):
+class NamedExperiment(ExperimentSummary):
     """An experiment beside the others of all micro-benchmarks."""
 
     micro_benchmark: Name
 
 
-class Measured(Repetitions):
+class MeasuredExperiment(Repetitions):
     """An experiment that has a value and was measured: what figures and findings are made of."""
 
     value: int | float
-    statistics: Statistics
+    statistics: StatisticsSummary
     steadiness: NotRequired[Steadiness]
 
 
-class Repeated(TypedDict):
+class BaselineRepeats(TypedDict):
     """How far apart the answers to one baseline pattern lie."""
 
     experiments: Positive
@@ -187,7 +187,7 @@ class Repeated(TypedDict):
     factor: float
 
 
-class Verdict(TypedDict):
+class CharacteristicVerdict(TypedDict):
     """One key characteristic; `uflip.results.characteristics` says which words there are."""
 
     verdict: Name
@@ -216,12 +216,12 @@ class KeyCharacteristics(TypedDict):
     RR_ms: float | None
     SW_ms: float | None
     RW_ms: float | None
-    pause: Verdict
-    locality: Verdict
-    partitions: Verdict
-    reverse: Verdict
-    in_place: Verdict
-    large_increments: Verdict
+    pause: CharacteristicVerdict
+    locality: CharacteristicVerdict
+    partitions: CharacteristicVerdict
+    reverse: CharacteristicVerdict
+    in_place: CharacteristicVerdict
+    large_increments: CharacteristicVerdict
 
 
 class TargetSpace(TypedDict):
@@ -234,7 +234,7 @@ class TargetSpace(TypedDict):
     reset_before: bool
 
 
-class LeftOut(TypedDict):
+class SkippedRunSummary(TypedDict):
     """A run that is not made, and why."""
 
     micro_benchmark: Name
@@ -244,19 +244,19 @@ class LeftOut(TypedDict):
     reason: Text
 
 
-class State(TypedDict):
+class StateSummary(TypedDict):
     """In which state the device was; the fields of `uflip.data.manifest.DeviceState`."""
 
     state: Name
     state_id: Name | None
     known_from: KnownFrom | None
-    request: Request | None
+    request: StateRequest | None
     since_runs: NotRequired[Count | None]
     since_bytes_written: NotRequired[Count | None]
     record: NotRequired[Text | None]
 
 
-class Warned(TypedDict):
+class WarningSummary(TypedDict):
     """A doubt about the data."""
 
     code: Name
@@ -265,19 +265,19 @@ class Warned(TypedDict):
     advice: Text
 
 
-class Found(TypedDict):
+class BenchmarkSummary(TypedDict):
     """What a benchmark found."""
 
     baselines_ms: dict[str, float | None]
     baseline_io_size_bytes: Positive | None
-    repeatability: dict[str, Repeated | None]
+    repeatability: dict[str, BaselineRepeats | None]
     key_characteristics: KeyCharacteristics | None
-    baselines: list[Experiment]
-    micro_benchmarks: dict[str, list[Experiment]]
+    baselines: list[ExperimentSummary]
+    micro_benchmarks: dict[str, list[ExperimentSummary]]
     open_channel: NotRequired[OpenChannel]
 
 
-class Summary(Found):
+class Summary(BenchmarkSummary):
     """The whole: what was found, and how it was measured."""
 
     format: Name
@@ -297,12 +297,12 @@ class Summary(Found):
     durability: Text
     phases: Phases | None
     interference: Interference | None
-    state: State
+    state: StateSummary
     runs_planned: Count
     runs_finished: Count
     missing: list[Name]
     target_spaces: list[TargetSpace]
-    skipped: list[LeftOut]
-    warnings: list[Warned]
+    skipped: list[SkippedRunSummary]
+    warnings: list[WarningSummary]
     harness: Table
     host: Table

@@ -21,14 +21,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from uflip.data.bounded_read import Kind, read_document
+from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import Count, DigestText, Instant, Name, Positive, Text, decode
 from uflip.data.spec import Basic, Mix, Parallel, Spec, spec_hook
 from uflip.errors import UsageError
 
 FORMAT_VERSION: Literal[1] = 1
 FILE_NAME = "sweep.json"
-KIND = Kind("sweep", 256 << 20, "name the folder that `uflip sweep --data` made")
+KIND = DocumentKind("sweep", 256 << 20, "name the folder that `uflip sweep --data` made")
 
 Value = bool | int | float | str
 """What a name that varies can be."""
@@ -153,7 +153,7 @@ class Design(Struct, frozen=True, forbid_unknown_fields=True):
     timed: bool = True
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SweepManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The whole document."""
 
     format: Literal["uflip-sweep"] = "uflip-sweep"
@@ -166,7 +166,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     rows: DigestText | None = None
 
 
-def read(folder: Path) -> Manifest:
+def read(folder: Path) -> SweepManifest:
     """Read the manifest of a sweep.
 
     Raises
@@ -175,7 +175,7 @@ def read(folder: Path) -> Manifest:
         If there is none, or not one that this version reads.
     """
     path = folder / FILE_NAME
-    manifest = decode(path, KIND, read_document(path, KIND), Manifest, spec_hook)
+    manifest = decode(path, KIND, read_document(path, KIND), SweepManifest, spec_hook)
     if not isinstance(manifest.design.spec, Basic | Mix | Parallel):
         raise KIND.unreadable(path, "another kind of pattern", "basic, mix or parallel")
     names = len(manifest.design.vary)
@@ -184,6 +184,6 @@ def read(folder: Path) -> Manifest:
     return manifest
 
 
-def encoded(manifest: Manifest) -> bytes:
+def encoded(manifest: SweepManifest) -> bytes:
     """Return the bytes of a manifest."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)

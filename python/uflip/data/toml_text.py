@@ -9,12 +9,12 @@ import json
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.bounded_read import Kind, read_text
+from uflip.data.bounded_read import DocumentKind, read_text
 from uflip.data.document import DEEPEST, Table, deepest
 from uflip.errors import UflipError, native_errors
 
 
-def read_toml(path: Path, kind: Kind) -> Table:
+def read_toml(path: Path, kind: DocumentKind) -> Table:
     """Read a file of TOML.
 
     Returns

@@ -52,7 +52,7 @@ _switched_off: ContextVar[bool] = ContextVar("switched_off", default=False)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A device in the cache.
 
     Attributes
@@ -142,7 +142,7 @@ def cached(
     return device
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CacheEntry]:
     """List what is in the cache, the longest unused first."""
     found = []
     with suppress(OSError):
@@ -150,11 +150,11 @@ def entries() -> list[Entry]:
             with suppress(OSError):  # another process removed it
                 status = path.lstat()
                 if _is_ours(path, status.st_mode):
-                    found.append(Entry(path, status.st_size, status.st_mtime))
+                    found.append(CacheEntry(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: (entry.used_s, entry.path.name))
 
 
-def clear() -> tuple[list[Entry], list[Path]]:
+def clear() -> tuple[list[CacheEntry], list[Path]]:
     """Remove the cached devices.
 
     Returns

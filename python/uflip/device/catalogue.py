@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from uflip import _native
-from uflip.data.device import Details, DeviceInfo, read_info
+from uflip.data.device import DeviceDetails, DeviceInfo, read_info
 from uflip.data.device_reports import BlockReport, KnownDevice
 from uflip.device.handle import Device
 from uflip.device.opener import check_medium, open_null
@@ -128,7 +128,7 @@ def _file_to_come(target: DeviceUrl) -> DeviceInfo:
         capacity_bytes=0,
         sector_bytes=sector,
         clock="monotonic",
-        details=Details(direct_io_alignment_bytes=sector),
+        details=DeviceDetails(direct_io_alignment_bytes=sector),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
-from uflip.profiles import Source, profile_names, profile_sources
+from uflip.profiles import ConstantSource, profile_names, profile_sources
 from uflip.profiles.keys import Key, known_keys
 
 WIDTH = 100
@@ -125,9 +125,11 @@ def _sources(keys: list[str], target: DeviceUrl) -> str:
     lines = ["[sources]"]
     for key in keys:
         if key in changed:
-            source = Source("guess", f"set by {target.text}")
+            source = ConstantSource("guess", f"set by {target.text}")
         else:
-            source = found.get(key) or Source("off", "left out: what it is without being named")
+            source = found.get(key) or ConstantSource(
+                "off", "left out: what it is without being named"
+            )
         pairs = [f"kind = {_value('', source.kind)}"]
         if source.detail:
             pairs.append(f"detail = {_value('', source.detail)}")

@@ -10,7 +10,7 @@ from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Pattern, Spec, Totals, text_of
 from uflip.data.spec_base import MODES, ZONE_MODES
-from uflip.data.state_record import Request
+from uflip.data.state_record import StateRequest
 from uflip.errors import UsageError, native_errors
 
 
@@ -115,7 +115,7 @@ def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
 class ResolvedState(NamedTuple):
     """A state with every default filled in, and what enforcing it amounts to."""
 
-    request: Request
+    request: StateRequest
     totals: Totals
 
 
@@ -151,4 +151,4 @@ def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedStat
         text = _native.resolve_state(json.dumps(state), info.capacity_bytes, info.sector_bytes)
     content = msgspec.json.decode(text)
     totals = msgspec.convert(content.pop("totals"), Totals)
-    return ResolvedState(msgspec.convert(content, Request), totals)
+    return ResolvedState(msgspec.convert(content, StateRequest), totals)

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from uflip import _native
-from uflip.data.bounded_read import Kind, read_start
+from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.data.device import DeviceInfo, read_info
 from uflip.device.cache import cached, name_of
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
@@ -16,7 +16,7 @@ from uflip.native_wait import MAKING_PATIENCE_S, OnProgress, finished
 from uflip.profiles import profile_interface, read_profile
 
 # What it may hold is for the native part to say.
-SNAPSHOT_FILE = Kind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")
+SNAPSHOT_FILE = DocumentKind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")
 
 
 def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _native.Device:

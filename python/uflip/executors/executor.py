@@ -34,7 +34,7 @@ LOOK_UP_S = 0.1
 """How often whoever waits for futures looks up [s]."""
 
 
-class Placed(Protocol):
+class LocalPoint(Protocol):
     """A point that not every worker can carry out."""
 
     @property

@@ -22,7 +22,7 @@ from uflip.executors.executor import MOST_DEATHS, Result, completed, killed
 PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
 
 
-class _Told(signals.Leaving):
+class _LeaveEvent(signals.Leaving):
     """Whether the process that waits has left, as told by an event."""
 
     def __init__(self, event: Any) -> None:
@@ -34,13 +34,13 @@ class _Told(signals.Leaving):
         return bool(self._event.is_set())
 
 
-_told: _Told | None = None
+_told: _LeaveEvent | None = None
 
 
 def _begin(event: Any) -> None:
     """In a new process: leave signals to the parent, and do not outlive it."""
     global _told  # noqa: PLW0603 -- of this process, which belongs to one pool
-    _told = _Told(event)
+    _told = _LeaveEvent(event)
     for number in signals.SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()

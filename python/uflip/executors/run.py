@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from uflip.executors.executor import Executor, OnStep, Point, Result, ignore
 from uflip.executors.threads import Here, Threads
-from uflip.executors.work import Work
+from uflip.executors.work import WorkerTask
 
 _current: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
@@ -30,7 +30,7 @@ def using(executor: Executor) -> Iterator[Executor]:
 class _Inside:
     """A worker's own `on_all` stays with that worker: it has one place, and no pool of its own."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: WorkerTask) -> None:
         self.work = work
 
     def __call__(self, point: Any) -> Any:
@@ -50,7 +50,7 @@ def each(
     points : sequence
         What to call it with.
     """
-    outcomes = current().outcomes(_Inside(Work(function)), points)
+    outcomes = current().outcomes(_Inside(WorkerTask(function)), points)
     return cast("Iterator[tuple[int, Result]]", outcomes)
 
 

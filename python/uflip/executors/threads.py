@@ -39,7 +39,7 @@ class Threads:
         signals.leaving.reset(token)
         try:
             for future in completed(futures):
-                if leaving.gone and isinstance(future.exception(), signals.Ended):
+                if leaving.gone and isinstance(future.exception(), signals.ProcessTerminated):
                     continue  # one of the others failed, and is told
                 yield futures[future], future.result()
         finally:

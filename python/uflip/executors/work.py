@@ -15,7 +15,7 @@ from uflip.errors import UnavailableError
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkerTask:
     """A function of a point, for any worker; picklable where the function is.
 
     Attributes

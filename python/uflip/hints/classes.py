@@ -18,7 +18,7 @@ the row of Table 3, by means.
 from dataclasses import dataclass
 from typing import Literal
 
-from uflip.data.summary import Summary, Verdict
+from uflip.data.summary import CharacteristicVerdict, Summary
 from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, over
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.results.consistency import within, worst_of
@@ -90,7 +90,7 @@ def classify(document: Summary) -> Classified:
     return Classified(name, CLASSES[name], anywhere, idle, focused, unusual)
 
 
-def _found(finding: Verdict) -> bool | None:
+def _found(finding: CharacteristicVerdict) -> bool | None:
     if finding["verdict"] in ("not_measured", "not_repeatable", "undecided"):
         return None
     return finding["verdict"] in ("found", "everywhere")

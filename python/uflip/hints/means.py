@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
 
-from uflip.data.summary import Experiment, Summary
+from uflip.data.summary import ExperimentSummary, Summary
 from uflip.results.convergence import Mark
 from uflip.results.ratios import ratio_interval
 from uflip.results.startup_check import mark_of
@@ -143,7 +143,7 @@ def lines_of(document: Summary) -> Lines:
     return {name: dict(sorted(curve.items())) for name, curve in found.items()}
 
 
-def _mean(run: Experiment) -> Mean | None:
+def _mean(run: ExperimentSummary) -> Mean | None:
     said = run["together"]
     if said["mean_ns"]:
         return Mean(said["mean_ns"], said["half_width_ns"], mark_of(run))

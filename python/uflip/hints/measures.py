@@ -22,7 +22,7 @@ MOST_PROCESSES = 16
 
 
 @dataclass(frozen=True)
-class Line:
+class CostLine:
     """The cost of an I/O over its size: `fixed_ns` that it has whatever its size, and a rate."""
 
     fixed_ns: float
@@ -48,7 +48,7 @@ def cost_of_small(lines: Lines, pattern: str = "SR") -> Factor | None:
     return over(small, curve[LARGE_BYTES])
 
 
-def cost_line(curve: Curve) -> Line | None:
+def cost_line(curve: Curve) -> CostLine | None:
     """Fit a line to means over sizes [bytes], by least squares of relative errors.
 
     None of fewer than three sizes, and where a larger I/O is not dearer.
@@ -68,7 +68,7 @@ def cost_line(curve: Curve) -> Line | None:
     (latency, slope), *_ = np.linalg.lstsq(terms, np.ones_like(means), rcond=None)
     if slope <= 0:
         return None
-    return Line(max(float(latency), 0.0), 1e9 / float(slope))
+    return CostLine(max(float(latency), 0.0), 1e9 / float(slope))
 
 
 def unaligned(lines: Lines, pattern: str) -> dict[int, Factor]:

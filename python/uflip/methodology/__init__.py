@@ -28,8 +28,8 @@
 =============  ============================================================================
 """
 
-from uflip.methodology.calibration import Found
-from uflip.methodology.estimate import Estimate, RunEstimate, TimeLeft, estimate
+from uflip.methodology.calibration import Calibration
+from uflip.methodology.estimate import PlanEstimate, RunEstimate, TimeLeft, estimate
 from uflip.methodology.events import (
     Event,
     PlanGrew,
@@ -58,14 +58,14 @@ from uflip.methodology.state import (
 from uflip.methodology.wear import describe_used, describe_wear, wear_of
 
 __all__ = [
+    "Calibration",
     "Choices",
     "Enforcement",
-    "Estimate",
     "Event",
-    "Found",
     "History",
     "OnState",
     "Plan",
+    "PlanEstimate",
     "PlanGrew",
     "ResetProgress",
     "RunEstimate",

@@ -34,7 +34,7 @@ class Noting(Protocol):
         """Read a finished run; None where it is not there."""
 
 
-class Found:
+class Calibration:
     """Phases and pause of the device of a plan.
 
     Parameters

@@ -34,7 +34,7 @@ class RunEstimate:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlanEstimate:
     """What a plan does at most; `fewest` is what it does at least.
 
     `each` holds the most for every run, in order.
@@ -50,7 +50,7 @@ class Estimate:
     each: tuple[RunEstimate, ...]
 
 
-def estimate(plan: Plan) -> Estimate:
+def estimate(plan: Plan) -> PlanEstimate:
     """Count what a plan does and guess how long it takes. Nothing is touched.
 
     Parameters
@@ -74,7 +74,7 @@ def estimate(plan: Plan) -> Estimate:
     )
     fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in rested]
     most = _sum(each)
-    return Estimate(
+    return PlanEstimate(
         runs=len(each),
         ios=most.ios,
         bytes_read=most.bytes_read,
@@ -165,7 +165,7 @@ class TimeLeft:
         Its estimate.
     """
 
-    def __init__(self, plan: Plan, estimated: Estimate) -> None:
+    def __init__(self, plan: Plan, estimated: PlanEstimate) -> None:
         self._plan_is(plan, estimated)
         self._estimated_ns: dict[str, float] = {}
         self._taken_ns: dict[str, float] = {}
@@ -174,7 +174,7 @@ class TimeLeft:
         """Take note that the plan has more runs."""
         self._plan_is(plan, estimate(plan))
 
-    def _plan_is(self, plan: Plan, estimated: Estimate) -> None:
+    def _plan_is(self, plan: Plan, estimated: PlanEstimate) -> None:
         self._patterns = [run.pattern for run in plan.runs]
         self._times_ns = [run.time_ns for run in estimated.each]
         # In virtual time a pause takes no time.

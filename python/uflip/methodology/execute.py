@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from uflip import signals
 from uflip._native import Trace
 from uflip.data.run import About
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.device.counter_samples import counter_samples
 from uflip.device.disturbance import (
     WRITTEN,
@@ -38,7 +38,7 @@ from uflip.device.handle import Device
 from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology import interference
-from uflip.methodology.calibration import Found
+from uflip.methodology.calibration import Calibration
 from uflip.methodology.events import (
     Event,
     ResetProgress,
@@ -77,7 +77,7 @@ def execute(
     on_event: Callable[[Event], None] = ignore,
     *,
     history: History,
-    found: Found,
+    found: Calibration,
     max_time_ns: int | None = None,
     done: Collection[str] = (),
     replay: Callable[[PlannedRun, Trace], None] | None = None,
@@ -166,7 +166,7 @@ class _Made:
 def _make(
     runs: Sequence[PlannedRun],
     device: Device,
-    found: Found,
+    found: Calibration,
     history: History,
     on_progress: Callable[[int, int, int], None],
     *,
@@ -267,7 +267,7 @@ def _report_reset(
     on_event(ResetProgress(index, run, done, total))
 
 
-def _out_of_time(max_time_ns: int, finished: int, planned: int) -> Warned:
+def _out_of_time(max_time_ns: int, finished: int, planned: int) -> WarningSummary:
     return {
         "code": "out_of_time",
         "message": (

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from uflip._native import Trace
-from uflip.data.state_record import Request
+from uflip.data.state_record import StateRequest
 from uflip.device.handle import Device
 from uflip.durability import CACHED
 from uflip.footprint import written_sequentially
@@ -14,7 +14,7 @@ from uflip.spec import Spec, read_spec
 class Noted(Protocol):
     """Where the state of a device is noted; `uflip.results.StateRecord` is one."""
 
-    def begin(self, request: Request, total_ios: int) -> int:
+    def begin(self, request: StateRequest, total_ios: int) -> int:
         """Note that a state is to be enforced; returns how many writes were made already."""
 
     def reached(self, done_ios: int) -> None:
@@ -33,7 +33,7 @@ class Noted(Protocol):
 class Nowhere:
     """In place of a record, for devices that end with the process."""
 
-    def begin(self, request: Request, total_ios: int) -> int:  # noqa: ARG002
+    def begin(self, request: StateRequest, total_ios: int) -> int:  # noqa: ARG002
         """Begin at the first write."""
         return 0
 

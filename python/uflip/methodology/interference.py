@@ -35,7 +35,7 @@ from uflip._native import Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.phases import Batches, Interference, Windows
 from uflip.device.handle import Device
-from uflip.experiment import Context, Counts, PlannedRun, run_seed
+from uflip.experiment import Context, IoCounts, PlannedRun, run_seed
 from uflip.microbench.layout import baseline_spec
 
 NAME = "interference"
@@ -112,7 +112,7 @@ def lay_out(context: Context) -> list[PlannedRun]:
     runs = []
     batches = zip(BATCHES, (before, writes, READS_AFTER), strict=True)
     for batch, (pattern, ios) in enumerate(batches, start=1):
-        spec = baseline_spec(context, pattern, counts=Counts(ios, 0))
+        spec = baseline_spec(context, pattern, counts=IoCounts(ios, 0))
         spec = spec.but(seed=run_seed(context.seed, NAME, pattern, batch))
         name = f"{NAME}-{pattern}-batch-{batch}"
         runs.append(PlannedRun(name, NAME, pattern, "batch", batch, "", spec))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.errors import InterruptedRun, ResultsError, UflipError
 
 
@@ -19,7 +19,7 @@ class Finisher(Protocol):
 
     path: Path
 
-    def finish(self, status: str, warnings: Sequence[Warned] = ()) -> None:
+    def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
         """Note how the plan ended: complete, interrupted or failed."""
 
 
@@ -42,7 +42,7 @@ class Tally:
     finished: int
     planned: Callable[[], int]
     status: str = "complete"
-    warnings: Sequence[Warned] = ()
+    warnings: Sequence[WarningSummary] = ()
 
 
 @contextmanager

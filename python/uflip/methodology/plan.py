@@ -22,7 +22,7 @@ from msgspec import structs
 
 from uflip.benchmark_options import SCALES
 from uflip.data.device import DeviceInfo
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.errors import unknown_name
 from uflip.experiment import (
     Context,
@@ -103,7 +103,7 @@ class Plan:
     repetitions: int
     method: str
     durability: str
-    warnings: tuple[Warned, ...]
+    warnings: tuple[WarningSummary, ...]
     why_reset: Mapping[str, str] = field(default_factory=dict)
     fewest_resets: int | None = None
     block_bytes: int | None = None
@@ -212,7 +212,7 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
     return whole or (not context.info.null and any(run.spec.writes for run in runs))
 
 
-def _warnings(context: Context, places: Places, *, resets: bool) -> list[Warned]:
+def _warnings(context: Context, places: Places, *, resets: bool) -> list[WarningSummary]:
     if not places.resets or resets or context.info.null:
         return []
     return [

@@ -14,7 +14,7 @@ from uflip.benchmark_options import METHODS, MOST_REPETITIONS, SUITE
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
-from uflip.experiment import BASELINE_IO_SIZE, Context, Counts
+from uflip.experiment import BASELINE_IO_SIZE, Context, IoCounts
 from uflip.methodology.state import FEWEST_OVERWRITES, OVERWRITES
 from uflip.units import format_size
 
@@ -63,7 +63,7 @@ class Choices:
     target_size: int | None = None
     state: str | None = None
     repetitions: int | None = None
-    io_counts: Mapping[str, Counts] | None = None
+    io_counts: Mapping[str, IoCounts] | None = None
     used_bytes: int = 0
     method: str | None = None
     durability: str = CACHED

@@ -69,7 +69,7 @@ CONFIDENCE = 0.98
 Key = tuple[str, str, str, int]
 
 
-class Told(Protocol):
+class RepetitionSource(Protocol):
     """What is known of finished runs; `uflip.results.ResultsWriter` is one."""
 
     def together(
@@ -102,7 +102,7 @@ _Turns = list[list[tuple[_Wish, int]]]
 
 
 def next_round(
-    plan: Plan, finished: int, told: Told, once_more: Callable[[PlannedRun], Spec]
+    plan: Plan, finished: int, told: RepetitionSource, once_more: Callable[[PlannedRun], Spec]
 ) -> Plan | None:
     """Return the plan with another round, or None if there is nothing to do, or to do it with.
 
@@ -174,7 +174,7 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
     return found
 
 
-def _slowest_ns(runs: Sequence[PlannedRun], told: Told) -> float | None:
+def _slowest_ns(runs: Sequence[PlannedRun], told: RepetitionSource) -> float | None:
     each = [(run.id, [run.id]) for run in runs if run.micro_benchmark == BASELINE]
     means = (said["mean_ns"] for said in told.together(each, None))
     return max((mean for mean in means if mean is not None), default=None)
@@ -186,7 +186,7 @@ def _totals(plan: Plan, spec: Spec) -> Totals:
 
 def _left_ios(
     plan: Plan,
-    told: Told,
+    told: RepetitionSource,
     experiments: Mapping[Key, Sequence[PlannedRun]],
     once_more: Callable[[PlannedRun], Spec],
 ) -> int:
@@ -199,7 +199,7 @@ def _left_ios(
     return left
 
 
-def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: Told) -> float:
+def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: RepetitionSource) -> float:
     """Return how much less was written than the plan may write at most; resets are as planned."""
     left = 0.0
     for run in done:
@@ -216,7 +216,7 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: Told) -> floa
 
 def _wishes(
     plan: Plan,
-    told: Told,
+    told: RepetitionSource,
     experiments: Mapping[Key, Sequence[PlannedRun]],
     once_more: Callable[[PlannedRun], Spec],
     slowest_ns: float | None,

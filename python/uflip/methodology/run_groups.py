@@ -15,17 +15,17 @@ from typing import Protocol
 
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
-from uflip.methodology.calibration import Found
+from uflip.methodology.calibration import Calibration
 from uflip.methodology.events import Event, PlanGrew
 from uflip.methodology.order import SEQUENTIAL, STAGES, ends_of_stages
 from uflip.methodology.plan import Plan
-from uflip.methodology.rounds import Told, next_round
+from uflip.methodology.rounds import RepetitionSource, next_round
 
 Numbered = tuple[int, PlannedRun]
 """A run with its place in the plan, from 0."""
 
 
-class Growing(Told, Protocol):
+class Growing(RepetitionSource, Protocol):
     """Who is told that the plan has more runs; `uflip.results.ResultsWriter` is one."""
 
     def grow(self, plan: Sequence[PlannedRun]) -> None:
@@ -66,7 +66,7 @@ def groups(
     plan: Plan,
     left: list[Numbered],
     writer: Growing,
-    found: Found,
+    found: Calibration,
     on_event: Callable[[Event], None],
     *,
     closed: bool,

@@ -24,7 +24,7 @@ from typing import Protocol
 from uflip.benchmark_options import STATES
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Spec, table_of
-from uflip.data.state_record import Request
+from uflip.data.state_record import StateRequest
 from uflip.device.handle import Device
 from uflip.device.resolve import resolve_state
 from uflip.durability import CACHED
@@ -56,7 +56,7 @@ class Enforcement:
         An estimate [ns] on the wall clock.
     """
 
-    request: Request
+    request: StateRequest
     total_ios: int
     bytes_written: int
     time_ns: int
@@ -66,14 +66,14 @@ class Enforcement:
         """The name of the state that it ends in."""
         return _digest(self.request)
 
-    def is_met_by(self, request: Request) -> bool:
+    def is_met_by(self, request: StateRequest) -> bool:
         """Whether a device in the state of another request is in this one: more at random is."""
         least = self.request["random_bytes"]
         is_enough = request["random_bytes"] >= least
         return is_enough and self.request == {**request, "random_bytes": least}
 
 
-class Keeper(Protocol):
+class EnforcementLog(Protocol):
     """Where it is noted how far an enforcement got; `uflip.results.StateRecord` is one."""
 
     def reached(self, done_ios: int) -> None:
@@ -145,7 +145,7 @@ def plan_request(info: DeviceInfo, asked: Mapping[str, object]) -> Enforcement:
 def enforce_state(
     device: Device,
     wanted: Enforcement,
-    keeper: Keeper,
+    keeper: EnforcementLog,
     done_ios: int = 0,
     on_state: OnState | None = None,
 ) -> None:

@@ -43,10 +43,10 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.microbench.mix import half_size
-from uflip.spec import Basic, Mix, Part, Spec
+from uflip.spec import Basic, Mix, MixPart, Spec
 from uflip.units import format_size
 
-P = TypeVar("P", Basic, Part)
+P = TypeVar("P", Basic, MixPart)
 
 BLOCK = 128 << 10
 """No two runs share such a block [bytes]: "the flash block size, 128 KB" (uFLIP §4.1)."""
@@ -62,7 +62,7 @@ DRAWS = 9
 END = np.iinfo(np.int64).max
 
 
-class Placed(NamedTuple):
+class PlacedSpec(NamedTuple):
     """A specification at its place, and why the state must be reset before; None if it need not."""
 
     spec: Spec
@@ -105,7 +105,7 @@ class Places:
         self._taken = together([earlier, disturbed, taken]).in_blocks(block)
         self._disturbed = disturbed.in_blocks(BLOCK)
 
-    def move(self, spec: Spec) -> Placed:
+    def move(self, spec: Spec) -> PlacedSpec:
         """Return the specification where nothing that it touches was touched before."""
         own = _at(spec, 0)
         shape = written_sequentially(own).in_blocks(self.block)
@@ -120,7 +120,7 @@ class Places:
         self._disturbed = together([self._disturbed, written])
         self._taken = together([self._taken, written.in_blocks(self.block)])
         self.handed_out += written.size
-        return Placed(moved, why)
+        return PlacedSpec(moved, why)
 
     def _find(self, spec: Spec, shape: Extents) -> Spec | None:
         if not isinstance(spec, Mix):
@@ -206,12 +206,12 @@ class Places:
         )
 
 
-def _writer(spec: Spec) -> Part:
+def _writer(spec: Spec) -> MixPart:
     """Return the part that writes sequentially."""
     return next(part for part in spec.parts if part.is_sequential_write)
 
 
-def _reader(spec: Mix) -> Part:
+def _reader(spec: Mix) -> MixPart:
     """Return the other part of a mix."""
     return spec.second if spec.first.is_sequential_write else spec.first
 

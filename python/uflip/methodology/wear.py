@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 
 from uflip import _native
-from uflip.data.device import DeviceInfo, Profile, Wear
+from uflip.data.device import DeviceInfo, DeviceWear, Profile
 from uflip.units import format_size
 
 BOUNDS = ("about", "less than", "at least")
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _NativeWear(msgspec.Struct, frozen=True):
     """What the native part says of a disk: why it knows nothing, or its log."""
 
     unknown: str | None = None
@@ -32,7 +32,7 @@ class _Told(msgspec.Struct, frozen=True):
     temperature_celsius: float | None = None
 
 
-def wear_of(info: DeviceInfo) -> Wear:
+def wear_of(info: DeviceInfo) -> DeviceWear:
     """Ask a device how worn it is. Nothing is written.
 
     Parameters
@@ -47,13 +47,13 @@ def wear_of(info: DeviceInfo) -> Wear:
     if info.simulated:
         return of_profile(info.profile)
     if info.null:
-        return Wear(unknown="there is nothing that could wear")
+        return DeviceWear(unknown="there is nothing that could wear")
     path = Path(info.url.removeprefix("file:").removeprefix("block:"))
     # A file that does not exist yet will be on the disk of its folder.
     text = _native.wear(str(path if path.exists() else path.absolute().parent))
-    told = msgspec.json.decode(text, type=_Told)
+    told = msgspec.json.decode(text, type=_NativeWear)
     if told.unknown is not None:
-        return Wear(unknown=told.unknown)
+        return DeviceWear(unknown=told.unknown)
     return msgspec.structs.replace(
         of_smart_log(told.percentage_used, told.bytes_written),
         available_spare_percent=told.available_spare_percent,
@@ -61,7 +61,7 @@ def wear_of(info: DeviceInfo) -> Wear:
     )
 
 
-def of_smart_log(percentage_used: int, bytes_written: int) -> Wear:
+def of_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
     """Read what an NVMe device says.
 
     Examples
@@ -73,26 +73,26 @@ def of_smart_log(percentage_used: int, bytes_written: int) -> Wear:
     """
     if not bytes_written:
         why = "the device does not report how much was written to it"
-        return Wear(float(percentage_used), None, None, unknown=why)
+        return DeviceWear(float(percentage_used), None, None, unknown=why)
     # So much took less than one per cent: all of it is a hundred times as much, or more.
     endurance = bytes_written * 100 // max(percentage_used, 1)
     bound = BOUNDS[0] if percentage_used else BOUNDS[1]
-    return Wear(float(percentage_used), bytes_written, endurance, bound)
+    return DeviceWear(float(percentage_used), bytes_written, endurance, bound)
 
 
-def of_profile(profile: Profile) -> Wear:
+def of_profile(profile: Profile) -> DeviceWear:
     """Read the profile of a simulated device."""
     if profile.reliability is None:
-        return Wear(unknown="the profile has no rated erases (rated_cycles)")
+        return DeviceWear(unknown="the profile has no rated erases (rated_cycles)")
     shape, rated = profile.geometry, profile.reliability.rated_cycles
     dies = shape.channels * shape.dies_per_channel
     pages = dies * shape.blocks_per_die * shape.pages_per_block
     before = (profile.recovery.cycles_before if profile.recovery else None) or 0
     endurance = rated * pages * (shape.page_bytes or 0)
-    return Wear(100 * before / rated, None, endurance, BOUNDS[2])
+    return DeviceWear(100 * before / rated, None, endurance, BOUNDS[2])
 
 
-def describe_used(wear: Wear) -> str:
+def describe_used(wear: DeviceWear) -> str:
     """Say how worn a device is.
 
     Examples
@@ -106,7 +106,7 @@ def describe_used(wear: Wear) -> str:
     return f"{wear.percentage_used:.4g} % of the rated endurance{after}"
 
 
-def describe_wear(wear: Wear, size_bytes: int) -> str:
+def describe_wear(wear: DeviceWear, size_bytes: int) -> str:
     """Say how worn a device is, and what so many bytes add to it.
 
     Examples

@@ -9,7 +9,7 @@ between them; the text is followed. The ordinary IOCount of 1,024 ends in the se
 runs make two whole groups at least, else a single pause would be all there is.
 """
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
@@ -28,13 +28,13 @@ def experiments(context: Context) -> list[Experiment]:
     return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
-def _counts(context: Context, pattern: str, burst: int) -> Counts:
+def _counts(context: Context, pattern: str, burst: int) -> IoCounts:
     if context.quick:
         most = context.plain_counts(pattern).io_count
         io_count = max(FEWEST_GROUPS * burst, min(most, QUICK_GROUPS * burst))
         return context.shortened(pattern, io_count)
     ordinary = context.counts(pattern)
-    return Counts(max(ordinary.io_count, FEWEST_GROUPS * burst), ordinary.io_ignore)
+    return IoCounts(max(ordinary.io_count, FEWEST_GROUPS * burst), ordinary.io_ignore)
 
 
 def _describe(context: Context, pattern: str, burst: int) -> Spec:

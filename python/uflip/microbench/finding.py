@@ -15,11 +15,11 @@ That of a micro-benchmark stands in its file; one without gets its `largest_effe
 
 from collections.abc import Callable, Mapping, Sequence
 
-from uflip.data.summary import Measured
+from uflip.data.summary import MeasuredExperiment
 from uflip.microbench.words import format_ratio, format_value, parameter_name, times
 from uflip.units import format_duration_ns
 
-Run = Measured
+Run = MeasuredExperiment
 Experiments = Mapping[str, Sequence[Run]]
 """Pattern -> its runs in the order of their values, as a summary has them; all have statistics."""
 Means = Mapping[str, float | None]

@@ -13,8 +13,8 @@ places of their own by the plan (`uflip.methodology.plan`), all others start at 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from uflip.experiment import Context, Counts, Experiment, PlannedRun, Skipped, run_seed
-from uflip.spec import BASELINES, Basic, Part, Spec, basic
+from uflip.experiment import Context, Experiment, IoCounts, PlannedRun, Skipped, run_seed
+from uflip.spec import BASELINES, Basic, MixPart, Spec, basic
 from uflip.units import format_size
 
 LABELS = tuple(BASELINES)
@@ -39,7 +39,7 @@ def baseline_spec(
     pattern: str,
     *,
     io_size: int | None = None,
-    counts: Counts | None = None,
+    counts: IoCounts | None = None,
     **changes: str | int,
 ) -> Basic:
     """Describe a baseline pattern as an experiment changes it.
@@ -146,7 +146,7 @@ def why_impossible(context: Context, spec: Spec) -> str | None:
     return reason
 
 
-def _why_impossible(context: Context, part: Part) -> str | None:
+def _why_impossible(context: Context, part: MixPart) -> str | None:
     io_size, size, shift = part.io_bytes, part.target_bytes, part.shift
     for name, value in (("io_size", io_size), ("io_shift", shift)):
         if value % context.sector:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from uflip.experiment import Context, Experiment, PlannedRun
 from uflip.microbench.finding import Rule, largest_effect
-from uflip.microbench.open_channel.jobs import Place
+from uflip.microbench.open_channel.jobs import JobScope
 
 Addresses = Literal["sectors", "physical"]
 Suite = Literal["uflip", "today", "zones"]
@@ -17,7 +17,7 @@ def no_experiments(_context: Context) -> list[Experiment]:
     return []
 
 
-def no_jobs(_place: Place) -> list[PlannedRun]:
+def no_jobs(_place: JobScope) -> list[PlannedRun]:
     """Lay out nothing: of one whose device has no physical addresses."""
     return []
 
@@ -68,7 +68,7 @@ class MicroBenchmark:
     figure: str = "sweep"
     levels: bool = True
     addresses: Addresses = "sectors"
-    jobs: Callable[[Place], list[PlannedRun]] = no_jobs
+    jobs: Callable[[JobScope], list[PlannedRun]] = no_jobs
     suites: tuple[Suite, ...] = ("uflip",)
     own_length: bool = False
     in_turn: bool = False

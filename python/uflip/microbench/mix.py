@@ -16,7 +16,7 @@ three repetitions over twice a device whose state is "never reset" (§4.2): they
 
 import math
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import SEQUENTIAL_LABELS, Varying, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
@@ -55,7 +55,7 @@ def _describe(context: Context, pair: str, ratio: int) -> Spec:
     )
 
 
-def _counts(context: Context, first: str, rarer: str, ratio: int) -> Counts:
+def _counts(context: Context, first: str, rarer: str, ratio: int) -> IoCounts:
     """Count I/Os of the rarer pattern."""
     if not context.quick:
         return context.counts(rarer)

@@ -7,7 +7,7 @@ up to at most `QUICK_LONGEST_NS`; `io_count` of each run is stored.
 **Ambiguous**: nothing.
 """
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import (
     Experiments,
     Means,
@@ -35,7 +35,7 @@ def experiments(context: Context) -> list[Experiment]:
     return [lay_out(context, VARYING, pattern, values, _describe) for pattern in LABELS]
 
 
-def _counts(context: Context, pattern: str, pause_ns: int) -> Counts:
+def _counts(context: Context, pattern: str, pause_ns: int) -> IoCounts:
     if not context.quick:
         return context.counts(pattern)
     most = context.plain_counts(pattern).io_count

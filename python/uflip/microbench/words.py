@@ -6,7 +6,7 @@
 from collections.abc import Iterable
 from typing import Any, cast
 
-from uflip.data.summary import Experiment, Measured
+from uflip.data.summary import ExperimentSummary, MeasuredExperiment
 from uflip.units import format_duration_ns, format_size
 
 PATTERN_NAMES = {
@@ -82,15 +82,15 @@ def _times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 0.995 else f"{ratio:.2f}"
 
 
-def by_pattern(runs: Iterable[Experiment]) -> dict[str, list[Measured]]:
+def by_pattern(runs: Iterable[ExperimentSummary]) -> dict[str, list[MeasuredExperiment]]:
     """Runs of a micro-benchmark as experiments: pattern → measured runs in the order of values.
 
     A run without a value is none of an experiment: it stands in tables only.
     """
-    experiments: dict[str, list[Measured]] = {}
+    experiments: dict[str, list[MeasuredExperiment]] = {}
     for run in runs:
         if run["statistics"] is not None and run["value"] is not None:
-            experiments.setdefault(run["pattern"], []).append(cast(Measured, run))
+            experiments.setdefault(run["pattern"], []).append(cast(MeasuredExperiment, run))
     for experiment in experiments.values():
         experiment.sort(key=lambda run: run["value"])
     return dict(sorted(experiments.items(), key=lambda item: _pattern_place(item[0])))

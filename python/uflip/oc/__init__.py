@@ -6,7 +6,7 @@ depends on the geometry alone.
 """
 
 from uflip.data.spec import Job
-from uflip.microbench.open_channel.series import Series, mb_per_s
+from uflip.microbench.open_channel.series import ResponseSeries, mb_per_s
 from uflip.oc.device import FlashDevice, open_flash_device
 
-__all__ = ["FlashDevice", "Job", "Series", "mb_per_s", "open_flash_device"]
+__all__ = ["FlashDevice", "Job", "ResponseSeries", "mb_per_s", "open_flash_device"]

@@ -9,19 +9,19 @@ from uflip.data.open_channel import MixFound, OpenChannel, OpTimes, ScalingFound
 from uflip.experiment import PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.open_channel import oc0, oc1, oc2, oc3
-from uflip.microbench.open_channel.jobs import Bench, Place
+from uflip.microbench.open_channel.jobs import Bench, JobScope
 from uflip.microbench.open_channel.oc0 import Oc0
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import Oc3
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import READ, WRITE, Series
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.stats import summarise
 
 NS_A_MS = 1e6
 
 
 @dataclass(frozen=True)
-class Measured:
+class OpenChannelFindings:
     """What was found; None for what was left out.
 
     `order` has the statuses of a write that begins in the middle of a block; it comes with oc0.
@@ -34,7 +34,7 @@ class Measured:
     order: list[str] | None = None
 
 
-def layout(place: Place, names: Sequence[str]) -> list[PlannedRun]:
+def layout(place: JobScope, names: Sequence[str]) -> list[PlannedRun]:
     """Lay out micro-benchmarks by name, with numbered ids."""
     jobs = [job for name in names for job in MICRO_BENCHMARKS[name].jobs(place)]
     if oc0.NAME in names:
@@ -53,9 +53,9 @@ def name_of(run: str) -> str:
     return run.partition("-")[2]
 
 
-def measure(bench: Bench, names: Sequence[str]) -> Measured:
+def measure(bench: Bench, names: Sequence[str]) -> OpenChannelFindings:
     """Run micro-benchmarks by name, or take their logs from where they are kept."""
-    return Measured(
+    return OpenChannelFindings(
         oc0.measure(bench) if oc0.NAME in names else None,
         oc1.measure(bench) if oc1.NAME in names and bench.place.sacrifice else None,
         oc2.measure(bench) if oc2.NAME in names else None,
@@ -64,7 +64,7 @@ def measure(bench: Bench, names: Sequence[str]) -> Measured:
     )
 
 
-def document(measured: Measured) -> OpenChannel:
+def document(measured: OpenChannelFindings) -> OpenChannel:
     """Turn what was found into plain data: what `--json` prints and a result folder keeps."""
     found: OpenChannel = {}
     if measured.oc0:
@@ -111,7 +111,7 @@ def _scaling(found: dict[str, Scaling]) -> dict[str, ScalingFound]:
     }
 
 
-def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> dict[str, MixFound]:
+def _mixes(mixes: dict[str, ResponseSeries], throughput: dict[str, float]) -> dict[str, MixFound]:
     return {
         name: {
             "mb_per_s": throughput[name],
@@ -123,7 +123,7 @@ def _mixes(mixes: dict[str, Series], throughput: dict[str, float]) -> dict[str, 
     }
 
 
-def times_summary(series: Series, op: int) -> OpTimes | None:
+def times_summary(series: ResponseSeries, op: int) -> OpTimes | None:
     """Summarise the response times of an operation; None without any."""
     times = series.times(op)
     if not len(times):

@@ -20,8 +20,8 @@ import numpy as np
 from uflip.data.device import Geometry
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc3 import READS_ALONE
-from uflip.microbench.open_channel.series import READ, WRITE, Series
-from uflip.oc.benchmark import NS_A_MS, Measured, times_summary
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
+from uflip.oc.benchmark import NS_A_MS, OpenChannelFindings, times_summary
 from uflip.stats import summarise
 
 # A factor from which on one way is clearly better than the other.
@@ -58,7 +58,7 @@ class Rule:
     evidence: str
 
 
-def revisit(measured: Measured, geometry: Geometry) -> list[Rule]:
+def revisit(measured: OpenChannelFindings, geometry: Geometry) -> list[Rule]:
     """Look at the five rules.
 
     Parameters
@@ -77,7 +77,7 @@ def revisit(measured: Measured, geometry: Geometry) -> list[Rule]:
     ]
 
 
-def _request_scale(measured: Measured) -> Rule:
+def _request_scale(measured: OpenChannelFindings) -> Rule:
     says = "submit large requests, or many at a time"
     name = "Request scale"
     if measured.oc3 is None or measured.oc0 is None:
@@ -101,7 +101,7 @@ def _request_scale(measured: Measured) -> Rule:
     return Rule(name, says, verdict, evidence)
 
 
-def _read_spreads(measured: Measured) -> tuple[float, float]:
+def _read_spreads(measured: OpenChannelFindings) -> tuple[float, float]:
     """95th percentile of reads apart from writes, and on a LUN that is written [ms]."""
     assert measured.oc0
     assert measured.oc3
@@ -109,14 +109,14 @@ def _read_spreads(measured: Measured) -> tuple[float, float]:
     return apart, _p95(measured.oc0.mixes["WRWR"], READ)
 
 
-def _p95(series: Series | None, op: int) -> float:
+def _p95(series: ResponseSeries | None, op: int) -> float:
     """95th percentile [ms]; not a number where too few commands tell it (`uflip.stats`)."""
     found = None if series is None else times_summary(series, op)
     told = None if found is None else found["p95_ms"]
     return math.nan if told is None else told
 
 
-def _locality(measured: Measured) -> Rule:
+def _locality(measured: OpenChannelFindings) -> Rule:
     says = "favour locality, so that the mapping table is found in memory"
     name = "Locality"
     if measured.oc0 is None:
@@ -152,7 +152,7 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
     return Rule(name, says, NOT_MEASURED, told + "that says nothing of the order of pages.")
 
 
-def _death_time(measured: Measured, geometry: Geometry) -> Rule:
+def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
     says = "put data on the same blocks that is deleted together"
     name = "Grouping by death time"
     if measured.oc0 is None or measured.oc3 is None:
@@ -181,7 +181,7 @@ def _death_time(measured: Measured, geometry: Geometry) -> Rule:
     return Rule(name, says, SAME, evidence + "where writes go makes no difference to reads.")
 
 
-def _lifetime(measured: Measured, geometry: Geometry) -> Rule:
+def _lifetime(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
     says = "favour structures whose data is updated and deleted in batches"
     name = "Uniform data lifetime"
     if measured.oc1 is None:
@@ -217,7 +217,7 @@ def _safe(worn: Oc1, geometry: Geometry) -> str:
     return f"No read failed in {worn.cycles:,} cycles"
 
 
-def write_variance(measured: Measured) -> str:
+def write_variance(measured: OpenChannelFindings) -> str:
     """Say what mixing does to writes of other threads (§5.2.2); "" where it was not measured."""
     if measured.oc3 is None:
         return ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uflip.microbench.open_channel.oc2 import KINDS
 from uflip.oc import figures
-from uflip.oc.kept import Kept
+from uflip.oc.kept import OpenChannelResult
 from uflip.report.figures.chart import Chart
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.results import Results
@@ -19,7 +19,7 @@ Draw = Callable[[], "Figure"]
 
 def kinds_of(results: Results) -> dict[str, Draw]:
     """Return what can be drawn of a result: kind -> a function that draws it."""
-    found, simulated = Kept(results).measured, results.manifest.device.simulated
+    found, simulated = OpenChannelResult(results).measured, results.manifest.device.simulated
     charts: dict[str, Callable[[], Chart]] = {}
     if (alone := found.oc0) is not None:
         titles = {mix: mix for mix in alone.mixes}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import READ, WRITE, Series
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.report.figures import axes as scales
 from uflip.report.figures.chart import (
     DASHED,
@@ -19,10 +19,10 @@ from uflip.report.figures.chart import (
     Axis,
     Box,
     Chart,
-    Level,
-    Line,
     Mark,
     Panel,
+    Polyline,
+    ReferenceLine,
     Words,
 )
 from uflip.report.figures.palette import INK, MUTED, look, readable_on
@@ -43,12 +43,14 @@ BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "
 CELL = 0.47
 """Half of a cell of the map: between cells are gaps, as it is a list of LUNs and no picture."""
 LEGEND = tuple(
-    Line(color=color, width=0, marker="o", size=5, label=label)
+    Polyline(color=color, width=0, marker="o", size=5, label=label)
     for label, color in (("writes", WRITES), ("reads", READS))
 )
 
 
-def bands(mixes: Mapping[str, Series], titles: Mapping[str, str], *, simulated: bool) -> Chart:
+def bands(
+    mixes: Mapping[str, ResponseSeries], titles: Mapping[str, str], *, simulated: bool
+) -> Chart:
     """Response time over the number of the I/O, a panel a mix (Figures 2 and 5)."""
     top = max(float(np.percentile(s.response_time_ms, TOP_PERCENTILE)) for s in mixes.values())
     y = Axis(0, top * 1.08, scales.RESPONSE_TIME)
@@ -61,7 +63,7 @@ def bands(mixes: Mapping[str, Series], titles: Mapping[str, str], *, simulated: 
     return Chart(panels, 238, columns=len(panels), legend=LEGEND, share_y=True, simulated=simulated)
 
 
-def _dots(series: Series) -> list[Mark]:
+def _dots(series: ResponseSeries) -> list[Mark]:
     """A dot an I/O, reads over writes; both are thinned alike, evenly over the run."""
     # A prime step: an even one would pick the same place of every mix.
     step = max(1, len(series.op) // MOST_DOTS) | 1
@@ -71,7 +73,7 @@ def _dots(series: Series) -> list[Mark]:
         of_op = numbers[series.op[numbers] == op]
         times = series.response_time_ms[of_op]
         found.append(
-            Line(of_op, times, color, width=0, marker="o", size=0.9, alpha=0.5, raster=True)
+            Polyline(of_op, times, color, width=0, marker="o", size=0.9, alpha=0.5, raster=True)
         )
     return found
 
@@ -123,7 +125,7 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
     cycles = worn.cycles - worn.erase_failed
     at = np.unique(np.linspace(0, cycles - 1, LINE_POINTS).astype(np.int64))
     lines = [
-        Line(at + 1, values[at], color, label=f"{name} (left)")
+        Polyline(at + 1, values[at], color, label=f"{name} (left)")
         for name, values, color in (
             ("erase", worn.erase_ms, INK),
             ("write", worn.write_ms, WRITES),
@@ -131,13 +133,13 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
         )
     ]
     share = 100 * worn.failing_share()[:cycles]
-    failing = Line(at + 1, share[at], FAILING, width=1.0, label="failing reads (right)")
+    failing = Polyline(at + 1, share[at], FAILING, width=1.0, label="failing reads (right)")
     most = max(12.0, float(share.max()) * 1.15) if len(share) else 12.0
     top = float(worn.erase_ms.max()) * 1.15
     marks: list[Mark] = [*lines]
     first = worn.first_failure()
     if first is not None:
-        marks.append(Level(first, MUTED, width=0.9, dashes=DASHED, upright=True))
+        marks.append(ReferenceLine(first, MUTED, width=0.9, dashes=DASHED, upright=True))
         said = f"first failing read:\n{first:,} erases"
         marks.append(
             Words(first, top * 0.96, said, color=MUTED, size=8, across="end", up="top", shift=-6.0)
@@ -176,7 +178,7 @@ def scalings(
         _scaling_panel(title, {name: found[name] for name in names if name in found}, published)
         for title, names in panels
     ]
-    legend = [mark for panel in drawn for mark in panel.marks if isinstance(mark, Line)]
+    legend = [mark for panel in drawn for mark in panel.marks if isinstance(mark, Polyline)]
     return Chart(drawn, 245, columns=len(drawn), legend=legend, simulated=simulated)
 
 
@@ -185,12 +187,12 @@ def _scaling_panel(
     shown: Mapping[str, Scaling],
     published: Mapping[str, Mapping[int, float]] | None,
 ) -> Panel:
-    lines: list[Line] = []
+    lines: list[Polyline] = []
     for index, (name, scaling) in enumerate(shown.items()):
         values, even = scaling.mb_per_s, index % 2 == 0
         color = READS if name.startswith("reads") else WRITES
         lines.append(
-            Line(
+            Polyline(
                 list(values), list(values.values()), color, dashes=SOLID if even else DASHED,
                 marker="o", size=4, label=name,
             )
@@ -198,7 +200,7 @@ def _scaling_panel(
         if published and name in published:
             printed = published[name]
             lines.append(
-                Line(
+                Polyline(
                     list(printed), list(printed.values()), INK, width=0,
                     marker="o" if even else "s", size=9, face="none", edge=INK, edge_width=1.3,
                     label=f"{name}, published",

@@ -14,12 +14,12 @@ from uflip.data import manifest
 from uflip.data.document import Count, check
 from uflip.data.open_channel import RuleFound
 from uflip.data.spec import Job, table_of, typed_spec
-from uflip.data.summary import Experiment, Summary
+from uflip.data.summary import ExperimentSummary, Summary
 from uflip.experiment import PlannedRun
 from uflip.microbench import suited
 from uflip.microbench.open_channel import oc1
-from uflip.microbench.open_channel.jobs import SCALES, Block, Place
-from uflip.oc.benchmark import Measured, document, layout, measure, name_of
+from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
+from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of
 from uflip.oc.contract import Rule, revisit
 from uflip.results import Results, StoredRun
 from uflip.results.store import damaged
@@ -30,7 +30,7 @@ from uflip.results.summarise import PATTERNS, around, experiment
 class Logs:
     """Has the logs of jobs that are kept; see `uflip.oc.jobs.Bench`."""
 
-    place: Place
+    place: JobScope
     runs: Mapping[str, StoredRun]
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
@@ -70,7 +70,7 @@ class _Worn(Struct, frozen=True):
     first_block: Count
 
 
-class Kept:
+class OpenChannelResult:
     """What a result folder of uFLIP-OC holds.
 
     Parameters
@@ -83,7 +83,7 @@ class Kept:
         self.results = results
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> JobScope:
         """What its jobs might use."""
         kept, path = self.results.manifest, self.results.path / manifest.FILE_NAME
         if kept.scale not in SCALES:
@@ -93,10 +93,10 @@ class Kept:
         if worn:
             job = check(path, manifest.KIND, "plan", table_of(worn[0]), _Worn)
             sacrifice = job.first_channel, job.first_lun, job.first_block
-        return Place(kept.device.geometry, SCALES[kept.scale], sacrifice)
+        return JobScope(kept.device.geometry, SCALES[kept.scale], sacrifice)
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> OpenChannelFindings:
         """What was found by the micro-benchmarks of which every log is there."""
         runs = {name_of(run.id): run for run in self.results.runs}
         planned = {entry.micro_benchmark for entry in self.results.manifest.plan}
@@ -122,7 +122,7 @@ class Kept:
             As `uflip.results.summary`, without baselines and key characteristics; `open_channel`
             has what the micro-benchmarks found, and the verdicts of the `contract`.
         """
-        benchmarks: dict[str, list[Experiment]] = {}
+        benchmarks: dict[str, list[ExperimentSummary]] = {}
         for run in self.results.runs:
             row = experiment(self.results.summary_of([run]))
             benchmarks.setdefault(run.micro_benchmark, []).append(row)

@@ -6,7 +6,7 @@ import numpy as np
 
 from uflip import _native
 from uflip.data.open_channel import OpTimes
-from uflip.microbench.open_channel.series import ERASE, READ, WRITE, Series, mb_per_s
+from uflip.microbench.open_channel.series import ERASE, READ, WRITE, ResponseSeries, mb_per_s
 from uflip.oc.benchmark import times_summary
 
 OPERATIONS = ("read", "write", "erase")
@@ -14,7 +14,7 @@ OPERATIONS = ("read", "write", "erase")
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedCommand:
     """A command that failed: when, where, of which thread, how many addresses, and why."""
 
     thread: int
@@ -62,7 +62,7 @@ class OneJob:
     erases: OpTimes | None
     failed: int
     failures: dict[str, int]
-    first_failure: Failure | None
+    first_failure: FailedCommand | None
 
 
 def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
@@ -75,7 +75,7 @@ def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
     sector_bytes : int
         Of its device [bytes].
     """
-    series = Series.of(trace)
+    series = ResponseSeries.of(trace)
     numbers = np.asarray(trace.column("status"))
     names, counts = np.unique(numbers[numbers > 0], return_counts=True)
     failures = {trace.statuses[n]: int(c) for n, c in zip(names, counts, strict=True)}
@@ -94,7 +94,7 @@ def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
     )
 
 
-def _first_failure(trace: _native.FlashTrace) -> Failure:
+def _first_failure(trace: _native.FlashTrace) -> FailedCommand:
     """Say which command failed first, and where."""
     failed = np.flatnonzero(np.asarray(trace.column("failed")))
     row = int(failed[np.argmin(np.asarray(trace.column("submit_ns"))[failed])])
@@ -102,7 +102,7 @@ def _first_failure(trace: _native.FlashTrace) -> Failure:
     def of(name: str) -> int:
         return int(np.asarray(trace.column(name))[row])
 
-    return Failure(
+    return FailedCommand(
         thread=of("thread"),
         submit_ns=of("submit_ns"),
         op=OPERATIONS[of("op")],

@@ -10,16 +10,16 @@ from uflip.microbench.open_channel.oc0 import MIXES, Oc0
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.oc2 import KINDS
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import READ, WRITE, Series
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc import figures
-from uflip.oc.benchmark import Measured, times_summary, written
+from uflip.oc.benchmark import OpenChannelFindings, times_summary, written
 from uflip.oc.contract import Rule, write_variance
-from uflip.oc.kept import Kept
+from uflip.oc.kept import OpenChannelResult
 from uflip.report import sections
 from uflip.report.blocks import Block, Figure, Paragraph, Table
 from uflip.report.data import Document
 from uflip.report.figures.svg import Drawing, draw
-from uflip.report.page import Page, Section, render_page
+from uflip.report.page import ReportPage, Section, render_page
 
 Blocks = Sequence[Block]
 
@@ -29,12 +29,12 @@ SOURCE = (
 )
 
 
-def page_of(kept: Kept) -> str:
+def page_of(kept: OpenChannelResult) -> str:
     """Build the page of a result folder."""
     return build_page(kept.measured, kept.rules, kept.summary())
 
 
-def build_page(measured: Measured, rules: Sequence[Rule], document: Document) -> str:
+def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: Document) -> str:
     """Build the page.
 
     Parameters
@@ -44,7 +44,7 @@ def build_page(measured: Measured, rules: Sequence[Rule], document: Document) ->
     rules : sequence of Rule
         The unwritten contract, revisited.
     document : mapping
-        The summary of the folder, see `uflip.oc.kept.Kept.summary`.
+        The summary of the folder, see `uflip.oc.kept.OpenChannelResult.summary`.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def build_page(measured: Measured, rules: Sequence[Rule], document: Document) ->
     simulated = info.simulated
     geometry = info.geometry
     told = f"{runs} of {document['runs_planned']} jobs"
-    page = Page(
+    page = ReportPage(
         benchmark="uFLIP-OC",
         source=SOURCE,
         version=str(document["uflip_version"]),
@@ -94,7 +94,7 @@ def build_page(measured: Measured, rules: Sequence[Rule], document: Document) ->
     return render_page(page)
 
 
-def _abstract(measured: Measured) -> str:
+def _abstract(measured: OpenChannelFindings) -> str:
     """What was found, in a few sentences."""
     said = []
     if measured.oc0:
@@ -119,7 +119,9 @@ def _abstract(measured: Measured) -> str:
     return " ".join(said)
 
 
-def _bands(mixes: Mapping[str, Series], titles: Mapping[str, str], name: str, sim: bool) -> Drawing:
+def _bands(
+    mixes: Mapping[str, ResponseSeries], titles: Mapping[str, str], name: str, sim: bool
+) -> Drawing:
     chart = figures.bands(mixes, titles, simulated=sim)
     return draw(chart, name, "Response times", "A dot for each I/O; reads blue, writes orange.")
 
@@ -197,7 +199,7 @@ def _oc2(found: Mapping[str, Scaling] | None, sim: bool) -> Blocks:
     return [luns, _scaling_table(found)]
 
 
-def _oc3(measured: Measured, sim: bool) -> Blocks:
+def _oc3(measured: OpenChannelFindings, sim: bool) -> Blocks:
     found = measured.oc3
     if found is None:
         return []
@@ -237,7 +239,7 @@ def _geometry(geometry: Geometry) -> Table:
     )
 
 
-def _times_table(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> Table:
+def _times_table(mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float]) -> Table:
     rows = []
     for mix, series in mixes.items():
         for op, word in ((WRITE, "writes"), (READ, "reads")):

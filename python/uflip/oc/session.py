@@ -9,7 +9,7 @@ from uflip.data.device import DeviceInfo
 from uflip.errors import RefusedError, UsageError
 from uflip.experiment import PlannedRun
 from uflip.microbench.open_channel import oc0
-from uflip.microbench.open_channel.jobs import SCALES, Block, Place, Scale
+from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope, Scale
 from uflip.native_wait import OnProgress
 from uflip.oc.device import FlashDevice
 
@@ -31,9 +31,9 @@ class Session:
     on_step: OnStep = field(default=_silent)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> JobScope:
         """What the jobs may use."""
-        return Place(self.device.geometry, self.scale, self.sacrifice)
+        return JobScope(self.device.geometry, self.scale, self.sacrifice)
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
         """Execute a job, and return its log."""
@@ -110,7 +110,7 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
     )
 
 
-def check_unused(device: FlashDevice, place: Place) -> None:
+def check_unused(device: FlashDevice, place: JobScope) -> None:
     """Refuse to sacrifice a block that holds data, or that the other micro-benchmarks use.
 
     Parameters

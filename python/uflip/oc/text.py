@@ -7,23 +7,23 @@ import numpy as np
 
 from uflip.data.summary import Summary
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import READ, WRITE, Series
-from uflip.oc.benchmark import Measured, times_summary, written
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
+from uflip.oc.benchmark import OpenChannelFindings, times_summary, written
 from uflip.oc.contract import Rule
-from uflip.oc.kept import Kept
+from uflip.oc.kept import OpenChannelResult
 from uflip.report.text import head, warned
 from uflip.table import Table
 
 WIDTH = 96
 
 
-def text_of(kept: Kept, document: Summary) -> str:
+def text_of(kept: OpenChannelResult, document: Summary) -> str:
     """Return what a result folder holds; `document` is its summary."""
     parts = [head(document), render(kept.measured, kept.rules), warned(document["warnings"])]
     return "\n\n".join(part for part in parts if part)
 
 
-def render(measured: Measured, rules: Sequence[Rule]) -> str:
+def render(measured: OpenChannelFindings, rules: Sequence[Rule]) -> str:
     """Return the tables, then the rules."""
     parts = []
     if measured.oc0:
@@ -65,7 +65,7 @@ def _range(values: np.ndarray) -> str:
     return f"{values.min():.1f} to {values.max():.1f}"
 
 
-def _times(mixes: Mapping[str, Series], throughput: Mapping[str, float]) -> str:
+def _times(mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float]) -> str:
     head = ("mix", "MB/s", "", "mean [ms]", "p5", "p50", "p95", "max")
     rows = []
     for mix, series in mixes.items():

@@ -27,7 +27,7 @@ WORDS = re.compile(r"`([a-z0-9_]+)`(?:, |$)")
 REGISTERED = ("ftl", "gc", "allocator")
 
 
-class Offered(TypedDict):
+class DeviceChoice(TypedDict):
     """A device that can be chosen."""
 
     name: str
@@ -73,7 +73,7 @@ class Form(TypedDict):
 
     device: str
     url: str
-    devices: list[Offered]
+    devices: list[DeviceChoice]
     facts: list[tuple[str, str]]
     tables: list[KeyTable]
     others: list[str]

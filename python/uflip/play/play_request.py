@@ -43,7 +43,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlayRequest:
     """A device and what is run on it.
 
     Attributes
@@ -77,7 +77,7 @@ def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
     return parse_url(with_overrides(f"sim:{device}", changes))
 
 
-def read_wanted(document: object) -> Wanted:
+def read_wanted(document: object) -> PlayRequest:
     """Read what a page asks for.
 
     Parameters
@@ -98,7 +98,7 @@ def read_wanted(document: object) -> Wanted:
     if benchmark != PATTERN:
         if benchmark not in varied():
             raise unknown_name("micro-benchmark", benchmark, [PATTERN, *varied()], where="run")
-        return Wanted(target.text, benchmark)
+        return PlayRequest(target.text, benchmark)
     label, options = _text(document, "pattern"), _texts(document, "options")
     if label not in BASELINES:
         raise unknown_name("pattern", label, BASELINES, where="pattern")
@@ -107,7 +107,7 @@ def read_wanted(document: object) -> Wanted:
             raise unknown_name("parameter", name, OPTIONS, where="options")
     complete = resolve(baseline(label, **options), info)
     _check_length(complete.totals)
-    return Wanted(target.text, PATTERN, complete.spec, label)
+    return PlayRequest(target.text, PATTERN, complete.spec, label)
 
 
 def _check_flash(info: DeviceInfo) -> None:

@@ -27,8 +27,8 @@ from uflip.data.spec import spec_hook
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
 from uflip.methodology import RunProgress
-from uflip.play.play_request import PATTERN, Wanted
-from uflip.session import Request, SessionEvent, begin, new_work, single
+from uflip.play.play_request import PATTERN, PlayRequest
+from uflip.session import BenchmarkRequest, SessionEvent, begin, new_work, single
 from uflip.session.events import RunsBegin, StateProgress
 from uflip.session.open_device import open_watched
 from uflip.session.state import AS_IS
@@ -37,7 +37,7 @@ from uflip.session.state import AS_IS
 def main() -> None:
     """Make what the first line of the standard input asks for."""
     signals.install()
-    wanted = msgspec.json.decode(sys.stdin.readline(), type=Wanted, dec_hook=spec_hook)
+    wanted = msgspec.json.decode(sys.stdin.readline(), type=PlayRequest, dec_hook=spec_hook)
     Thread(target=_end_with_the_other, daemon=True).start()
     most = int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -58,10 +58,12 @@ def main() -> None:
         )
 
 
-def play(wanted: Wanted, folder: Path, teller: "Teller") -> None:
+def play(wanted: PlayRequest, folder: Path, teller: "Teller") -> None:
     """Make a result folder of what is wanted."""
     if wanted.benchmark != PATTERN:
-        request = Request(device=wanted.url, scale="quick", only=[wanted.benchmark], inside=True)
+        request = BenchmarkRequest(
+            device=wanted.url, scale="quick", only=[wanted.benchmark], inside=True
+        )
         begin(request, folder, teller)
         return
     info = inspect_device(wanted.url)

@@ -18,7 +18,7 @@ import msgspec
 from uflip.data.document import Table
 from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
-from uflip.play.play_request import MOST_MEMORY_BYTES, MOST_SECONDS, Wanted
+from uflip.play.play_request import MOST_MEMORY_BYTES, MOST_SECONDS, PlayRequest
 
 KEPT = 12
 """Results that stay."""
@@ -66,7 +66,7 @@ class Played:
     """
 
     number: int
-    wanted: Wanted
+    wanted: PlayRequest
     folder: Path
     state: str = "running"
     share: float = 0.0
@@ -114,7 +114,7 @@ class Stage:
         with self._lock:
             return [*self._played]
 
-    def begin(self, wanted: Wanted) -> Played:
+    def begin(self, wanted: PlayRequest) -> Played:
         """Begin to run something.
 
         Raises

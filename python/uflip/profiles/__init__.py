@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.bounded_read import Kind, read_text
+from uflip.data.bounded_read import DocumentKind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
 
 # The largest of ours has 7 KB.
@@ -16,7 +16,7 @@ _FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Source:
+class ConstantSource:
     """Where a constant of a profile comes from.
 
     Attributes
@@ -104,12 +104,12 @@ def read_profile(name: str) -> tuple[str, str, str]:
     return name, file.read_text(encoding="utf-8"), f"profiles/{name}.toml"
 
 
-def _kind() -> Kind:
+def _kind() -> DocumentKind:
     action = f"check the path, or use a built-in profile: {', '.join(profile_names())}"
-    return Kind("profile", LARGEST_PROFILE, action, DeviceError)
+    return DocumentKind("profile", LARGEST_PROFILE, action, DeviceError)
 
 
-def profile_sources(name: str) -> dict[str, Source]:
+def profile_sources(name: str) -> dict[str, ConstantSource]:
     """Return where each constant of a profile comes from.
 
     Parameters
@@ -139,9 +139,10 @@ def profile_sources(name: str) -> dict[str, Source]:
 
 
 @cache
-def _sources(text: str, source: str) -> dict[str, Source]:
+def _sources(text: str, source: str) -> dict[str, ConstantSource]:
     with native_errors():
         found = json.loads(_native.profile_sources(text, source))
     return {
-        key: Source(one["kind"], one["detail"], tuple(one["values"])) for key, one in found.items()
+        key: ConstantSource(one["kind"], one["detail"], tuple(one["values"]))
+        for key, one in found.items()
     }

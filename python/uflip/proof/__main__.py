@@ -17,7 +17,7 @@ from uflip.proof.repeated import (
     MANY_FIRST,
     ODD,
     TOGETHER,
-    Repeated,
+    CoverageShares,
     measure_mixed,
     measure_odd,
     measure_repeated,
@@ -32,9 +32,9 @@ from uflip.proof.trials import (
     MOVING,
     MOVING_IOS,
     UNSEEN,
-    Case,
     Detected,
     Lengths,
+    TrialCase,
     detect,
     look_at_moving,
     measure,
@@ -99,7 +99,7 @@ def _print_memory(repeats: int) -> None:
     _print_ours(MEMORY, repeats)
 
 
-def _print_ours(cases: Sequence[Case], repeats: int) -> None:
+def _print_ours(cases: Sequence[TrialCase], repeats: int) -> None:
     _head("family", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in cases:
         (row,) = measure(case, repeats, OURS)
@@ -139,7 +139,7 @@ def _print_comparisons(repeats: int) -> None:
         _row(case.name, *(_percent(share) for each in found for share in (each.failed, each.found)))
 
 
-def _print_repeated(rows: Sequence[Repeated]) -> None:
+def _print_repeated(rows: Sequence[CoverageShares]) -> None:
     columns = ("known", "interval holds the mean", "claims that are false", "between")
     _head("family", *columns, "runs", "I/Os")
     for row in rows:

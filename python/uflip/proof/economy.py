@@ -13,7 +13,7 @@ import numpy as np
 from uflip import _native
 from uflip.analysis import run_length
 from uflip.proof import families as make
-from uflip.proof.families import Family, Series
+from uflip.proof.families import Family, GeneratedSeries
 
 FEWEST_PERIODS = 5
 SHARE = 0.95
@@ -56,7 +56,7 @@ def _compare(name: str, family: Family, ios: int, asked: float, repeats: int) ->
     return Economy(name, asked, fewest, ours, ours / fewest)
 
 
-def _fewest(all_series: list[Series], asked: float) -> int:
+def _fewest(all_series: list[GeneratedSeries], asked: float) -> int:
     """I/Os of the shortest fixed rule, by trying whole numbers of periods in steps of 5 %."""
     startup = 0 if all_series[0].startup is None else all_series[0].startup[1]
     period = all_series[0].period or 1
@@ -71,7 +71,7 @@ def _fewest(all_series: list[Series], asked: float) -> int:
         periods = max(periods + 1, int(periods * 1.05))
 
 
-def _is_narrow(series: Series, startup: int, n: int, asked: float) -> bool:
+def _is_narrow(series: GeneratedSeries, startup: int, n: int, asked: float) -> bool:
     """Whether batch means in whole periods of what is kept are narrow enough."""
     kept = series.times[startup:n]
     period = series.period or 1

@@ -23,7 +23,7 @@ Random = np.random.Generator
 
 
 @dataclass(frozen=True)
-class Series:
+class GeneratedSeries:
     """Response times (n,) [ns] and what they were made of.
 
     Attributes
@@ -51,7 +51,7 @@ class Series:
     cheap: int = 0
 
 
-Family = Callable[[Random, int], Series]
+Family = Callable[[Random, int], GeneratedSeries]
 """Makes a series of (about) so many I/Os."""
 
 
@@ -63,8 +63,8 @@ def noise(random: Random, n: int, sigma: float) -> Times:
 def flat(sigma: float) -> Family:
     """Independent I/Os at one level."""
 
-    def make(random: Random, n: int) -> Series:
-        return Series(1e5 * noise(random, n, sigma), None, 1, 1e5)
+    def make(random: Random, n: int) -> GeneratedSeries:
+        return GeneratedSeries(1e5 * noise(random, n, sigma), None, 1, 1e5)
 
     return make
 
@@ -72,11 +72,13 @@ def flat(sigma: float) -> Family:
 def heavy_tail(share: float, alpha: float) -> Family:
     """One level, and a share of I/Os with a Pareto tail that begins at ten times of it."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         tail = random.random(n) < share
         times = 1e5 * noise(random, n, 0.1)
         times[tail] = 1e6 * (1 + random.pareto(alpha, int(tail.sum())))
-        return Series(times, None, 1, (1 - share) * 1e5 + share * 1e6 * alpha / (alpha - 1))
+        return GeneratedSeries(
+            times, None, 1, (1 - share) * 1e5 + share * 1e6 * alpha / (alpha - 1)
+        )
 
     return make
 
@@ -84,10 +86,10 @@ def heavy_tail(share: float, alpha: float) -> Family:
 def stalls(every: int, ratio: float) -> Family:
     """One level, and one I/O in so many, by chance, that takes a multiple of it."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         slow = random.random(n) < 1 / every
         times = 1e5 * np.where(slow, ratio, 1) * noise(random, n, 0.1)
-        return Series(times, None, 1, 1e5 * (1 + (ratio - 1) / every))
+        return GeneratedSeries(times, None, 1, 1e5 * (1 + (ratio - 1) / every))
 
     return make
 
@@ -95,10 +97,10 @@ def stalls(every: int, ratio: float) -> Family:
 def two_levels(share: float, ratio: float) -> Family:
     """Each I/O is slow with a chance."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         slow = random.random(n) < share
         times = 4e5 * np.where(slow, ratio, 1) * noise(random, n, 0.1)
-        return Series(times, None, 1, 4e5 * (1 + share * (ratio - 1)))
+        return GeneratedSeries(times, None, 1, 4e5 * (1 + share * (ratio - 1)))
 
     return make
 
@@ -109,12 +111,12 @@ def periodic(period: int, levels: tuple[float, ...], sigma: float = 0.05) -> Fam
     for number, ratio in enumerate(levels):
         one[(number + 1) * period // len(levels) - 1] = 4e5 * ratio
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         begin = int(random.integers(period))
         times = one[(np.arange(n) + begin) % period] * noise(random, n, sigma)
         before = one[(begin - 1 - np.arange(period)) % period]
         cheap = int(np.argmax(before > 4e5))
-        return Series(times, None, period, float(one.mean()), cheap=cheap)
+        return GeneratedSeries(times, None, period, float(one.mean()), cheap=cheap)
 
     return make
 
@@ -122,7 +124,7 @@ def periodic(period: int, levels: tuple[float, ...], sigma: float = 0.05) -> Fam
 def after_startup(startup: int, running: Family, cheap: float = 4e5, sigma: float = 0.05) -> Family:
     """Cheap I/Os first, then the running phase of another family."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         rest = running(random, n - startup)
         times = np.concatenate([cheap * noise(random, startup, sigma), rest.times])
         # What comes before the first slow I/O may be counted either way.
@@ -131,24 +133,24 @@ def after_startup(startup: int, running: Family, cheap: float = 4e5, sigma: floa
         # Where the mean does not show it (less than 3 %), it is not looked for.
         identifiable = first > 0 and abs(cheap / rest.mean - 1) > 0.04
         told = (max(0, first), startup + slow)
-        return Series(times, told, rest.period, rest.mean, identifiable)
+        return GeneratedSeries(times, told, rest.period, rest.mean, identifiable)
 
     return make
 
 
-def mtron(random: Random, n: int) -> Series:
+def mtron(random: Random, n: int) -> GeneratedSeries:
     """UFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn."""
     one = np.array([4e5, 4e5, 27e6])
     times = np.concatenate([np.full(125, 4e5), np.resize(one, n - 125)])
-    return Series(times * noise(random, n, 0.05), (125, 127), 3, float(one.mean()))
+    return GeneratedSeries(times * noise(random, n, 0.05), (125, 127), 3, float(one.mean()))
 
 
-def kdti(random: Random, n: int) -> Series:
+def kdti(random: Random, n: int) -> GeneratedSeries:
     """UFLIP figure 4: no start-up, one slow write in 128."""
     return periodic(128, (60.0,))(random, n)
 
 
-def fast(random: Random, n: int) -> Series:
+def fast(random: Random, n: int) -> GeneratedSeries:
     """Myers & Sinclair: a merge every 64 writes, after 8,192 writes a full merge every 64 pages."""
     index = np.arange(n)
     times = np.where(index % 64 == 63, 5.548e6, 1.01e5)
@@ -156,13 +158,13 @@ def fast(random: Random, n: int) -> Series:
     times = np.where(full, 3.566e8, times)
     mean = (62 * 1.01e5 + 5.548e6 + 3.566e8) / 64
     # The first I/O that shows the running phase is the first full merge.
-    return Series(times * noise(random, n, 0.05), (8192 - 32, 8192 + 31), 64, mean)
+    return GeneratedSeries(times * noise(random, n, 0.05), (8192 - 32, 8192 + 31), 64, mean)
 
 
 def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
     """Garbage collection in bursts: two states that last geometric numbers of I/Os."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         pairs = int(n / (dwell_fast + dwell_slow) * 2) + 20
         lengths = np.empty(2 * pairs, dtype=np.int64)
         lengths[0::2] = random.geometric(1 / dwell_fast, pairs)
@@ -174,7 +176,7 @@ def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
         begin = int(random.integers(len(state) - n))
         share = dwell_slow / (dwell_fast + dwell_slow)
         times = 1e5 * state[begin : begin + n] * noise(random, n, 0.1)
-        return Series(times, None, 1, 1e5 * (1 + share * (ratio - 1)))
+        return GeneratedSeries(times, None, 1, 1e5 * (1 + share * (ratio - 1)))
 
     return make
 
@@ -182,7 +184,7 @@ def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
 def autoregressive(rho: float, sigma: float) -> Family:
     """Neighbours resemble each other: an AR(1) process of the logarithm."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         from numpy.lib.stride_tricks import sliding_window_view
 
         # A moving average over ten correlation times is the process but for 5e-5 of it.
@@ -196,7 +198,7 @@ def autoregressive(rho: float, sigma: float) -> Family:
             logs = np.fft.irfft(spectrum)[reach - 1 : reach - 1 + n]
         else:
             logs = sliding_window_view(steps, reach) @ weights[::-1]
-        return Series(1e5 * np.exp(logs - sigma * sigma / 2), None, 1, 1e5)
+        return GeneratedSeries(1e5 * np.exp(logs - sigma * sigma / 2), None, 1, 1e5)
 
     return make
 
@@ -204,9 +206,9 @@ def autoregressive(rho: float, sigma: float) -> Family:
 def drifting(change: float) -> Family:
     """The level rises by this share from the first I/O to the last: there is no mean."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         line = 1 + change * np.arange(n) / n
-        return Series(1e5 * line * noise(random, n, 0.1), None, 1, float("nan"))
+        return GeneratedSeries(1e5 * line * noise(random, n, 0.1), None, 1, float("nan"))
 
     return make
 
@@ -214,10 +216,12 @@ def drifting(change: float) -> Family:
 def climbing(change: float, period: int, ratio: float) -> Family:
     """Oscillate between two levels that rise by this share from the first I/O to the last."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         line = 1 + change * np.arange(n) / n
         level = np.where(np.arange(n) % period == 0, ratio, 1.0)
-        return Series(1e5 * line * level * noise(random, n, 0.1), None, period, float("nan"))
+        return GeneratedSeries(
+            1e5 * line * level * noise(random, n, 0.1), None, period, float("nan")
+        )
 
     return make
 
@@ -225,10 +229,10 @@ def climbing(change: float, period: int, ratio: float) -> Family:
 def shifted(ratio: float, sigma: float = 0.3) -> Family:
     """The level is higher by this ratio in the middle third, and as before after it."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         place = np.arange(n)
         level = np.where((place >= n // 3) & (place < 2 * n // 3), ratio, 1.0)
-        return Series(1e5 * level * noise(random, n, sigma), None, 1, float("nan"))
+        return GeneratedSeries(1e5 * level * noise(random, n, sigma), None, 1, float("nan"))
 
     return make
 
@@ -236,10 +240,10 @@ def shifted(ratio: float, sigma: float = 0.3) -> Family:
 def wave(amplitude: float, cycles: float, sigma: float = 0.3) -> Family:
     """The level follows a sine of `cycles` cycles: fewer than six do not show as a period."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         phase = random.uniform(0, 2 * np.pi)
         level = 1 + amplitude * np.sin(2 * np.pi * cycles * np.arange(n) / n + phase)
-        return Series(1e5 * level * noise(random, n, sigma), None, 1, 1e5)
+        return GeneratedSeries(1e5 * level * noise(random, n, sigma), None, 1, 1e5)
 
     return make
 
@@ -247,10 +251,10 @@ def wave(amplitude: float, cycles: float, sigma: float = 0.3) -> Family:
 def widening(first: float, last: float) -> Family:
     """The scatter grows from the first I/O to the last, and the mean stays."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         sigma = np.linspace(first, last, n)
         times = 1e5 * np.exp(random.normal(-sigma * sigma / 2, sigma))
-        return Series(times, None, 1, 1e5)
+        return GeneratedSeries(times, None, 1, 1e5)
 
     return make
 
@@ -263,13 +267,13 @@ def long_memory(d: float, sigma: float = 0.3) -> Family:
     Harte 1987).
     """
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         k = np.arange(1, n + 1)
         half = np.concatenate([[1.0], np.cumprod((k - 1 + d) / (k - d))])
         spectrum = np.fft.rfft(np.concatenate([half, half[-2:0:-1]])).real.clip(min=0)
         white = np.fft.rfft(random.normal(size=2 * n))
         logs = sigma * np.fft.irfft(np.sqrt(spectrum) * white, 2 * n)[:n]
-        return Series(1e5 * np.exp(logs - sigma * sigma / 2), None, 1, 1e5)
+        return GeneratedSeries(1e5 * np.exp(logs - sigma * sigma / 2), None, 1, 1e5)
 
     return make
 
@@ -280,11 +284,11 @@ def decaying(share: float, height: float = 4.0) -> Family:
     The start-up ends where less than 10 %, or less than 1 %, of the level is left.
     """
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         curve = 1 + height * np.exp(-np.arange(n) / (share * n))
         ends = tuple(int(share * n * np.log(height / left)) for left in (0.1, 0.01))
         told = (ends[0], ends[1])
-        return Series(1e5 * curve * noise(random, n, 0.1), told, 1, 1e5, ends[1] < n / 2)
+        return GeneratedSeries(1e5 * curve * noise(random, n, 0.1), told, 1, 1e5, ends[1] < n / 2)
 
     return make
 
@@ -292,12 +296,12 @@ def decaying(share: float, height: float = 4.0) -> Family:
 def jittered(period: int, jitter: int) -> Family:
     """Slow I/Os at distances that vary around a period."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         steps = random.integers(period - jitter, period + jitter + 1, 2 * n // period + 8)
         places = np.cumsum(steps)
         times = np.full(n, 4e5)
         times[places[places < n]] = 4e5 * 30
-        return Series(times * noise(random, n, 0.05), None, None, 4e5 * (1 + 29 / period))
+        return GeneratedSeries(times * noise(random, n, 0.05), None, None, 4e5 * (1 + 29 / period))
 
     return make
 
@@ -305,14 +309,14 @@ def jittered(period: int, jitter: int) -> Family:
 def ramp(length: int, change: float) -> Family:
     """A start-up that climbs evenly to the running level."""
 
-    def make(random: Random, n: int) -> Series:
+    def make(random: Random, n: int) -> GeneratedSeries:
         climb = np.minimum(1.0, change + (1 - change) * np.arange(n) / length)
-        return Series(1e5 * climb * noise(random, n, 0.05), (length, length), 1, 1e5)
+        return GeneratedSeries(1e5 * climb * noise(random, n, 0.05), (length, length), 1, 1e5)
 
     return make
 
 
-def any_periodic(random: Random, n: int) -> Series:
+def any_periodic(random: Random, n: int) -> GeneratedSeries:
     """A period of 1 to 512 I/Os, two to four levels, no start-up: everything drawn."""
     period = int(np.exp(random.uniform(np.log(2), np.log(513))))
     count = int(random.integers(1, min(4, period + 1)))
@@ -321,7 +325,7 @@ def any_periodic(random: Random, n: int) -> Series:
     return periodic(period, levels, float(random.uniform(0.01, 0.15)))(random, n)
 
 
-def any_startup(random: Random, n: int) -> Series:
+def any_startup(random: Random, n: int) -> GeneratedSeries:
     """A start-up of 5 to 20,000 I/Os before a running phase of any kind; n is made large enough."""
     startup = int(np.exp(random.uniform(np.log(5), np.log(20_000))))
     n = max(n, 3 * startup)

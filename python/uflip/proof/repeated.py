@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from uflip.analysis import analyse, run_length
-from uflip.data.summary import Said, Together
+from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
 from uflip.methodology.rounds import GROWTH, needed_by
 from uflip.methodology.run_lengths import longest
@@ -94,7 +94,7 @@ def slower(step: float) -> Levels:
 
 
 @dataclass(frozen=True)
-class Case:
+class RepetitionCase:
     """A family, the levels of its runs, whether there is a mean to be known, and whether three runs
     often hide what is in it.
     """
@@ -109,22 +109,24 @@ class Case:
 FLAT = make.flat(0.3)
 
 CASES = (
-    Case("flat, scatter 30 %", FLAT, alike),
-    Case("levels ± 3 %", FLAT, scattered(0.03)),
-    Case("levels ± 5 %", FLAT, scattered(0.05)),
-    Case("levels ± 10 %", FLAT, scattered(0.1)),
-    Case("levels ± 15 %", FLAT, scattered(0.15)),
-    Case("levels ± 10 %, neighbours alike, 0.5", FLAT, scattered(0.1, 0.5), hides=True),
-    Case("levels ± 10 %, seldom high", FLAT, skewed(0.1), hides=True),
-    Case("two states, a third of runs 1.3 times", FLAT, two_states(1 / 3, 1.3), hides=True),
-    Case("mtron, levels ± 5 %", make.mtron, scattered(0.05)),
-    Case("two levels at random, 30 %", make.two_levels(0.3, 30), alike),
-    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), alike),
-    Case("bursts of 100 and 20", make.bursty(100, 20), alike),
-    Case("bursts of 2,000 and 400", make.bursty(2000, 400), alike, hides=True),
-    Case("one in 500 takes 100 times as long", make.stalls(500, 100), alike),
-    Case("slope of 1,000 in each run", make.ramp(1000, 0.3), alike),
-    Case("each run 3 % slower", FLAT, slower(0.03), has_mean=False),
+    RepetitionCase("flat, scatter 30 %", FLAT, alike),
+    RepetitionCase("levels ± 3 %", FLAT, scattered(0.03)),
+    RepetitionCase("levels ± 5 %", FLAT, scattered(0.05)),
+    RepetitionCase("levels ± 10 %", FLAT, scattered(0.1)),
+    RepetitionCase("levels ± 15 %", FLAT, scattered(0.15)),
+    RepetitionCase("levels ± 10 %, neighbours alike, 0.5", FLAT, scattered(0.1, 0.5), hides=True),
+    RepetitionCase("levels ± 10 %, seldom high", FLAT, skewed(0.1), hides=True),
+    RepetitionCase(
+        "two states, a third of runs 1.3 times", FLAT, two_states(1 / 3, 1.3), hides=True
+    ),
+    RepetitionCase("mtron, levels ± 5 %", make.mtron, scattered(0.05)),
+    RepetitionCase("two levels at random, 30 %", make.two_levels(0.3, 30), alike),
+    RepetitionCase("AR(1), 0.99", make.autoregressive(0.99, 0.3), alike),
+    RepetitionCase("bursts of 100 and 20", make.bursty(100, 20), alike),
+    RepetitionCase("bursts of 2,000 and 400", make.bursty(2000, 400), alike, hides=True),
+    RepetitionCase("one in 500 takes 100 times as long", make.stalls(500, 100), alike),
+    RepetitionCase("slope of 1,000 in each run", make.ramp(1000, 0.3), alike),
+    RepetitionCase("each run 3 % slower", FLAT, slower(0.03), has_mean=False),
 )
 
 
@@ -140,7 +142,7 @@ ODD = (
 
 
 @dataclass(frozen=True)
-class Repeated:
+class CoverageShares:
     """Shares of experiments: `known`; of these, `covered` by their interval, and `false`: further
     off than is allowed, with the interval of 95 % of that share. Medians of `repetitions` and
     `ios`.
@@ -156,19 +158,19 @@ class Repeated:
 
 
 def measure_repeated(
-    case: Case, repeats: int, first: int = FIRST, together: int = TOGETHER
-) -> Repeated:
+    case: RepetitionCase, repeats: int, first: int = FIRST, together: int = TOGETHER
+) -> CoverageShares:
     """Make so many experiments of a family, so many a plan, each of so many runs at first."""
     plans = -(-repeats // together)
     return _measured(case.name, (CASES.index(case),) * together, plans, first)
 
 
-def measure_mixed(repeats: int) -> Repeated:
+def measure_mixed(repeats: int) -> CoverageShares:
     """Make plans that have an experiment of each family."""
     return _measured(MIXED, tuple(range(len(CASES))), -(-repeats // len(CASES)), FIRST)
 
 
-def measure_odd(few: str, others: str, repeats: int) -> Repeated:
+def measure_odd(few: str, others: str, repeats: int) -> CoverageShares:
     """Make plans of which few scatter otherwise than their peers; say what is said of these."""
     number = {case.name: place for place, case in enumerate(CASES)}
     places = (number[few],) * FEW + (number[others],) * (TOGETHER - FEW)
@@ -177,12 +179,12 @@ def measure_odd(few: str, others: str, repeats: int) -> Repeated:
 
 def _measured(
     name: str, places: tuple[int, ...], plans: int, first: int, of: int | None = None
-) -> Repeated:
+) -> CoverageShares:
     every = np.array(on_all(partial(_plan, places, first), range(plans)))[:, :of]
     trials = every.reshape(-1, every.shape[2])
     known = trials[trials[:, 0] > 0]
     has_mean = any(CASES[place].has_mean for place in places)
-    return Repeated(
+    return CoverageShares(
         name,
         len(known) / len(trials),
         float(known[:, 1].mean()) if len(known) and has_mean else None,
@@ -217,12 +219,12 @@ def interval_of_share(happened: Times) -> tuple[float, float]:
 class _Experiment:
     """One of a plan: a family, the levels of all its runs, and those that were made."""
 
-    def __init__(self, case: Case, seed: Sequence[int]) -> None:
+    def __init__(self, case: RepetitionCase, seed: Sequence[int]) -> None:
         self.case, self.random = case, np.random.default_rng(seed)
         self.levels, self.runs, self.ios, self.truth = case.levels(self.random), [], 0, 0.0
 
     levels: Times
-    runs: list[Said]
+    runs: list[MeanSummary]
 
     def make(self, wanted: int, first: int) -> None:
         """Make runs until there are so many; the first ones may end by the rule."""
@@ -258,7 +260,7 @@ def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...
 
 
 @lru_cache
-def _bank(family: Family, is_first: bool) -> tuple[list[tuple[Said, int]], float]:
+def _bank(family: Family, is_first: bool) -> tuple[list[tuple[MeanSummary, int]], float]:
     """Runs of a family, with their lengths, and their true mean [ns]."""
     every = [
         family(np.random.default_rng([SEED, is_first, number]), longest(SHORTEST))
@@ -267,7 +269,7 @@ def _bank(family: Family, is_first: bool) -> tuple[list[tuple[Said, int]], float
     return [_run(each.times, is_first=is_first) for each in every], every[0].mean
 
 
-def _at_level(run: Said, level: float) -> Said:
+def _at_level(run: MeanSummary, level: float) -> MeanSummary:
     """What a run says at another level."""
     mean, half_width, opening = run["mean_ns"], run["half_width_ns"], run.get("opening_ns")
     scaled = run.copy()
@@ -277,7 +279,7 @@ def _at_level(run: Said, level: float) -> Said:
     return scaled
 
 
-def _run(times: Times, *, is_first: bool) -> tuple[Said, int]:
+def _run(times: Times, *, is_first: bool) -> tuple[MeanSummary, int]:
     """Make one run; return what is known of it, and its length."""
     if is_first:
         found: Any = run_length(times, min_ios=SHORTEST)
@@ -286,7 +288,7 @@ def _run(times: Times, *, is_first: bool) -> tuple[Said, int]:
         found = analyse(times[:SHORTEST])
         converged = found.converged
     kept = times[found.startup_ios : found.ios]
-    told: Said = {
+    told: MeanSummary = {
         "mean_ns": float(kept.mean()),
         "half_width_ns": found.half_width_ns,
         "converged": converged,

@@ -28,7 +28,7 @@ Z95 = 1.959964
 
 
 @dataclass(frozen=True)
-class Measured:
+class RivalEstimate:
     """What a rule made of a series: I/Os run, mean and half width [ns], and whether it stopped."""
 
     ios: int
@@ -37,15 +37,15 @@ class Measured:
     stopped: bool
 
 
-Rule = Callable[[Times, int], Measured]
+Rule = Callable[[Times, int], RivalEstimate]
 """A rule, given a series and the I/Os before which it must not stop."""
 
 
-def ours(times: Times, fewest: int) -> Measured:
+def ours(times: Times, fewest: int) -> RivalEstimate:
     """Judge as the engine does."""
     found = run_length(times, min_ios=fewest)
     half_width = 0.0 if found.half_width_ns is None else found.half_width_ns
-    return Measured(found.ios, found.mean_ns, half_width, found.stopped)
+    return RivalEstimate(found.ios, found.mean_ns, half_width, found.stopped)
 
 
 def independent(times: Times) -> float:
@@ -53,23 +53,23 @@ def independent(times: Times) -> float:
     return float(Z95 * times.std(ddof=1) / np.sqrt(len(times)))
 
 
-def paper(times: Times, fewest: int) -> Measured:
+def paper(times: Times, fewest: int) -> RivalEstimate:
     """UFLIP's numbers for random writes, whatever the device."""
     del fewest
     kept = times[PAPER_IGNORE:PAPER_IOS]
-    return Measured(PAPER_IOS, float(kept.mean()), independent(kept), True)
+    return RivalEstimate(PAPER_IOS, float(kept.mean()), independent(kept), True)
 
 
-def textbook(times: Times, fewest: int) -> Measured:
+def textbook(times: Times, fewest: int) -> RivalEstimate:
     """Stop when the interval for independent I/Os is narrow enough."""
     for n in _looks(len(times), fewest):
         half_width = independent(times[:n])
         if half_width <= 0.05 * times[:n].mean():
-            return Measured(n, float(times[:n].mean()), half_width, True)
-    return Measured(len(times), float(times.mean()), independent(times), False)
+            return RivalEstimate(n, float(times[:n].mean()), half_width, True)
+    return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
 
-def mser5(times: Times, fewest: int) -> Measured:
+def mser5(times: Times, fewest: int) -> RivalEstimate:
     """Cut by MSER-5, stop when the interval for independent I/Os is narrow enough."""
     for n in _looks(len(times), fewest):
         means = times[: n // 5 * 5].reshape(-1, 5).mean(axis=1)
@@ -81,11 +81,11 @@ def mser5(times: Times, fewest: int) -> Measured:
             continue
         kept = times[5 * cut : n]
         if independent(kept) <= 0.05 * kept.mean():
-            return Measured(n, float(kept.mean()), independent(kept), True)
-    return Measured(len(times), float(times.mean()), independent(times), False)
+            return RivalEstimate(n, float(kept.mean()), independent(kept), True)
+    return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
 
-def snia(times: Times, fewest: int, rounds: int = 5) -> Measured:
+def snia(times: Times, fewest: int, rounds: int = 5) -> RivalEstimate:
     """Five rounds within 20 % of their mean, whose line changes by 10 % at most."""
     length = max(fewest // rounds, 1)
     y = times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
@@ -96,14 +96,14 @@ def snia(times: Times, fewest: int, rounds: int = 5) -> Measured:
         slope = np.polyfit(x, window, 1)[0]
         if np.ptp(window) <= 0.2 * centre and abs(slope) * (rounds - 1) <= 0.1 * centre:
             kept = times[(end - rounds) * length : end * length]
-            return Measured(end * length, float(centre), independent(kept), True)
-    return Measured(len(times), float(times.mean()), independent(times), False)
+            return RivalEstimate(end * length, float(centre), independent(kept), True)
+    return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
 
 def fio(kind: str, percent: float, samples: int = 30) -> Rule:
     """Make a rule of fio's: `mean` for `ss=iops:X%`, `slope` for `ss=iops_slope:X%`."""
 
-    def rule(times: Times, fewest: int) -> Measured:
+    def rule(times: Times, fewest: int) -> RivalEstimate:
         length = max(fewest // samples, 1)
         rates = 1 / times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
         x = np.arange(samples) - (samples - 1) / 2
@@ -115,8 +115,8 @@ def fio(kind: str, percent: float, samples: int = 30) -> Rule:
                 distance = abs((x * window).sum() / (x * x).sum())
             if 100 * distance / window.mean() < percent:
                 whole = times[: end * length]
-                return Measured(end * length, float(whole.mean()), independent(whole), True)
-        return Measured(len(times), float(times.mean()), independent(times), False)
+                return RivalEstimate(end * length, float(whole.mean()), independent(whole), True)
+        return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
     return rule
 

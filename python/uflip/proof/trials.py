@@ -14,7 +14,7 @@ import numpy as np
 from uflip.analysis import analyse
 from uflip.executors import on_all
 from uflip.proof import families as make
-from uflip.proof.families import Family, Series
+from uflip.proof.families import Family, GeneratedSeries
 from uflip.proof.rivals import RULES
 
 # A start-up is found if it is within this share, or these I/Os, of the truth.
@@ -22,7 +22,7 @@ SHARE, IOS = 0.1, 5
 
 
 @dataclass(frozen=True)
-class Case:
+class TrialCase:
     """A family, how long its series are, and the I/Os before which no rule may stop.
 
     `converges` says whether there is a mean to be found within the series.
@@ -40,64 +40,64 @@ AFTER_FAST = 4 * 8192 // 3 + 8
 AFTER_20000 = 4 * 20_000 // 3 + 8
 
 DETECTION = (
-    Case("flat, scatter 2 %", make.flat(0.02), 5120),
-    Case("flat, scatter 100 %", make.flat(1.0), 5120),
-    Case("Pareto tail, 1 in 100", make.heavy_tail(0.01, 2.5), 5120),
-    Case("two levels at random, 30 %", make.two_levels(0.3, 30), 5120),
-    Case("two levels at random, 3 %", make.two_levels(0.03, 60), 5120),
-    Case("mtron: 125, then period 3", make.mtron, 5120),
-    Case("kdti: period 128", make.kdti, 5120),
-    Case("fast: 8,192, then period 64", make.fast, 20_480),
-    Case("periods 2 … 512, 2 … 4 levels", make.any_periodic, 5120),
-    Case("start-ups 5 … 20,000", make.any_startup, 5120),
-    Case("slope of 1,000", make.ramp(1000, 0.3), 5120),
-    Case("exponential approach", make.decaying(0.05), 5120),
-    Case("distances 64 ± 8", make.jittered(64, 8), 5120),
-    Case("bursts of 200 and 40", make.bursty(200, 40), 20_480),
-    Case("bursts of 2,000 and 400", make.bursty(2000, 400), 20_480),
-    Case("bursts of 2,000 and 400, short", make.bursty(2000, 400), 5120),
-    Case("AR(1), 0.9", make.autoregressive(0.9, 0.3), 5120),
-    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 20_480),
-    Case("drift, 30 %", make.drifting(0.3), 5120),
+    TrialCase("flat, scatter 2 %", make.flat(0.02), 5120),
+    TrialCase("flat, scatter 100 %", make.flat(1.0), 5120),
+    TrialCase("Pareto tail, 1 in 100", make.heavy_tail(0.01, 2.5), 5120),
+    TrialCase("two levels at random, 30 %", make.two_levels(0.3, 30), 5120),
+    TrialCase("two levels at random, 3 %", make.two_levels(0.03, 60), 5120),
+    TrialCase("mtron: 125, then period 3", make.mtron, 5120),
+    TrialCase("kdti: period 128", make.kdti, 5120),
+    TrialCase("fast: 8,192, then period 64", make.fast, 20_480),
+    TrialCase("periods 2 … 512, 2 … 4 levels", make.any_periodic, 5120),
+    TrialCase("start-ups 5 … 20,000", make.any_startup, 5120),
+    TrialCase("slope of 1,000", make.ramp(1000, 0.3), 5120),
+    TrialCase("exponential approach", make.decaying(0.05), 5120),
+    TrialCase("distances 64 ± 8", make.jittered(64, 8), 5120),
+    TrialCase("bursts of 200 and 40", make.bursty(200, 40), 20_480),
+    TrialCase("bursts of 2,000 and 400", make.bursty(2000, 400), 20_480),
+    TrialCase("bursts of 2,000 and 400, short", make.bursty(2000, 400), 5120),
+    TrialCase("AR(1), 0.9", make.autoregressive(0.9, 0.3), 5120),
+    TrialCase("AR(1), 0.99", make.autoregressive(0.99, 0.3), 20_480),
+    TrialCase("drift, 30 %", make.drifting(0.3), 5120),
 )
 
 LENGTH = (
-    Case("flat, scatter 30 %", make.flat(0.3), 20_000),
-    Case("flat, scatter 100 %", make.flat(1.0), 60_000),
-    Case("Pareto tail, 1 in 100", make.heavy_tail(0.01, 3.5), 100_000),
-    Case("two levels at random, 30 %", make.two_levels(0.3, 30), 60_000),
-    Case("two levels at random, 3 %", make.two_levels(0.03, 60), 200_000),
-    Case("mtron: 125, then period 3", make.mtron, 20_000),
-    Case("kdti: period 128", make.kdti, 20_000),
-    Case("period 7", make.periodic(7, (30.0,)), 20_000),
-    Case("period 512, 3 levels", make.periodic(512, (30.0, 80.0)), 30_000),
-    Case("fast: 8,192, then period 64", make.fast, 60_000, AFTER_FAST),
-    Case("20,000, then period 3", make.after_startup(20_000, make.periodic(3, (60.0,))), 90_000,
-         AFTER_20000),
-    Case("500, then two levels", make.after_startup(500, make.two_levels(0.3, 30)), 60_000),
-    Case("slope of 1,000", make.ramp(1000, 0.3), 20_000),
-    Case("distances 64 ± 8", make.jittered(64, 8), 30_000),
-    Case("bursts of 20 and 4", make.bursty(20, 4), 150_000),
-    Case("bursts of 100 and 20", make.bursty(100, 20), 400_000),
-    Case("AR(1), 0.9", make.autoregressive(0.9, 0.3), 60_000),
-    Case("AR(1), 0.99", make.autoregressive(0.99, 0.3), 200_000),
-    Case("exponential approach", make.decaying(0.05), 20_000),
-    Case("drift, 11 times", make.drifting(10.0), 20_000, converges=False),
-    Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000, 24_000, converges=False),
+    TrialCase("flat, scatter 30 %", make.flat(0.3), 20_000),
+    TrialCase("flat, scatter 100 %", make.flat(1.0), 60_000),
+    TrialCase("Pareto tail, 1 in 100", make.heavy_tail(0.01, 3.5), 100_000),
+    TrialCase("two levels at random, 30 %", make.two_levels(0.3, 30), 60_000),
+    TrialCase("two levels at random, 3 %", make.two_levels(0.03, 60), 200_000),
+    TrialCase("mtron: 125, then period 3", make.mtron, 20_000),
+    TrialCase("kdti: period 128", make.kdti, 20_000),
+    TrialCase("period 7", make.periodic(7, (30.0,)), 20_000),
+    TrialCase("period 512, 3 levels", make.periodic(512, (30.0, 80.0)), 30_000),
+    TrialCase("fast: 8,192, then period 64", make.fast, 60_000, AFTER_FAST),
+    TrialCase("20,000, then period 3", make.after_startup(20_000, make.periodic(3, (60.0,))),
+         90_000, AFTER_20000),
+    TrialCase("500, then two levels", make.after_startup(500, make.two_levels(0.3, 30)), 60_000),
+    TrialCase("slope of 1,000", make.ramp(1000, 0.3), 20_000),
+    TrialCase("distances 64 ± 8", make.jittered(64, 8), 30_000),
+    TrialCase("bursts of 20 and 4", make.bursty(20, 4), 150_000),
+    TrialCase("bursts of 100 and 20", make.bursty(100, 20), 400_000),
+    TrialCase("AR(1), 0.9", make.autoregressive(0.9, 0.3), 60_000),
+    TrialCase("AR(1), 0.99", make.autoregressive(0.99, 0.3), 200_000),
+    TrialCase("exponential approach", make.decaying(0.05), 20_000),
+    TrialCase("drift, 11 times", make.drifting(10.0), 20_000, converges=False),
+    TrialCase("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000, 24_000, converges=False),
 )  # fmt: skip
 
 # What no rule sees that looks after 1,024 I/Os.
 UNSEEN = (
-    Case("one in 500 takes 100 times as long", make.stalls(500, 100), 100_000),
-    Case("the same, first look after 4,096", make.stalls(500, 100), 100_000, 4096),
-    Case("one in 5,000 takes 500 times as long", make.stalls(5000, 500), 60_000),
-    Case("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000),
-    Case("fast: 8,192, then period 64", make.fast, 60_000),
+    TrialCase("one in 500 takes 100 times as long", make.stalls(500, 100), 100_000),
+    TrialCase("the same, first look after 4,096", make.stalls(500, 100), 100_000, 4096),
+    TrialCase("one in 5,000 takes 500 times as long", make.stalls(5000, 500), 60_000),
+    TrialCase("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000),
+    TrialCase("fast: 8,192, then period 64", make.fast, 60_000),
 )
 
 # A level that wanders at all time scales.
 MEMORY = tuple(
-    Case(f"long memory, d = {d}", make.long_memory(d), 20_000) for d in (0.1, 0.2, 0.3, 0.4)
+    TrialCase(f"long memory, d = {d}", make.long_memory(d), 20_000) for d in (0.1, 0.2, 0.3, 0.4)
 )
 
 # A level that moves, at growing lengths: is it given a period, and what is it called?
@@ -168,7 +168,7 @@ def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
 ALL = (*DETECTION, *LENGTH, *UNSEEN, *MEMORY)
 
 
-def _series(case: Case, seed: int) -> Series:
+def _series(case: TrialCase, seed: int) -> GeneratedSeries:
     return case.family(np.random.default_rng(seed), case.ios)
 
 
@@ -184,7 +184,7 @@ def _detect(place: int, seed: int) -> tuple[bool | None, bool, bool | None]:
     return told, found.startup_ios > 0 and not right, period
 
 
-def detect(case: Case, repeats: int) -> Detected:
+def detect(case: TrialCase, repeats: int) -> Detected:
     """Detect start-up and period in so many series of a family."""
     trials = on_all(partial(_detect, ALL.index(case)), range(repeats))
     found = [told for told, _, _ in trials if told is not None]
@@ -226,7 +226,7 @@ def _measure(place: int, rules: tuple[str, ...], seed: int) -> list[tuple[float,
     return rows
 
 
-def measure(case: Case, repeats: int, rules: tuple[str, ...] = tuple(RULES)) -> list[Lengths]:
+def measure(case: TrialCase, repeats: int, rules: tuple[str, ...] = tuple(RULES)) -> list[Lengths]:
     """Let rules stop in so many series of a family."""
     trials = np.array(on_all(partial(_measure, ALL.index(case), rules), range(repeats)))
     found = []

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Benchmark",
     "Block",
-    "Details",
+    "Collapsible",
     "Facts",
     "Figure",
     "Heading",
     "Paragraph",
     "Table",
     "Tiles",
-    "Warned",
+    "WarningBlock",
 ]
 
 
@@ -72,7 +72,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class Collapsible:
     """What is shown on request."""
 
     summary: str
@@ -97,10 +97,10 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class WarningBlock:
     """A doubt about the data, as it is stored, and the runs that it is about."""
 
-    warning: summary.Warned
+    warning: summary.WarningSummary
     runs: Sequence[str]
 
 
@@ -111,4 +111,6 @@ class Facts:
     tables: Sequence[Table]
 
 
-Block = Paragraph | Heading | Table | Figure | Details | Benchmark | Tiles | Warned | Facts
+Block = (
+    Paragraph | Heading | Table | Figure | Collapsible | Benchmark | Tiles | WarningBlock | Facts
+)

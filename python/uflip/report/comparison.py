@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from uflip.microbench.words import format_value, parameter_name
-from uflip.report.blocks import Block, Details, Paragraph
+from uflip.report.blocks import Block, Collapsible, Paragraph
 from uflip.report.figures import ratios
-from uflip.report.page import Page, Section, render_page
+from uflip.report.page import ReportPage, Section, render_page
 from uflip.report.words import format_ms, title
 from uflip.results.comparability import UNKNOWN_BECAUSE
-from uflip.results.comparison import VERDICTS, Comparison, Row
+from uflip.results.comparison import VERDICTS, ComparedExperiment, ResultComparison
 from uflip.table import Table
 
 HEAD = (
@@ -23,7 +23,7 @@ APART = ("slower", "faster")
 FACTS_SHOWN = 12
 
 
-def rows_of(comparison: Comparison, *, every: bool) -> list[Row]:
+def rows_of(comparison: ResultComparison, *, every: bool) -> list[ComparedExperiment]:
     """Return every row, or those that are worth a look: the baselines, and what differs."""
     if every:
         return list(comparison.rows)
@@ -32,12 +32,12 @@ def rows_of(comparison: Comparison, *, every: bool) -> list[Row]:
     return baselines + sorted(others, key=lambda row: -max(row.ratio, 1 / row.ratio))
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[ComparedExperiment]) -> Table:
     """Lay rows out."""
     return Table(HEAD, [_cells(row) for row in rows], ALIGN)
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparedExperiment) -> list[str]:
     varies = f"{parameter_name(row.parameter)} {format_value(row.value, row.unit)}".strip()
     bounds = "–" if row.low is None else f"{_ratio(row.low)} to {_ratio(row.high)}"
     return [
@@ -60,7 +60,7 @@ def _ratio(value: float | None) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 
-def counted(comparison: Comparison) -> str:
+def counted(comparison: ResultComparison) -> str:
     """Say how many experiments have each verdict."""
     count = comparison.count()
     told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in count.items())
@@ -74,7 +74,7 @@ def counted(comparison: Comparison) -> str:
     return f"{both} experiments in both: {told}{alone}"
 
 
-def lines_of(comparison: Comparison, names: Sequence[str], *, every: bool) -> list[str]:
+def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
     """Tell a comparison on a terminal, line by line.
 
     Parameters
@@ -105,7 +105,7 @@ def lines_of(comparison: Comparison, names: Sequence[str], *, every: bool) -> li
     return lines
 
 
-def _facts(comparison: Comparison) -> list[str]:
+def _facts(comparison: ResultComparison) -> list[str]:
     facts = [
         f"{name}: {_plain(one)} and {_plain(other)}"
         for name, (one, other) in comparison.devices.items()
@@ -118,7 +118,7 @@ def _plain(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version: str) -> str:
+def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], version: str) -> str:
     """Make one page of several comparisons with the same first result.
 
     Parameters
@@ -146,7 +146,7 @@ def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version:
         Section("reading", "How to read it", [Paragraph(each) for each in [reading, *how, *why]])
     )
     return render_page(
-        Page(
+        ReportPage(
             benchmark="uFLIP",
             source="Results of the same experiments side by side.",
             version=version,
@@ -160,7 +160,7 @@ def build_page(comparisons: Sequence[Comparison], names: Sequence[str], version:
     )
 
 
-def _body(comparison: Comparison, name: str) -> list[Block]:
+def _body(comparison: ResultComparison, name: str) -> list[Block]:
     drawn = ratios.figure(comparison, name)
     facts = [
         [name, _plain(one), _plain(other)] for name, (one, other) in comparison.devices.items()
@@ -174,5 +174,5 @@ def _body(comparison: Comparison, name: str) -> list[Block]:
         Paragraph(counted(comparison) + "."),
         *([] if drawn is None else [drawn]),
         table(rows_of(comparison, every=False)),
-        Details("Every experiment", [table(rows_of(comparison, every=True))]),
+        Collapsible("Every experiment", [table(rows_of(comparison, every=True))]),
     ]

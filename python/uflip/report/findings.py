@@ -8,7 +8,7 @@ start-up of the device or its write cache supports no finding: it is *undecided*
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from uflip.data.summary import Experiment, Repeated, Summary
+from uflip.data.summary import BaselineRepeats, ExperimentSummary, Summary
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
@@ -54,7 +54,7 @@ def _decided_means(document: Summary) -> dict[str, float | None]:
     return {name: None if name in marked else ms for name, ms in document["baselines_ms"].items()}
 
 
-def _undecided(runs: Sequence[Experiment]) -> str:
+def _undecided(runs: Sequence[ExperimentSummary]) -> str:
     """Return how many experiments of which patterns are undecided, and why; empty without any."""
     every = Counter(run["pattern"] for run in runs)
     sentences = []
@@ -76,7 +76,9 @@ def _with_failed_commands(document: Summary) -> set[str]:
     }
 
 
-def _only_what_repeats(text: str, ratios: Ratios, repeated: Mapping[str, Repeated | None]) -> str:
+def _only_what_repeats(
+    text: str, ratios: Ratios, repeated: Mapping[str, BaselineRepeats | None]
+) -> str:
     """Take a finding back, or qualify it, that is smaller than what one pattern differs by."""
     small = [
         worst

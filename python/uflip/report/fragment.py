@@ -7,7 +7,7 @@ from uflip.report.blocks import Block, Paragraph, Table
 from uflip.report.comparison import counted, rows_of, table
 from uflip.report.page import render
 from uflip.report.words import format_ms, title
-from uflip.results.comparison import Comparison
+from uflip.results.comparison import ResultComparison
 from uflip.results.summarise import describe_device
 
 
@@ -34,7 +34,7 @@ def of_result(document: Summary) -> str:
     )
 
 
-def of_comparison(found: Comparison) -> str:
+def of_comparison(found: ResultComparison) -> str:
     """The baselines and what differs, as HTML."""
     doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in found.conditions]
     return _fragment(

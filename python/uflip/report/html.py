@@ -14,7 +14,7 @@ from uflip.report.blocks import Block
 from uflip.report.data import Document, Traces, is_simulated
 from uflip.report.findings import headline
 from uflip.report.method import how_made
-from uflip.report.page import Page, Section, render_page
+from uflip.report.page import ReportPage, Section, render_page
 from uflip.results.summarise import describe_device
 from uflip.units import format_duration_ns
 
@@ -46,7 +46,7 @@ def build_page(document: Document, traces: Traces) -> str:
     device = describe_device(document["device"])
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     finished = document["status"] == "complete"
-    page = Page(
+    page = ReportPage(
         benchmark="uFLIP",
         source=SOURCE,
         version=str(document["uflip_version"]),

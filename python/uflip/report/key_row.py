@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from uflip.data.summary import KeyCharacteristics, Summary, Verdict
+from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics, Summary
 from uflip.report.words import format_ms
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.units import format_duration_ns
@@ -124,7 +124,7 @@ def _scale(highest: float) -> list[float]:
     return [step * 10**decade for decade in decades for step in STEPS]
 
 
-def _pause(finding: Verdict) -> str:
+def _pause(finding: CharacteristicVerdict) -> str:
     if finding["verdict"] != "found":
         return WORDS[finding["verdict"]]
     found = format_duration_ns(float(f"{finding.get('pause_ns') or 0:.2g}"))
@@ -132,18 +132,18 @@ def _pause(finding: Verdict) -> str:
     return f"{found} ({format_duration_ns(first)} to {format_duration_ns(last)})"
 
 
-def _megabytes(finding: Verdict) -> float | None:
+def _megabytes(finding: CharacteristicVerdict) -> float | None:
     area = finding.get("locality_bytes")
     return None if area is None else area / (1 << 20)
 
 
-def _with_factor(finding: Verdict, value: float | None, name: str) -> str:
+def _with_factor(finding: CharacteristicVerdict, value: float | None, name: str) -> str:
     if finding["verdict"] == "found":
         return f"{value or 0:g}{name} ({factor(finding['factor'])})"
     return WORDS[finding["verdict"]]
 
 
-def _bare(finding: Verdict) -> str:
+def _bare(finding: CharacteristicVerdict) -> str:
     known = finding["verdict"] not in UNKNOWN
     return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
 

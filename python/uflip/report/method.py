@@ -6,16 +6,16 @@ Each part is a function of the summary: a heading, a figure, and what there is t
 from collections.abc import Mapping, Sequence
 
 from uflip.data.phases import Interference, PhasesOfPattern
-from uflip.data.summary import Experiment, Repetition
+from uflip.data.summary import ExperimentSummary, RepetitionSummary
 from uflip.durability import CACHED, meaning
 from uflip.report import figures
-from uflip.report.blocks import Block, Details, Figure, Heading, Paragraph, Table
+from uflip.report.blocks import Block, Collapsible, Figure, Heading, Paragraph, Table
 from uflip.report.data import Document, Traces, is_simulated
 from uflip.stats.summary import SUPPORT
 from uflip.units import format_count, format_duration_ns, format_size
 
 Blocks = list[Block]
-Experiments = Mapping[str, Sequence[Experiment]]
+Experiments = Mapping[str, Sequence[ExperimentSummary]]
 
 
 def how_made(document: Document, traces: Traces) -> Blocks:
@@ -241,7 +241,7 @@ def _lengths(document: Document) -> Blocks:
             "slowest baseline.",
         ),
         *_drawn(figures.convergence.figure(document, experiments)),
-        Details("Lengths and intervals by experiment", [_length_table(experiments)]),
+        Collapsible("Lengths and intervals by experiment", [_length_table(experiments)]),
         *_repetitions(document, experiments),
     ]
 
@@ -272,7 +272,7 @@ def _range(values: Sequence[int]) -> str:
     return format_count(low) if low == high else f"{format_count(low)} … {format_count(high)}"
 
 
-def _widest(each: Sequence[Repetition]) -> str:
+def _widest(each: Sequence[RepetitionSummary]) -> str:
     known = [
         one["half_width_ns"] / one["mean_ns"]
         for one in each

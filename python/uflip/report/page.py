@@ -33,7 +33,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """A report, from its head to its foot.
 
     Attributes
@@ -75,7 +75,7 @@ class Page:
     warnings: int = 0
 
 
-def render_page(page: Page) -> str:
+def render_page(page: ReportPage) -> str:
     """Fill the layout.
 
     Raises

@@ -6,11 +6,20 @@ What they return is text and numbers; the templates make HTML of it.
 from collections.abc import Sequence
 
 from uflip.data.document import plain
-from uflip.data.summary import Warned as Doubt
+from uflip.data.summary import WarningSummary as Doubt
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS, suite_of, varied
 from uflip.report import figures, key_row, tables
-from uflip.report.blocks import Benchmark, Block, Details, Facts, Paragraph, Table, Tiles, Warned
+from uflip.report.blocks import (
+    Benchmark,
+    Block,
+    Collapsible,
+    Facts,
+    Paragraph,
+    Table,
+    Tiles,
+    WarningBlock,
+)
 from uflip.report.data import Document, Traces
 from uflip.report.tiles import scale_note, tiles
 from uflip.report.words import anchor, title
@@ -105,9 +114,9 @@ def warnings(document: Document, _traces: Traces) -> Blocks:
     return [_warned(warning) for warning in document["warnings"]]
 
 
-def _warned(warning: Doubt) -> Warned:
+def _warned(warning: Doubt) -> WarningBlock:
     runs = warning["numbers"].get("runs", [])
-    return Warned(warning, [str(run) for run in runs] if isinstance(runs, list) else [])
+    return WarningBlock(warning, [str(run) for run in runs] if isinstance(runs, list) else [])
 
 
 def skipped(document: Document, _traces: Traces) -> Blocks:
@@ -119,7 +128,7 @@ def skipped(document: Document, _traces: Traces) -> Blocks:
     if missing := document["missing"]:
         told = f"{len(missing)} planned runs did not finish before the benchmark ended."
         parts.append(Paragraph(told))
-        parts.append(Details("Their names", [Paragraph(", ".join(missing), "note")]))
+        parts.append(Collapsible("Their names", [Paragraph(", ".join(missing), "note")]))
     return parts or [Paragraph("None: every run of the plan was made.")]
 
 
@@ -144,5 +153,5 @@ def provenance(document: Document, _traces: Traces) -> Blocks:
         "Further runs of an experiment have seeds, and sequential writes places, of their own; the "
         "specification of any run is in its file, and in the explorer."
     )
-    about = Details("Every experiment with its pattern specification", [every, Paragraph(note)])
+    about = Collapsible("Every experiment with its pattern specification", [every, Paragraph(note)])
     return [Facts(columns), about]

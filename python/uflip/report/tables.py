@@ -7,14 +7,14 @@ from uflip.data.phases import Batches
 from uflip.data.spec_base import PLURALS
 from uflip.data.summary import (
     Component,
-    LeftOut,
-    Measured,
-    OfMode,
+    MeasuredExperiment,
+    ModeStatistics,
     ResponseTime,
+    SkippedRunSummary,
     Summary,
     TargetSpace,
 )
-from uflip.data.summary import Experiment as Run
+from uflip.data.summary import ExperimentSummary as Run
 from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
 from uflip.report.words import cause_name, counter_name, format_ms, title
 from uflip.table import Table
@@ -94,7 +94,7 @@ def modes_tables(runs: Sequence[Run]) -> list[Table]:
     return [Table(head, rows, "lllr", caption)] if rows else []
 
 
-def statistics_cells(run: Run | Measured | Component | OfMode) -> list[str]:
+def statistics_cells(run: Run | MeasuredExperiment | Component | ModeStatistics) -> list[str]:
     """Count and response times [ms] of a run or component that was measured."""
     said = run["statistics"]
     if said is None:
@@ -239,7 +239,7 @@ def places_table(spaces: Sequence[TargetSpace]) -> Table:
     return Table(["run", "from", "to", "reset before"], rows, "lrrl", "Target spaces")
 
 
-def skipped_table(skipped: Sequence[LeftOut]) -> Table:
+def skipped_table(skipped: Sequence[SkippedRunSummary]) -> Table:
     """Runs that were left out, with the reason of each group."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for entry in skipped:
@@ -292,7 +292,7 @@ def _plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _rate(run: Run | Measured | OfMode) -> str:
+def _rate(run: Run | MeasuredExperiment | ModeStatistics) -> str:
     """I/Os per second, as everything else in the row without the start-up; pauses count."""
     ios_per_s = run["ios_per_s"]
     return "–" if ios_per_s is None else format_count(round(ios_per_s))

@@ -10,8 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from uflip.data.manifest import IMPORTED
 from uflip.data.spec_base import PLURALS
-from uflip.data.summary import Experiment as Run
-from uflip.data.summary import LeftOut, Measured, ResponseTime, Statistics, Summary, Warned
+from uflip.data.summary import ExperimentSummary as Run
+from uflip.data.summary import (
+    MeasuredExperiment,
+    ResponseTime,
+    SkippedRunSummary,
+    StatisticsSummary,
+    Summary,
+    WarningSummary,
+)
 from uflip.durability import CACHED
 from uflip.microbench.words import (
     PATTERN_NAMES,
@@ -142,7 +149,7 @@ _KEYS: tuple[ResponseTime, ...] = (
 )
 
 
-def _cells(statistics: Statistics) -> list[str]:
+def _cells(statistics: StatisticsSummary) -> list[str]:
     return [format_count(statistics["count"]), *(format_ms(statistics[key]) for key in _KEYS)]
 
 
@@ -159,23 +166,25 @@ def _compact(document: Summary) -> str:
     return "\n".join(lines)
 
 
-def _benchmark_line(name: str, experiments: Mapping[str, Sequence[Measured]]) -> str:
+def _benchmark_line(name: str, experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
     low, high = _ends(experiments)
     return f"{title(name)}   {parameter_name(low['parameter'])} {_value(low)} … {_value(high)}"
 
 
-def _ends(experiments: Mapping[str, Sequence[Measured]]) -> tuple[Measured, Measured]:
+def _ends(
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
+) -> tuple[MeasuredExperiment, MeasuredExperiment]:
     """The runs with the smallest and the largest value of all patterns."""
     firsts = [runs[0] for runs in experiments.values()]
     lasts = [runs[-1] for runs in experiments.values()]
     return min(firsts, key=lambda run: run["value"]), max(lasts, key=lambda run: run["value"])
 
 
-def _value(run: Measured) -> str:
+def _value(run: MeasuredExperiment) -> str:
     return format_value(run["value"], run["unit"])
 
 
-def _experiment_lines(experiments: Mapping[str, Sequence[Measured]]) -> list[str]:
+def _experiment_lines(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> list[str]:
     means = {
         pattern: [float(run["statistics"]["mean_ns"]) for run in runs]
         for pattern, runs in experiments.items()
@@ -229,7 +238,7 @@ def _modes(runs: Iterable[Run]) -> list[str]:
     return [Table(head, rows, "lllr").text("  ")] if rows else []
 
 
-def _skipped(skipped: Sequence[LeftOut]) -> str:
+def _skipped(skipped: Sequence[SkippedRunSummary]) -> str:
     if not skipped:
         return ""
     reasons: dict[str, list[str]] = {}
@@ -243,7 +252,7 @@ def _skipped(skipped: Sequence[LeftOut]) -> str:
     return "\n".join(lines)
 
 
-def warned(warnings: Sequence[Warned]) -> str:
+def warned(warnings: Sequence[WarningSummary]) -> str:
     """Show the doubts about the data, with what to do."""
     if not warnings:
         return ""

@@ -3,7 +3,7 @@
 import re
 from hashlib import blake2b
 
-from uflip.data.summary import Statistics
+from uflip.data.summary import StatisticsSummary
 from uflip.escape import shown
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
@@ -80,7 +80,7 @@ def _padded(text: str) -> str:
     return text + ("" if "." in text else ".") + "0" * (3 - digits)
 
 
-def tail_percentile(statistics: Statistics) -> tuple[str, int | None]:
+def tail_percentile(statistics: StatisticsSummary) -> tuple[str, int | None]:
     """The highest percentile up to p99 that the sample supports, with its name."""
     tails = (
         ("p99", statistics["p99_ns"]),

@@ -32,8 +32,8 @@ from uflip.reproduce import (
     uflip_table3,
     uflip_traces,
 )
-from uflip.reproduce.reproduction import Outcome, Reproduction, carry_out
-from uflip.reproduce.row import Row
+from uflip.reproduce.reproduction import Reproduction, ReproductionOutcome, carry_out
+from uflip.reproduce.row import ReproductionRow
 
 REPRODUCTIONS: dict[str, Reproduction[Any]] = {
     reproduction.id: reproduction
@@ -70,4 +70,4 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
 }
 """Id -> reproduction, in the order in which they are listed."""
 
-__all__ = ["REPRODUCTIONS", "Outcome", "Reproduction", "Row", "carry_out"]
+__all__ = ["REPRODUCTIONS", "Reproduction", "ReproductionOutcome", "ReproductionRow", "carry_out"]

@@ -32,14 +32,14 @@ HEAD = ("constant", "fitted", "without", "fitted to", "agree", "widely", "missed
 
 
 @dataclass(frozen=True)
-class Score:
+class AblationScore:
     """How a row comes out: cells that agree, of these on the wide scale, and what all miss by."""
 
     agree: int
     wide: int
     missed: float
 
-    def is_as_good_as(self, other: "Score") -> bool:
+    def is_as_good_as(self, other: "AblationScore") -> bool:
         """Whether it is no worse in any respect."""
         close = self.missed <= other.missed + ROUNDING
         return self.agree >= other.agree and self.wide >= other.wide and close
@@ -67,14 +67,14 @@ class Ablation:
     fitted: Number
     without: Number
     values: tuple[str, ...]
-    score: Score | None
+    score: AblationScore | None
     brings_nothing: bool
 
 
-def score(cells: Mapping[str, table3.Cell]) -> Score:
+def score(cells: Mapping[str, table3.Cell]) -> AblationScore:
     """Score a row."""
     every = cells.values()
-    return Score(
+    return AblationScore(
         sum(cell.within for cell in every),
         sum(cell.wide for cell in every),
         sum(miss(cell) for cell in every),
@@ -98,7 +98,7 @@ def ablate(
     values: Constants,
     measure: Measure,
     on_step: OnStep,
-) -> tuple[Score, list[Ablation]]:
+) -> tuple[AblationScore, list[Ablation]]:
     """Take each fitted constant of a device away.
 
     Parameters
@@ -136,7 +136,7 @@ def _row(measure: Measure, constants: Constants) -> Mapping[str, table3.Cell] | 
     return measure(constants, table3.COLUMNS)
 
 
-def text(profile: str, whole: Score, found: Sequence[Ablation]) -> str:
+def text(profile: str, whole: AblationScore, found: Sequence[Ablation]) -> str:
     """Lay the study out."""
     rows = []
     for one in found:

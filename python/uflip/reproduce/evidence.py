@@ -8,38 +8,38 @@ writes which it is: it follows from the `[sources]` of the profile and from `SET
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from uflip.profiles import Source, profile_sources
+from uflip.profiles import ConstantSource, profile_sources
 from uflip.reproduce.published import PUBLISHED, with_what_determines
 
 PREDICTION, FITTED = "prediction", "fitted"
 
-SETTINGS: Mapping[str, Mapping[str, Source]] = {
+SETTINGS: Mapping[str, Mapping[str, ConstantSource]] = {
     "ofc": {
-        "outstanding requests": Source(
+        "outstanding requests": ConstantSource(
             "fitted", "of the traffic generator; five cannot carry the writes of a clean device",
             ("ofc/random_reads", "ofc/clean_writes"),
         ),
     },
     "ofc-pipelined": {
-        "outstanding requests": Source(
+        "outstanding requests": ConstantSource(
             "fitted", "of the traffic generator", ("ofc/random_reads",),
         ),
     },
     "fast-1gb?compat=flashsim2010": {
-        "compat": Source(
+        "compat": ConstantSource(
             "chosen", "of two readings of what they ran, the one with which the peaks come out",
             ("ms/fig4/zero", "ms/fig4/full", "ms/fig4/n_valid", "ms/fig4/n_data"),
         ),
     },
     "dfc": {
-        "LUNs that are alike": Source(
+        "LUNs that are alike": ConstantSource(
             "chosen", "the simulator has no others",
             ("oc/fig3/writes_spread", "oc/fig3/reads_spread"),
         ),
-        "reads that all take the same": Source(
+        "reads that all take the same": ConstantSource(
             "chosen", "the simulator has no others", ("oc/fig2/stable",),
         ),
-        "programs that do not wear": Source(
+        "programs that do not wear": ConstantSource(
             "chosen", "the simulator has no others",
             ("oc/fig4/write_time", "oc/fig4/failed_writes"),
         ),
@@ -88,5 +88,5 @@ def free_constants(profile: str) -> tuple[str, ...]:
     return tuple(key for key, source in profile_sources(profile).items() if source.values)
 
 
-def _uses(source: Source, wanted: set[str]) -> bool:
+def _uses(source: ConstantSource, wanted: set[str]) -> bool:
     return any(fnmatchcase(value, pattern) for pattern in source.values for value in wanted)

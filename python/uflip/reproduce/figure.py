@@ -13,7 +13,7 @@ import numpy as np
 from uflip.report.figures.canvas import LineLook, mark_simulated, new_figure, styled
 from uflip.report.figures.files import save
 from uflip.report.figures.palette import INK, MUTED, look
-from uflip.reproduce.reproduction import Outcome
+from uflip.reproduce.reproduction import ReproductionOutcome
 from uflip.units import format_size
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ EQUATION: LineLook = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5, 2))}
 
 
 @styled
-def write(outcome: Outcome, path: Path, *, force: bool = False) -> str:
+def write(outcome: ReproductionOutcome, path: Path, *, force: bool = False) -> str:
     """Draw a reproduction into a file; an older figure of this name is replaced.
 
     Returns

@@ -19,7 +19,7 @@ from typing import Any
 
 from uflip.reproduce import ofc
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.row import RULES, Row, Wider, printed
+from uflip.reproduce.row import RULES, ReproductionRow, Wider, printed
 from uflip.spec import basic
 
 MEASURED_IOS = 300_000
@@ -150,7 +150,7 @@ FITS = (
 BY_CONSTANT = {fit.constant: fit for fit in FITS}
 
 
-def fit_row(fit: Fit, measured: float) -> Row:
+def fit_row(fit: Fit, measured: float) -> ReproductionRow:
     """Put what was measured beside the number that a constant was fitted to."""
     return printed(fit.value_id, measured, wider=fit.wider)
 

@@ -24,7 +24,7 @@ SHOWN_IOS = 5_000
 
 
 @dataclass(frozen=True)
-class Series:
+class BatchSeries:
     """One batch of the micro-benchmark.
 
     Attributes
@@ -52,7 +52,7 @@ class Series:
         return latency_classes(self.times_ns)
 
 
-def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Series:
+def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> BatchSeries:
     """Run one batch, after so many random writes in functional mode.
 
     Parameters
@@ -73,7 +73,7 @@ def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Seri
             device.apply(pages)
         trace = device.run(batch(0, batch_ios=ios))
         times = np.asarray(trace.column("response_time_ns")).tolist()
-        return Series(url, times, json.loads(trace.counters_json() or "{}"))
+        return BatchSeries(url, times, json.loads(trace.counters_json() or "{}"))
 
 
 def nearest(classes: LatencyClasses, mean_ns: float) -> LatencyClass | None:

@@ -23,7 +23,7 @@ from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.ms_fig1 import FAILURE_NS
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, stated
+from uflip.reproduce.row import ReproductionRow, stated
 from uflip.reproduce.simulated_device import device_url
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ BATCHES_MAX = 20
 
 
 @dataclass(frozen=True)
-class Cliff:
+class WriteCliff:
     """The writes of a drive up to its cliff.
 
     Attributes
@@ -64,13 +64,13 @@ class Cliff:
 class Data:
     """The Kingston until its cliff, full and fresh; the Intel early and late."""
 
-    full: Cliff
-    fresh: Cliff
-    intel_early: ms.Series
-    intel_late: ms.Series
+    full: WriteCliff
+    fresh: WriteCliff
+    intel_early: ms.BatchSeries
+    intel_late: ms.BatchSeries
 
 
-def cliff(**overrides: str) -> Cliff:
+def cliff(**overrides: str) -> WriteCliff:
     """Write to the Kingston until a write takes as long as the middle peaks of figure 2."""
     means: list[float] = []
     with open_device(device_url("kingston-snv125", **overrides), durability=FUA) as device:
@@ -81,8 +81,8 @@ def cliff(**overrides: str) -> Cliff:
             slow = np.flatnonzero(times >= FAILURE_NS)
             if len(slow):
                 ios = number * BATCH_IOS + int(slow[0])
-                return Cliff(ios, device.info.capacity_bytes, means)
-        return Cliff(BATCHES_MAX * BATCH_IOS, device.info.capacity_bytes, means)
+                return WriteCliff(ios, device.info.capacity_bytes, means)
+        return WriteCliff(BATCHES_MAX * BATCH_IOS, device.info.capacity_bytes, means)
 
 
 def measure(on_step: OnStep) -> Data:
@@ -97,7 +97,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(full, fresh, early, late)
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare when the cliffs come, and whether there are any."""
     ratio = data.intel_early.classes.mean_ns / data.intel_late.classes.mean_ns
     return [

@@ -16,7 +16,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ FAILURE_NS = 200_000_000
 class Data:
     """The first writes."""
 
-    series: ms.Series
+    series: ms.BatchSeries
 
     @property
     def failure(self) -> int:
@@ -45,7 +45,7 @@ def measure(on_step: OnStep) -> Data:
     return data
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare where the start-up ends, and how fast it is."""
     before = data.series.times_ns[: data.failure]
     fast = float((before < 300_000).mean())

@@ -17,7 +17,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ BETWEEN_NS = (200_000_000, 600_000_000, 1_000_000_000)
 class Data:
     """Writes in the steady state."""
 
-    series: ms.Series
+    series: ms.BatchSeries
 
 
 def measure(on_step: OnStep) -> Data:
@@ -44,7 +44,7 @@ def measure(on_step: OnStep) -> Data:
     return data
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare classes and mean."""
     classes, times = data.series.classes, data.series.times_ns
     small = ms.nearest(classes, LEVELS_MS[0] * 1e6)

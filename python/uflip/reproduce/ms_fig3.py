@@ -18,7 +18,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, ms
 from uflip.reproduce.criterion import above as above_number
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ LEVELS_MS = (0.3, 1.5, 150.0, 200.0)
 class Data:
     """Writes in the steady state."""
 
-    series: ms.Series
+    series: ms.BatchSeries
 
 
 def measure(on_step: OnStep) -> Data:
@@ -53,7 +53,7 @@ POWER_OF_TWO = (
 MIDDLE = "between 0.3 and 1.5 ms the model has two times only, where a drive has many"
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare shares, peaks and mean."""
     times = data.series.times_ns
     peaks = (times >= PEAK_NS) & (times < LONGEST_NS)

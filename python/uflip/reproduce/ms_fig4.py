@@ -17,7 +17,7 @@ from uflip.models import hybrid
 from uflip.models.merges import FastCost
 from uflip.reproduce import figure, ms
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, equation, printed
+from uflip.reproduce.row import ReproductionRow, equation, printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,8 +52,8 @@ class Peaks:
 class Data:
     """FAST as described, and with the fault."""
 
-    correct: ms.Series
-    faulty: ms.Series
+    correct: ms.BatchSeries
+    faulty: ms.BatchSeries
 
 
 def measure(on_step: OnStep) -> Data:
@@ -65,7 +65,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(correct, faulty)
 
 
-def peaks(series: ms.Series) -> Peaks:
+def peaks(series: ms.BatchSeries) -> Peaks:
     """Read merges off the response times; the write itself, one program, is taken off."""
     times, counters = series.times_ns, series.counters
     merges = times[times > TABLE_1_NS["program_ns"] + TABLE_1_NS["erase_ns"]]
@@ -81,7 +81,7 @@ def peaks(series: ms.Series) -> Peaks:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare the published peaks with both, then both with their closed forms."""
     faulty, correct = peaks(data.faulty), peaks(data.correct)
     faulty_device = "fast-1gb?compat=flashsim2010"
@@ -117,7 +117,7 @@ def rows(data: Data) -> list[Row]:
     ]
 
 
-def _closed_forms(name: str, ours: Peaks, cost: FastCost) -> list[Row]:
+def _closed_forms(name: str, ours: Peaks, cost: FastCost) -> list[ReproductionRow]:
     return [
         equation(
             f"zero-page merge, {name}: closed form",

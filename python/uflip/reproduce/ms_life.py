@@ -26,7 +26,7 @@ from uflip.models.reliability import rber_of, retries, uncorrectable
 from uflip.profiles import read_profile
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, equation
+from uflip.reproduce.row import ReproductionRow, equation
 from uflip.reproduce.simulated_device import device_url
 from uflip.spec import basic
 
@@ -140,7 +140,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(kingston, intel)
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare with how often a binomial law has pages read again, and what that costs."""
     rber = rber_of(FRESH, RATED, EXPONENT)
     failing = partial(

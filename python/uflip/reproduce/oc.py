@@ -11,10 +11,10 @@ import numpy as np
 from uflip.executors import OnStep
 from uflip.microbench.open_channel.jobs import SCALES
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import READ, WRITE, Series
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.device import open_flash_device
 from uflip.oc.session import Session
-from uflip.reproduce.row import Row, Wider, printed
+from uflip.reproduce.row import ReproductionRow, Wider, printed
 
 DEVICE = "sim:dfc"
 JOINTLY = Wider(0.08, "six times and rates of the profile together, to all of Tables 2 and 3")
@@ -22,7 +22,7 @@ JOINTLY = Wider(0.08, "six times and rates of the profile together, to all of Ta
 
 
 @dataclass(frozen=True)
-class Bands:
+class MixResponse:
     """One mix: what happened to reads and writes, in the order of the I/Os.
 
     Attributes
@@ -37,13 +37,13 @@ class Bands:
     response_time_ms: list[float]
 
     @staticmethod
-    def of(series: Series) -> "Bands":
+    def of(series: ResponseSeries) -> "MixResponse":
         """Make plain data of a series."""
-        return Bands(series.op.tolist(), series.response_time_ms.round(6).tolist())
+        return MixResponse(series.op.tolist(), series.response_time_ms.round(6).tolist())
 
-    def series(self) -> Series:
+    def series(self) -> ResponseSeries:
         """Make a series of it again."""
-        return Series(np.asarray(self.op, np.uint8), np.asarray(self.response_time_ms), 0)
+        return ResponseSeries(np.asarray(self.op, np.uint8), np.asarray(self.response_time_ms), 0)
 
     @property
     def reads(self) -> np.ndarray:
@@ -56,7 +56,7 @@ class Bands:
         return self.series().times(WRITE)
 
 
-def joint(name: str, ours: float) -> Row:
+def joint(name: str, ours: float) -> ReproductionRow:
     """Compare with a number that was one of those to which the times were fitted together."""
     return printed(f"oc/{name}", ours, wider=JOINTLY)
 
@@ -77,7 +77,7 @@ def table_rows(
     scaling: dict[str, Scaling],
     rates: Mapping[str, Mapping[int, str]],
     factors: Mapping[str, Mapping[int, str]],
-) -> list[Row]:
+) -> list[ReproductionRow]:
     """Compare the rates of a table, then its scaling factors, which it prints beside them."""
     found = [
         joint(name_of(table, kind, degree), scaling[kind].mb_per_s[degree])

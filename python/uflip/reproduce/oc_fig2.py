@@ -20,9 +20,9 @@ from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
-from uflip.reproduce.oc import Bands
+from uflip.reproduce.oc import MixResponse
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, stated
+from uflip.reproduce.row import ReproductionRow, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,14 +39,14 @@ A_HALF_TOLERANCE = 0.02
 class Data:
     """Response times by mix, and throughput [MB/s]."""
 
-    mixes: dict[str, Bands]
+    mixes: dict[str, MixResponse]
     throughput: dict[str, float]
 
 
 def measure(on_step: OnStep) -> Data:
     """Run the five mixes of µOC0."""
     mixes, throughput = oc0.measure_mixes(oc.session(on_step))
-    return Data({mix: Bands.of(series) for mix, series in mixes.items()}, throughput)
+    return Data({mix: MixResponse.of(series) for mix, series in mixes.items()}, throughput)
 
 
 def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
@@ -60,7 +60,7 @@ def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
     return float(np.mean((times >= band[0]) & (times <= band[1])))
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare bands and effects of mixing with what the text says."""
     writes = data.mixes["WWWWW"].writes
     reads = data.mixes["RRRR"].reads

@@ -19,7 +19,7 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import below
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(write.tolist(), read.tolist())
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare slowest and fastest LUN with the text, and their spread."""
     found = []
     for word, values in (

@@ -22,7 +22,7 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, Wider, printed, stated
+from uflip.reproduce.row import ReproductionRow, Wider, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,7 +109,7 @@ def measure(on_step: OnStep) -> Data:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare failures, erase times and write times with the text."""
     erase, write = np.array(data.erase_ms[:CYCLES]), np.array(data.write_ms[:CYCLES])
     steps = np.flatnonzero(np.diff(erase))

@@ -20,9 +20,9 @@ from uflip.oc import figures
 from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, same
-from uflip.reproduce.oc import Bands
+from uflip.reproduce.oc import MixResponse
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, stated
+from uflip.reproduce.row import ReproductionRow, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,16 +36,16 @@ STABLE = 1.1
 class Data:
     """Response times by share of writers."""
 
-    mixes: dict[str, Bands]
+    mixes: dict[str, MixResponse]
 
 
 def measure(on_step: OnStep) -> Data:
     """Run the mixes of µOC3."""
     mixes, _ = oc3.measure_mixes(oc.session(on_step))
-    return Data({share: Bands.of(series) for share, series in mixes.items()})
+    return Data({share: MixResponse.of(series) for share, series in mixes.items()})
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare with what is said of the figure."""
     alone = float(np.percentile(data.mixes[READS].reads, 99))
     found = []

@@ -18,7 +18,7 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import FACTORS_2, TABLE_2
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row
+from uflip.reproduce.row import ReproductionRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(oc2.measure(oc.session(on_step)))
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Every rate of the table, then its scaling factors."""
     return oc.table_rows("table2", data.scaling, TABLE_2, FACTORS_2)
 

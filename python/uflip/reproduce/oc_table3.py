@@ -20,7 +20,7 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.published.oc_2017 import ALL_LUNS, FACTORS_3, TABLE_3
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row
+from uflip.reproduce.row import ReproductionRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(oc3.measure_scaling(session), oc3.measure_all_luns(session))
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Every value of the table, its scaling factors, and the rates of 32 threads."""
     return [
         *oc.table_rows("table3", data.scaling, TABLE_3, FACTORS_3),

@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits
 from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, Wider, printed
+from uflip.reproduce.row import ReproductionRow, Wider, printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(PAGES, tuple(kiops))
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare with the drop in the text, and with rates that are printed beside page numbers."""
     drop = 100 * (1 - data.at(30) / data.at(0))
     return [

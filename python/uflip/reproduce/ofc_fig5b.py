@@ -24,7 +24,7 @@ from uflip.models.write_amplification import pool_spare_factor
 from uflip.reproduce import figure, ofc
 from uflip.reproduce.criterion import above
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import AS_PRINTED, Row, equation, printed, stated
+from uflip.reproduce.row import AS_PRINTED, ReproductionRow, equation, printed, stated
 from uflip.reproduce.simulated_device import relocated_pages
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ HELD_BLOCKS = 8 * 2
 
 
 @dataclass(frozen=True)
-class Point:
+class SparePoint:
     """What one spare factor gives."""
 
     spare_factor: float
@@ -66,9 +66,9 @@ class Point:
 class Data:
     """One point for each spare factor."""
 
-    points: tuple[Point, ...]
+    points: tuple[SparePoint, ...]
 
-    def at(self, spare_factor: float) -> Point:
+    def at(self, spare_factor: float) -> SparePoint:
         """Return a measured point."""
         return next(point for point in self.points if point.spare_factor == spare_factor)
 
@@ -79,12 +79,12 @@ def measure(on_step: OnStep) -> Data:
     return Data(tuple(points))
 
 
-def _measure_point(spare_factor: float) -> Point:
+def _measure_point(spare_factor: float) -> SparePoint:
     device = ofc.device(spare_factor=spare_factor, state="sequential")
     ofc.steady_random_writes(device)
     window = ofc.random(device, "write", MEASURED_IOS, seed=11)
     counted = ofc.write_untimed(device, "random", COUNTED_TIMES * device.logical_pages, seed=12)
-    return Point(
+    return SparePoint(
         spare_factor,
         window.kiops,
         relocated_pages(counted),
@@ -93,9 +93,9 @@ def _measure_point(spare_factor: float) -> Point:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare rates, and page numbers with the text and with the equation."""
-    found: list[Row] = []
+    found: list[ReproductionRow] = []
     for spare_factor in ofc.KIOPS_BY_SPARE:
         value_id = f"ofc/random_writes_{100 * spare_factor:.0f}"
         note = _KIOPS_NOTES.get(spare_factor, "")
@@ -116,7 +116,7 @@ _PAGE_NOTES = dict.fromkeys(
 )
 
 
-def _page_rows(point: Point) -> list[Row]:
+def _page_rows(point: SparePoint) -> list[ReproductionRow]:
     what = f"relocated pages, {100 * point.spare_factor:.0f} % spare"
     calculated = relocated_pages_simplified(
         spare_factor=point.spare_factor, pages_per_block=ofc.PAGES_PER_BLOCK
@@ -145,7 +145,7 @@ def _page_rows(point: Point) -> list[Row]:
     ]
 
 
-def _amplification_rows(point: Point) -> list[Row]:
+def _amplification_rows(point: SparePoint) -> list[ReproductionRow]:
     what = f"the same per host page, {100 * point.spare_factor:.0f} % spare"
     calculated = relocations_per_host_page(
         relocated_pages=relocated_pages_simplified(

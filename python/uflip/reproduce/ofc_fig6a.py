@@ -18,7 +18,7 @@ from uflip.models.relocation import PRINTED_RELOCATED_PAGES, relocated_pages_sim
 from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import AS_PRINTED, Row, equation, printed, stated
+from uflip.reproduce.row import AS_PRINTED, ReproductionRow, equation, printed, stated
 from uflip.reproduce.simulated_device import joined
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def measure(on_step: OnStep) -> Data:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare the steady values, and when they are reached."""
     late = data.kiops_by_minute[data.minutes_until_steady :]
     spread = 100 * (max(late) / min(late) - 1)

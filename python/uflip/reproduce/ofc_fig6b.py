@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 from uflip.reproduce.simulated_device import SimulatedDevice, Window
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _measure_point(point: tuple[SimulatedDevice, int]) -> Window:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare the ends of the curves, and their shape."""
     falls = [float(np.diff(curve).max()) for curve in (data.erases_only, data.with_relocation)]
     drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]

@@ -20,7 +20,7 @@ from uflip.executors import OnStep
 from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 from uflip.reproduce.simulated_device import SimulatedDevice, Window, joined
 from uflip.spec import Spec
 
@@ -115,12 +115,12 @@ def _step(number: int, location: str, mode: str, window: Window) -> Step:
     return Step(number, location, mode, kiops, window.relocated_pages)
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare what the text says of each step."""
     return [*_first_three(data), *_next_three(data), *_last_three(data)]
 
 
-def _first_three(data: Data) -> list[Row]:
+def _first_three(data: Data) -> list[ReproductionRow]:
     first, second, third = (data.step(number) for number in (1, 2, 3))
     drop = 100 * (1 - third.steady / second.steady)
     return [
@@ -136,7 +136,7 @@ def _first_three(data: Data) -> list[Row]:
     ]
 
 
-def _next_three(data: Data) -> list[Row]:
+def _next_three(data: Data) -> list[ReproductionRow]:
     sequential, write, read, again = (data.step(number) for number in (2, 4, 5, 6))
     rise = 100 * (again.kiops[-1] / again.kiops[1] - 1)
     return [
@@ -160,7 +160,7 @@ def _next_three(data: Data) -> list[Row]:
     ]
 
 
-def _last_three(data: Data) -> list[Row]:
+def _last_three(data: Data) -> list[ReproductionRow]:
     first, sequential, random, steady = (data.step(number) for number in (1, 2, 3, 4))
     write, read, last = (data.step(number) for number in (7, 8, 9))
     initially = float(np.mean(write.kiops[INITIALLY_S]))

@@ -23,7 +23,7 @@ from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.criterion import above, at_least, below
 from uflip.reproduce.ofc_pipelined import OUTSTANDING, PROFILE, RAW
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, equation, printed, stated
+from uflip.reproduce.row import ReproductionRow, equation, printed, stated
 from uflip.spec import basic
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def limit(mode: str, channels: int) -> float:
     return host * rate / PAGE_BYTES / 1e3
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare both devices, then raw rates with the equation, then what §VI says."""
     return [
         *(
@@ -243,7 +243,7 @@ NOTES = {
 """Reasons of misses."""
 
 
-def _section_6(data: Data) -> list[Row]:
+def _section_6(data: Data) -> list[ReproductionRow]:
     sixteen, four = (data.scaled["sequential reads"][place] for place in MOST)
     return [
         stated("ofc/sixteen_channels", sixteen / four, at_least(3.6), device=PROFILE),

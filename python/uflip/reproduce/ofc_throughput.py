@@ -17,7 +17,7 @@ from uflip.executors import OnStep, on_all
 from uflip.models.channel import channel_rate
 from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, Wider, equation, printed
+from uflip.reproduce.row import ReproductionRow, Wider, equation, printed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ def measure(on_step: OnStep) -> Data:
     return Data(dict(zip(names, values, strict=True)), page_bytes)
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare the headline rates, then the fits, then the limits that contradict each other."""
     by_name = data.measured
     return [
@@ -100,7 +100,7 @@ def rows(data: Data) -> list[Row]:
     ]
 
 
-def _limits(data: Data) -> list[Row]:
+def _limits(data: Data) -> list[ReproductionRow]:
     by_name = data.measured
     alone = 4 * channel_rate(interface_bytes_per_s=166e6, page_bytes=4320, cell_ns=200_000)
     own_bus = f"ofc?bus_bytes_per_s={PRINTED_BUS_BYTES_PER_S}"

@@ -226,7 +226,7 @@ def folds(
     on_step: OnStep = ignore,
 ) -> list[Fold]:
     """Hold each of several groups of columns out by itself, several at a time; see `fold`."""
-    work = partial(fold, profile, leave=leave, values=values, measure=Measured(profile))
+    work = partial(fold, profile, leave=leave, values=values, measure=RefitMeasurer(profile))
     return on_all(work, wanted, on_step, ", ".join)
 
 
@@ -268,7 +268,7 @@ def fold(
 
 
 @dataclass(frozen=True)
-class Measured:
+class RefitMeasurer:
     """Measures a real simulated device; none is made twice for the same.
 
     Attributes

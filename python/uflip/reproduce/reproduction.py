@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from uflip.executors import OnStep, ignore
-from uflip.reproduce.row import Row
+from uflip.reproduce.row import ReproductionRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,21 +42,21 @@ class Reproduction(Generic[Data]):
     source: str
     steps: int
     measure: Callable[[OnStep], Data]
-    rows: Callable[[Data], list[Row]]
+    rows: Callable[[Data], list[ReproductionRow]]
     draw: Callable[[Data], "Figure"]
     text: Callable[[Data], str] | None = None
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReproductionOutcome:
     """A reproduction that was carried out: its rows, and the series that its figure shows."""
 
     reproduction: Reproduction[Any]
     data: Any
-    rows: list[Row]
+    rows: list[ReproductionRow]
 
 
-def carry_out(reproduction: Reproduction[Any], on_step: OnStep = ignore) -> Outcome:
+def carry_out(reproduction: Reproduction[Any], on_step: OnStep = ignore) -> ReproductionOutcome:
     """Measure, and compare with the paper.
 
     Parameters
@@ -71,4 +71,4 @@ def carry_out(reproduction: Reproduction[Any], on_step: OnStep = ignore) -> Outc
     Outcome
     """
     data = reproduction.measure(on_step)
-    return Outcome(reproduction, data, reproduction.rows(data))
+    return ReproductionOutcome(reproduction, data, reproduction.rows(data))

@@ -34,7 +34,7 @@ AS_PRINTED = Wider(
 
 
 @dataclass(frozen=True)
-class Row:
+class ReproductionRow:
     """One published value and what we have for it.
 
     Attributes
@@ -85,7 +85,7 @@ def printed(
     device: str | None = None,
     wider: Wider | None = None,
     note: str = "",
-) -> Row:
+) -> ReproductionRow:
     """Compare with a printed number.
 
     Parameters
@@ -129,7 +129,7 @@ def stated(
     *,
     device: str | None = None,
     note: str = "",
-) -> Row:
+) -> ReproductionRow:
     """Compare with what is said in words, which `criterion` turns into numbers.
 
     Examples
@@ -140,7 +140,7 @@ def stated(
     """
     value, by = PUBLISHED[value_id], evidence.fitted_by(value_id, device)
     kind = evidence.FITTED if by else evidence.PREDICTION
-    return Row(
+    return ReproductionRow(
         value.quantity, value.unit, value.printed, ours, None, criterion.text,
         criterion.holds(ours), kind, value_id, by, note,
     )  # fmt: skip
@@ -154,7 +154,7 @@ def equation(
     *,
     wider: Wider | None = None,
     note: str = "",
-) -> Row:
+) -> ReproductionRow:
     """Compare with what an equation gives."""
     return _compared(
         "equation", what, unit, calculated, ours,
@@ -171,11 +171,11 @@ def cell(
     tolerance: str,
     within: bool,
     note: str = "",
-) -> Row:
+) -> ReproductionRow:
     """Compare a cell of a table in the words of the table."""
     value, by = PUBLISHED[value_id], evidence.fitted_by(value_id)
     kind = evidence.FITTED if by else evidence.PREDICTION
-    return Row(
+    return ReproductionRow(
         value.quantity, "", published, ours, deviation, tolerance, within, kind, value_id, by, note
     )
 
@@ -193,7 +193,7 @@ def _compared(
     value_id: str | None,
     fitted_by: tuple[str, ...],
     note: str,
-) -> Row:
+) -> ReproductionRow:
     if wider is not None:
         reason = f"±{100 * wider.share:g} % instead of ±{100 * share:g} %: {wider.reason}"
         note = f"{reason}. {note}" if note else reason
@@ -201,7 +201,7 @@ def _compared(
     digits = rounds > share * abs(published)
     tolerance = f"±{rounds:g}" if digits else f"±{100 * share:g} %"
     off = abs(ours - published)
-    return Row(
+    return ReproductionRow(
         what, unit, published, ours, ours / published - 1, tolerance,
         off <= max(rounds, share * abs(published)), kind, value_id, fitted_by, note,
     )  # fmt: skip

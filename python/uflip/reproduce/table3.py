@@ -13,8 +13,8 @@ a pause within 20 %, a factor within a step of the scale or 25 %.
 
 from dataclasses import dataclass
 
-from uflip.data.summary import KeyCharacteristics, Verdict
-from uflip.experiment import Counts
+from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics
+from uflip.experiment import IoCounts
 from uflip.report import key_row
 
 REPEATABILITY = 0.05
@@ -157,7 +157,7 @@ class Cell:
     wide: bool
 
 
-def counts(profile: str) -> dict[str, Counts]:
+def counts(profile: str) -> dict[str, IoCounts]:
     """Return the lengths of runs of §5.1: IOIgnore and IOCount as the paper set them.
 
     Examples
@@ -166,11 +166,11 @@ def counts(profile: str) -> dict[str, Counts]:
     (Counts(io_count=5120, io_ignore=30), Counts(io_count=512, io_ignore=0))
     """
     if profile in SOLID_STATE_DISKS:
-        short = Counts(1024, 0)
+        short = IoCounts(1024, 0)
         return dict.fromkeys(("SR", "RR", "SW"), short) | {
-            "RW": Counts(5120, START_UP.get(profile, 0))
+            "RW": IoCounts(5120, START_UP.get(profile, 0))
         }
-    return dict.fromkeys(("SR", "RR", "SW", "RW"), Counts(512, 0))
+    return dict.fromkeys(("SR", "RR", "SW", "RW"), IoCounts(512, 0))
 
 
 SOLID_STATE_DISKS = ("memoright", "mtron", "samsung", "transcend-mlc")
@@ -238,7 +238,7 @@ def _digits(mean: float) -> str:
     return f"{mean:.2f}" if mean < 9.995 else f"{mean:.1f}" if mean < 99.95 else f"{mean:.0f}"
 
 
-def _pause(text: str | None, finding: Verdict, words: str) -> Cell:
+def _pause(text: str | None, finding: CharacteristicVerdict, words: str) -> Cell:
     if text is None:
         none = finding["verdict"] == "none"
         return Cell("Pause", "no", words, None, "no effect", none, none)
@@ -256,7 +256,7 @@ def _extent(
     column: str,
     words: tuple[str, str],
     printed: tuple[int, float] | None,
-    finding: Verdict,
+    finding: CharacteristicVerdict,
     value: float | None,
 ) -> Cell:
     """Compare an area [MB] or a number of partitions, with its factor."""

@@ -28,7 +28,7 @@ from uflip.reproduce import figure, table3
 from uflip.reproduce.criterion import above, at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 from uflip.results.characteristics import LIKE
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def measure(on_step: OnStep) -> Data:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare each device with what is said of all, and Samsung with what is said of it."""
     found = []
     for profile, lines in data.lines.items():

@@ -35,7 +35,7 @@ from uflip.reproduce import figure
 from uflip.reproduce.criterion import at_least, below, between
 from uflip.reproduce.full_benchmark import benchmark_on, resting
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
 from uflip.results.characteristics import LIKE
 from uflip.results.summarise import key_row_of
@@ -204,7 +204,7 @@ def _rested_mean(device: Device, spec: Spec) -> float:
     return float(times[len(times) // 2 :].mean()) / 1e6
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare with what the section says; what else differs is in the text."""
     fresh, random = data.small_writes["fresh"], data.small_writes["random"]
     found = [

@@ -20,7 +20,7 @@ from uflip.reproduce import figure, table3
 from uflip.reproduce.criterion import above, at_least, below
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed, stated
+from uflip.reproduce.row import ReproductionRow, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def measure_granularity(profile: str, patterns: tuple[str, ...], on_step: OnStep
     return Data({pattern: _curve(document, "granularity", pattern) for pattern in patterns})
 
 
-def rows_memoright(data: Data) -> list[Row]:
+def rows_memoright(data: Data) -> list[ReproductionRow]:
     """Compare with the three observations of the text."""
     lines = data.lines
     rows = []
@@ -73,7 +73,7 @@ LATENCY = (
 )
 
 
-def rows_dti(data: Data) -> list[Row]:
+def rows_dti(data: Data) -> list[ReproductionRow]:
     """Compare with what the text says of small sequential writes and of random ones."""
     lines = data.lines
     share = (lines["SW"][4 * KIB] / 4) / (lines["SW"][32 * KIB] / 32)
@@ -101,7 +101,7 @@ def measure_locality(on_step: OnStep) -> Data:
     return Data(lines)
 
 
-def rows_locality(data: Data) -> list[Row]:
+def rows_locality(data: Data) -> list[ReproductionRow]:
     """Within a small area random writes cost nearly what sequential ones do."""
     rows = []
     for profile, curve in data.lines.items():

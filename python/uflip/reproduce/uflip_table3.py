@@ -20,7 +20,7 @@ from uflip.executors import OnStep, on_all
 from uflip.reproduce import evidence, figure, table3
 from uflip.reproduce.full_benchmark import benchmark
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, cell
+from uflip.reproduce.row import ReproductionRow, cell
 from uflip.results.summarise import key_row_of
 from uflip.table import Table
 
@@ -91,7 +91,7 @@ def measure(on_step: OnStep) -> Data:
     )
 
 
-def rows(data: Data) -> list[Row]:
+def rows(data: Data) -> list[ReproductionRow]:
     """Compare cell by cell."""
     return [
         _row(published.profile, one)
@@ -100,7 +100,7 @@ def rows(data: Data) -> list[Row]:
     ]
 
 
-def _row(profile: str, one: table3.Cell) -> Row:
+def _row(profile: str, one: table3.Cell) -> ReproductionRow:
     note = "" if one.within else MISSES.get((profile, one.column), "")
     if not one.within and not one.wide:
         note = f"not on the wide scale either: {note}"
@@ -122,7 +122,7 @@ def value_id(profile: str, column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Score:
+class Table3Score:
     """How one device, or all of them, do.
 
     Attributes
@@ -143,11 +143,11 @@ class Score:
     wide_hits: int
 
 
-def score(profile: str, cells: Sequence[table3.Cell]) -> Score:
+def score(profile: str, cells: Sequence[table3.Cell]) -> Table3Score:
     """Count the cells of a device."""
     kinds = [evidence.kind_of(value_id(profile, one.column)) for one in cells]
     hits = [kind for kind, one in zip(kinds, cells, strict=True) if one.within]
-    return Score(
+    return Table3Score(
         len(evidence.free_constants(profile)),
         kinds.count(evidence.FITTED), hits.count(evidence.FITTED),
         kinds.count(evidence.PREDICTION), hits.count(evidence.PREDICTION),
@@ -163,7 +163,7 @@ SCORES: tuple[str, ...] = (
 def text(data: Data) -> str:
     """Lay both tables out together, printed above ours, and below them the scores."""
     rows: list[tuple[str, ...]] = []
-    scores: dict[str, Score] = {}
+    scores: dict[str, Table3Score] = {}
     for published in table3.TABLE:
         cells = table3.compare(published, data.characteristics[published.profile])
         scores[published.name] = score(published.profile, cells)
@@ -171,7 +171,9 @@ def text(data: Data) -> str:
         rows.append(
             (f"  sim:{published.profile}", *(_marked(published.profile, one) for one in cells))
         )
-    total = Score(*(sum(column) for column in zip(*map(astuple, scores.values()), strict=True)))
+    total = Table3Score(
+        *(sum(column) for column in zip(*map(astuple, scores.values()), strict=True))
+    )
     counts = [(name, *map(str, astuple(one))) for name, one in [*scores.items(), ("all", total)]]
     parts = (
         Table(("", *table3.COLUMNS), rows).text(),
@@ -193,7 +195,7 @@ def _marked(profile: str, one: table3.Cell) -> str:
     return one.ours + "!" * (not one.within) + "°" * predicted
 
 
-def _summary(total: Score) -> str:
+def _summary(total: Table3Score) -> str:
     return (
         f"{total.fitted} cells were fitted, of which {total.fitted_hits} agree; "
         f"{total.predicted} are predicted, of which {total.predicted_hits} agree.\n"

@@ -21,7 +21,7 @@ from uflip.device.opener import open_device
 from uflip.executors import OnStep
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import Row, printed
+from uflip.reproduce.row import ReproductionRow, printed
 from uflip.spec import baseline
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def measure_mtron(on_step: OnStep) -> Data:
     return Data(tuple(times.tolist()))
 
 
-def rows_mtron(data: Data) -> list[Row]:
+def rows_mtron(data: Data) -> list[ReproductionRow]:
     """Start-up, levels, and what a short run without IOIgnore would say."""
     times = np.array(data.response_time_ms)
     slow = times > EXPENSIVE * times.min()
@@ -81,7 +81,7 @@ def measure_dti(on_step: OnStep) -> Data:
     return Data(tuple(times.tolist()))
 
 
-def rows_dti(data: Data) -> list[Row]:
+def rows_dti(data: Data) -> list[ReproductionRow]:
     """The period, and the mean of Table 3."""
     times = np.array(data.response_time_ms)
     slow = np.flatnonzero(times > EXPENSIVE * times.min())
@@ -105,7 +105,7 @@ def measure_lingering(on_step: OnStep) -> Data:
     return Data((*before.tolist(), *after.tolist()), len(before))
 
 
-def rows_lingering(data: Data) -> list[Row]:
+def rows_lingering(data: Data) -> list[ReproductionRow]:
     """Until which read the writes are felt."""
     times = np.array(data.response_time_ms)
     before, after = times[: data.before], times[data.before :]
@@ -150,7 +150,7 @@ def _reproduction(
     number: int,
     title: str,
     measure: Callable[[OnStep], Data],
-    rows: Callable[[Data], list[Row]],
+    rows: Callable[[Data], list[ReproductionRow]],
     below: str,
 ) -> Reproduction[Data]:
     source = f"uFLIP (2009) figure {number}"

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from uflip import _native
-from uflip.data.summary import Said, Together
+from uflip.data.summary import MeanSummary, Together
 from uflip.results import autocorrelation
 from uflip.results.autocorrelation import MANY
 from uflip.results.convergence import FEW_PLACES
@@ -70,7 +70,7 @@ def disagreement(means: Sequence[float | None]) -> float | None:
 
 
 def together(
-    repetitions: Sequence[Said], slowest_ns: float | None = None, peers: Peers | None = None
+    repetitions: Sequence[MeanSummary], slowest_ns: float | None = None, peers: Peers | None = None
 ) -> Together:
     """What the repetitions of an experiment say together.
 
@@ -132,7 +132,7 @@ def together(
 
 
 def peers_among(
-    experiments: Sequence[Sequence[Said]], slowest_ns: float | None = None
+    experiments: Sequence[Sequence[MeanSummary]], slowest_ns: float | None = None
 ) -> Peers | None:
     """What the experiments of a sort say together about how their repetitions scatter."""
     every = [
@@ -149,7 +149,7 @@ def peers_among(
     )
 
 
-def of_few_places(repetitions: Sequence[Said]) -> bool:
+def of_few_places(repetitions: Sequence[MeanSummary]) -> bool:
     """Whether each repetition says nothing of places but its own; no peers speak for such."""
     return any(FEW_PLACES in (run["reasons"] or ()) for run in repetitions if "reasons" in run)
 
@@ -186,13 +186,13 @@ def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
     return max(AGREEMENT * mean_ns, SHARE_OF_SLOWEST * (slowest_ns or 0.0))
 
 
-def _is_one(run: Said) -> bool:
+def _is_one(run: MeanSummary) -> bool:
     """Whether nothing speaks against a run but what others make up for."""
     reasons = run.get("reasons") or ()
     return bool(run["converged"]) or (bool(reasons) and {*reasons} <= {WIDE, FEW_PLACES})
 
 
-def _are_believable(runs: Sequence[Said], allowed: float) -> bool:
+def _are_believable(runs: Sequence[MeanSummary], allowed: float) -> bool:
     """Whether nothing speaks against the mean of many repetitions."""
     doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
     if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
@@ -202,7 +202,7 @@ def _are_believable(runs: Sequence[Said], allowed: float) -> bool:
     return not begin_otherwise(runs, allowed)
 
 
-def begin_otherwise(runs: Sequence[Said], allowed: float) -> bool:
+def begin_otherwise(runs: Sequence[MeanSummary], allowed: float) -> bool:
     """Whether many repetitions begin otherwise than they end, beyond chance and by what matters.
 
     No further repetition changes that.

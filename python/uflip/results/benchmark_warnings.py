@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Doubt, Host
+from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Host, WarningRecord
 from uflip.data.phases import Interference
 from uflip.results.convergence import MARKS
 from uflip.results.environment_warnings import CIRCUMSTANCES
@@ -190,7 +190,7 @@ CONDITIONS = (
 )
 
 
-def of_the_plan(warnings: Sequence[Doubt]) -> list[Doubt]:
+def of_the_plan(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
     """Those of the stored warnings that were there before the first run."""
     found_later = {
         *MARKS,

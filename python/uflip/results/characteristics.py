@@ -37,7 +37,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from uflip.data.summary import Characteristic, Experiment, KeyCharacteristics, Verdict
+from uflip.data.summary import (
+    Characteristic,
+    CharacteristicVerdict,
+    ExperimentSummary,
+    KeyCharacteristics,
+)
 
 LIKE = 1.22
 """Behaves like a sequential write: up to so many times its mean; √1.5, where "=" ends and x1.5
@@ -103,7 +108,7 @@ class Finding:
     bounds: tuple[float, float] | None = None
 
     @property
-    def alone(self) -> Verdict:
+    def alone(self) -> CharacteristicVerdict:
         """The finding of a rule without a value."""
         return {"verdict": self.verdict, "factor": self.factor}
 
@@ -161,7 +166,7 @@ class Characteristics:
 
 
 def characteristics(
-    baselines_ms: Means, micro_benchmarks: Mapping[str, Sequence[Experiment]]
+    baselines_ms: Means, micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]]
 ) -> Characteristics:
     """Work out the ten key characteristics.
 
@@ -212,9 +217,9 @@ def characteristics(
 
 def rests_on(
     name: Characteristic,
-    baselines: Sequence[Experiment],
-    micro_benchmarks: Mapping[str, Sequence[Experiment]],
-) -> list[tuple[str, Experiment]]:
+    baselines: Sequence[ExperimentSummary],
+    micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]],
+) -> list[tuple[str, ExperimentSummary]]:
     """Return the experiments that a characteristic rests on, each with its micro-benchmark."""
     where, pattern = RESTS_ON[name]
     incr = {"reverse": -1, "in_place": 0}.get(name)
@@ -362,7 +367,7 @@ def _factor(mean: float | None, sequential: float | None) -> Finding:
     return Finding("found", None, mean / sequential)
 
 
-def _io_size(micro_benchmarks: Mapping[str, Sequence[Experiment]]) -> int | None:
+def _io_size(micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]]) -> int | None:
     for run in micro_benchmarks.get("order", ()):
         return int(run["spec"]["io_size"])
     return None

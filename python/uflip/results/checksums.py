@@ -23,7 +23,7 @@ TAIL_BYTES = 256
 
 
 @dataclass(frozen=True)
-class Kind:
+class OutputKind:
     """What an output is, and how its seal looks; without a seal it is never replaced unasked."""
 
     name: str
@@ -42,20 +42,20 @@ def _text_chunk(text: bytes) -> bytes:
 
 
 _XML = _comment(b"<!--", b" -->")
-REPORT = Kind("report", _XML)
-COMPARISON = Kind("comparison", _XML)
-PLAN = Kind("plan", _comment(b"#"))
+REPORT = OutputKind("report", _XML)
+COMPARISON = OutputKind("comparison", _XML)
+PLAN = OutputKind("plan", _comment(b"#"))
 FIGURES = {
-    ".png": Kind("figure", _text_chunk, PNG_END),
-    ".svg": Kind("figure", _XML),
-    ".pdf": Kind("figure", _comment(b"%")),
+    ".png": OutputKind("figure", _text_chunk, PNG_END),
+    ".svg": OutputKind("figure", _XML),
+    ".pdf": OutputKind("figure", _comment(b"%")),
 }
 TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
-    Kind, ("table", "trace", "log", "saved device", "profile")
+    OutputKind, ("table", "trace", "log", "saved device", "profile")
 )
 
 
-def sealed(content: bytes, kind: Kind) -> bytes:
+def sealed(content: bytes, kind: OutputKind) -> bytes:
     r"""Add the seal of a kind that has one.
 
     Examples
@@ -70,7 +70,7 @@ def sealed(content: bytes, kind: Kind) -> bytes:
     return body + kind.seal(_text(kind, digest)) + kind.end
 
 
-def is_ours(path: Path, kind: Kind) -> bool:
+def is_ours(path: Path, kind: OutputKind) -> bool:
     """Whether a file is an output of this kind, as uflip wrote it to the last byte."""
     if kind.seal is None:
         return False
@@ -81,11 +81,11 @@ def is_ours(path: Path, kind: Kind) -> bool:
         return _seal_fits(file, kind)
 
 
-def _text(kind: Kind, digest: str) -> bytes:
+def _text(kind: OutputKind, digest: str) -> bytes:
     return f"uflip {kind.name} {digest}".encode()
 
 
-def _seal_fits(file: BinaryIO, kind: Kind) -> bool:
+def _seal_fits(file: BinaryIO, kind: OutputKind) -> bool:
     assert kind.seal is not None
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - TAIL_BYTES, 0))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uflip.data.manifest import IMPORTED
-from uflip.data.summary import Experiment, Summary
+from uflip.data.summary import ExperimentSummary, Summary
 from uflip.durability import UNKNOWN, meaning
 from uflip.results.convergence import INSIDE_STARTUP, MARKS
 from uflip.results.summarise import experiments_of
@@ -117,7 +117,7 @@ def _replayed(document: Document) -> Iterator[Any]:
         yield from (run["spec"]["list"] for _, run in experiments_of(document) if _is_list(run))
 
 
-def _is_list(run: Experiment) -> bool:
+def _is_list(run: ExperimentSummary) -> bool:
     return "list" in run["spec"]
 
 
@@ -264,7 +264,9 @@ def _difference(condition: Condition, first: Document, second: Document) -> Stor
     )
 
 
-def is_another(first: Document, second: Document, one: Experiment, other: Experiment) -> bool:
+def is_another(
+    first: Document, second: Document, one: ExperimentSummary, other: ExperimentSummary
+) -> bool:
     """Whether experiments of one name are replays of other I/Os, or of the same at other times.
 
     What a smaller device or larger sectors made of a trace counts as that trace, where as many I/Os
@@ -311,13 +313,17 @@ def of_the_start(document: Summary) -> set[str]:
     }
 
 
-def exists_once(experiment: Experiment, *, jobs: bool = False) -> bool:
+def exists_once(experiment: ExperimentSummary, *, jobs: bool = False) -> bool:
     """Whether there is no repetition to ask for: of a job, a replay, or an imported log."""
     return jobs or _is_list(experiment)
 
 
 def why_unknown(
-    first: Experiment, second: Experiment, early: Set[str] = frozenset(), *, jobs: bool = False
+    first: ExperimentSummary,
+    second: ExperimentSummary,
+    early: Set[str] = frozenset(),
+    *,
+    jobs: bool = False,
 ) -> str | None:
     """Return why two means of one experiment have no verdict, of `UNKNOWN_BECAUSE`, or None.
 
@@ -342,7 +348,7 @@ def why_unknown(
     return STARTUP if early_here else None
 
 
-def same_stretch(first: Experiment, second: Experiment) -> bool:
+def same_stretch(first: ExperimentSummary, second: ExperimentSummary) -> bool:
     """Whether the runs of an experiment measured the same stretch in either result.
 
     Of runs with a stop rule in either result, as much of the shorter as of the longer is asked for.
@@ -356,7 +362,7 @@ def same_stretch(first: Experiment, second: Experiment) -> bool:
 
 
 def other_stretches(
-    named: Sequence[tuple[str, str | None, Experiment, Experiment]],
+    named: Sequence[tuple[str, str | None, ExperimentSummary, ExperimentSummary]],
 ) -> list[StoredWarning]:
     """Doubt experiments whose runs measured different stretches.
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uflip.arrow_table import Columns, frame
 from uflip.data import comparison
 from uflip.data.device import DeviceInfo
-from uflip.data.summary import Experiment, Repeated, Statistics, Summary
+from uflip.data.summary import BaselineRepeats, ExperimentSummary, StatisticsSummary, Summary
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparability import (
     NO_INTERVAL,
@@ -39,7 +39,7 @@ from uflip.results.comparability import (
 from uflip.results.consistency import worst_of
 from uflip.results.ratios import (
     ROUNDING,
-    Estimate,
+    MeanEstimate,
     chance_of,
     holm,
     ratio_interval,
@@ -77,7 +77,7 @@ COLUMNS: Columns = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedExperiment:
     """An experiment that both results have.
 
     Attributes
@@ -130,17 +130,17 @@ class Row:
     unknown_because: str | None
 
     @property
-    def estimates(self) -> tuple[Estimate, Estimate] | None:
+    def estimates(self) -> tuple[MeanEstimate, MeanEstimate] | None:
         """Both means, where they can be compared."""
         first, second = self.first_half_ns, self.second_half_ns
         if self.verdict == "unknown" or first is None or second is None:
             return None
         return (
-            Estimate(self.first_ns, first, self.first_degrees),
-            Estimate(self.second_ns, second, self.second_degrees),
+            MeanEstimate(self.first_ns, first, self.first_degrees),
+            MeanEstimate(self.second_ns, second, self.second_degrees),
         )
 
-    def as_dict(self) -> comparison.Row:
+    def as_dict(self) -> comparison.ComparedExperimentDocument:
         """Plain data, in the order of the fields."""
         return {
             "micro_benchmark": self.micro_benchmark,
@@ -167,7 +167,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class ResultComparison:
     """Two results, experiment by experiment.
 
     Attributes
@@ -188,7 +188,7 @@ class Comparison:
     second: str
     devices: Mapping[str, tuple[comparison.Fact, comparison.Fact]]
     conditions: tuple[StoredWarning, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedExperiment, ...]
     only_in_first: tuple[str, ...]
     only_in_second: tuple[str, ...]
 
@@ -196,7 +196,7 @@ class Comparison:
         """How many rows have each verdict."""
         return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
 
-    def slower_than(self, share: float) -> list[Row]:
+    def slower_than(self, share: float) -> list[ComparedExperiment]:
         """Rows that are slower by more than a share, 0.02 for 2 %, the worst first."""
         return slower_than(self.rows, share)
 
@@ -208,7 +208,7 @@ class Comparison:
         """One row an experiment, as an Arrow table; see `uflip.arrow_table`."""
         return frame([row.as_dict() for row in self.rows], COLUMNS)
 
-    def as_dict(self) -> comparison.Compared:
+    def as_dict(self) -> comparison.ComparisonDocument:
         """Plain data."""
         return {
             "first": self.first,
@@ -222,7 +222,7 @@ class Comparison:
         }
 
 
-def compare(first: Summary, second: Summary) -> Comparison:
+def compare(first: Summary, second: Summary) -> ResultComparison:
     """Compare two results.
 
     Parameters
@@ -245,7 +245,7 @@ def compare(first: Summary, second: Summary) -> Comparison:
     named = [(name_of(*key), unknown[key], ours[key], theirs[key]) for key in both]
     only_in_first = tuple(name_of(*key) for key in ours if key not in both)
     only_in_second = tuple(name_of(*key) for key in theirs if key not in both)
-    return Comparison(
+    return ResultComparison(
         first=describe_device(first["device"]),
         second=describe_device(second["device"]),
         devices=_devices(first["device"], second["device"]),
@@ -264,7 +264,7 @@ def compare(first: Summary, second: Summary) -> Comparison:
     )
 
 
-def slower_than(rows: Sequence[Row], share: float) -> list[Row]:
+def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[ComparedExperiment]:
     """Rows that are slower by more than a share, the worst first.
 
     Beyond what chance makes of so many: where in truth none is, one is returned in at most one case
@@ -300,11 +300,11 @@ def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: An
 
 
 Key = tuple[str, str, str | None, Any]
-Answers = Mapping[str, Repeated | None]
+Answers = Mapping[str, BaselineRepeats | None]
 """How well a result repeats itself, by pattern."""
 
 
-def _experiments(document: Summary) -> dict[Key, Experiment]:
+def _experiments(document: Summary) -> dict[Key, ExperimentSummary]:
     """Every experiment of a summary by what it is."""
     return {
         (name, run["pattern"], run["parameter"], run["value"]): run
@@ -314,11 +314,11 @@ def _experiments(document: Summary) -> dict[Key, Experiment]:
 
 def row_of(
     key: Key,
-    first: Experiment,
-    second: Experiment,
+    first: ExperimentSummary,
+    second: ExperimentSummary,
     repeated: Sequence[Answers] = (),
     unknown: str | None = None,
-) -> Row | None:
+) -> ComparedExperiment | None:
     """Compare one experiment; None where a result has no mean of it.
 
     Parameters
@@ -344,7 +344,7 @@ def row_of(
     of_median, of_tail = (
         _ratio_of(first["statistics"], second["statistics"], name) for name in PERCENTILES
     )
-    return Row(
+    return ComparedExperiment(
         *key[:4],
         unit=first["unit"],
         first_ns=one["mean_ns"],
@@ -365,7 +365,7 @@ def row_of(
     )
 
 
-def _degrees(experiment: Experiment) -> int:
+def _degrees(experiment: ExperimentSummary) -> int:
     """Return the degrees of freedom of the interval of a mean.
 
     Where the interval of the runs is wider than that of their scatter, this takes it for a more
@@ -394,7 +394,9 @@ def _repeats_to(pattern: str, repeated: Sequence[Answers]) -> float:
 
 
 def _ratio_of(
-    first: Statistics | None, second: Statistics | None, name: Literal["p50_ns", "p99_ns"]
+    first: StatisticsSummary | None,
+    second: StatisticsSummary | None,
+    name: Literal["p50_ns", "p99_ns"],
 ) -> float | None:
     one, other = (None if each is None else each[name] for each in (first, second))
     return other / one if one and other else None

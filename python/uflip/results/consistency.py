@@ -20,7 +20,12 @@ from math import hypot
 from typing import Any, cast
 
 from uflip.data.spec import Basic, Spec
-from uflip.data.summary import Characteristic, KeyCharacteristics, Repeated, Verdict
+from uflip.data.summary import (
+    BaselineRepeats,
+    Characteristic,
+    CharacteristicVerdict,
+    KeyCharacteristics,
+)
 from uflip.results.agreement import AGREEMENT
 from uflip.results.characteristics import LIKE
 
@@ -130,7 +135,9 @@ def comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
     )
 
 
-def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, Repeated | None]:
+def repeatability(
+    answers: Mapping[Question, Sequence[Answer]],
+) -> dict[str, BaselineRepeats | None]:
     """Return how far apart the answers to each baseline pattern lie.
 
     Returns
@@ -140,7 +147,7 @@ def repeatability(answers: Mapping[Question, Sequence[Answer]]) -> dict[str, Rep
         `factor` between them; None where it was asked for only once. Of several I/O sizes and
         targets that of the baseline, or else that which was asked for most often.
     """
-    found: dict[str, Repeated | None] = {}
+    found: dict[str, BaselineRepeats | None] = {}
     for label in LABELS.values():
         groups = [same for asked, same in answers.items() if asked[0] == label]
         same = max(groups, key=_weight, default=())
@@ -161,8 +168,8 @@ def _weight(same: Sequence[Answer]) -> tuple[bool, int]:
 
 
 def worst_of(
-    repeated: Mapping[str, Repeated | None], labels: Iterable[str]
-) -> tuple[str, Repeated] | None:
+    repeated: Mapping[str, BaselineRepeats | None], labels: Iterable[str]
+) -> tuple[str, BaselineRepeats] | None:
     """Return the label that repeats worst, and how; None if none was asked for twice."""
     known = [(label, found) for label in labels if (found := repeated.get(label)) is not None]
     return max(known, key=lambda one: float(one[1]["factor"]), default=None)
@@ -174,7 +181,7 @@ def within(ratio: float, factor: float) -> bool:
 
 
 def only_what_repeats(
-    row: KeyCharacteristics, repeated: Mapping[str, Repeated | None]
+    row: KeyCharacteristics, repeated: Mapping[str, BaselineRepeats | None]
 ) -> KeyCharacteristics:
     """Take back the verdicts of a row of key characteristics that are smaller than repeatability.
 
@@ -187,7 +194,7 @@ def only_what_repeats(
             continue
         limit = float(worst[1]["factor"])
         if limit > LIKE and within(finding["factor"], limit):
-            blank = cast(Verdict, dict.fromkeys(finding))
+            blank = cast(CharacteristicVerdict, dict.fromkeys(finding))
             told[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
     return told
 

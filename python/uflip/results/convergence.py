@@ -10,8 +10,8 @@ import numpy as np
 
 from uflip import _native
 from uflip.analysis import Analysis, analyse
-from uflip.data.run import Series, ended_of
-from uflip.data.summary import Ended, Said
+from uflip.data.run import SeriesRecord, ended_of
+from uflip.data.summary import MeanSummary, StopSummary
 from uflip.errors import UsageError
 from uflip.footprint import reads_few_places
 from uflip.results.columns import as_array
@@ -31,13 +31,13 @@ HALF_WIDTH = 0.05
 """So wide may half an interval be, relative to the mean, where nobody said otherwise."""
 
 
-class Told(Said):
+class RunConvergence(MeanSummary):
     """What a run says of its mean, and of how many I/Os."""
 
     io_count: int
 
 
-def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Ended:
+def how_it_ended(trace: _native.Trace, path: Path = Path()) -> StopSummary:
     """How well the mean of a run is known.
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
@@ -53,7 +53,7 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> Ended:
     return {**found, "converged": False, "half_width_ns": None, "reasons": reasons}
 
 
-def _by_its_times(trace: _native.Trace, path: Path) -> Ended:
+def _by_its_times(trace: _native.Trace, path: Path) -> StopSummary:
     opening = _opening_ns(trace)
     ended = ended_of(path, trace.ended_json)
     if ended is not None:
@@ -72,7 +72,7 @@ def _by_its_times(trace: _native.Trace, path: Path) -> Ended:
     )
 
 
-def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> Ended:
+def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> StopSummary:
     """How well the mean of a job over physical addresses is known, as of a run of fixed length.
 
     Parameters
@@ -87,7 +87,7 @@ def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> Ended:
     return _of_fixed_length(series, 0, None if series is None else opening_ns(series))
 
 
-def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | None) -> Ended:
+def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | None) -> StopSummary:
     """Analyse the rows (n,) [ns] of a run, of which so many are not in its mean."""
     if times is not None:
         with suppress(UsageError):
@@ -157,13 +157,13 @@ def opening_ns(times: np.ndarray) -> float | None:
     return round(float(times[: len(times) // 10].mean() - times[len(times) // 2 :].mean()), 3)
 
 
-def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> Told:
+def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> RunConvergence:
     """What a run says, of whose I/Os `times` (n,) [ns] were measured."""
     mean_ns = float(times.mean()) if len(times) else None
     return {"io_count": len(trace), "mean_ns": mean_ns, **how_it_ended(trace, path)}
 
 
-def _half_width(series: Sequence[Series], trace: _native.Trace) -> float | None:
+def _half_width(series: Sequence[SeriesRecord], trace: _native.Trace) -> float | None:
     """Half the width of the interval of a run's mean [ns], of a mix from those of its two patterns.
 
     What one pattern of a mix does by chance is taken not to depend on what the other does.

@@ -31,7 +31,9 @@ def cell(value: Any) -> Any:
     return value
 
 
-def write_table(place: outputs.Place, head: Sequence[Any], rows: Iterable[Iterable[Any]]) -> None:
+def write_table(
+    place: outputs.OutputPath, head: Sequence[Any], rows: Iterable[Iterable[Any]]
+) -> None:
     """Write a table to the file that somebody asked for."""
     with (
         outputs.written(place) as temporary,

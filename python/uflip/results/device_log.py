@@ -25,7 +25,7 @@ from uflip import _native
 from uflip.data.run import InsideFile, metadata_of
 from uflip.errors import ResultsError, native_errors
 from uflip.results import atomic
-from uflip.results.file_status import PROVEN, Verdict
+from uflip.results.file_status import PROVEN, FileStatus
 from uflip.results.operations import Operations, operations_of
 from uflip.results.run_files import SUFFIX, run_file
 
@@ -39,7 +39,7 @@ Whole = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Inside:
+class DeviceLog:
     """What was recorded of a device during a run.
 
     Attributes
@@ -96,7 +96,7 @@ def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
     return InsideFile(bytes=size, digest=digest)
 
 
-def read_inside(run: "StoredRun") -> Inside | None:
+def read_inside(run: "StoredRun") -> DeviceLog | None:
     """Read what was recorded during a run; None where nothing was.
 
     Raises
@@ -113,7 +113,7 @@ def read_inside(run: "StoredRun") -> Inside | None:
     valid = found.get("block_valid_and_one")
     try:
         channels, dies, pages_per_block, page_bytes = map(int, found["shape"])
-        return Inside(
+        return DeviceLog(
             {name.removeprefix(SAMPLE): each for name, each in found.items() if SAMPLE in name},
             found["block_erases_before"],
             found["block_erases"],
@@ -133,7 +133,7 @@ def read_inside(run: "StoredRun") -> Inside | None:
         ) from error
 
 
-def inside_verdicts(folder: Path, runs: Iterable[str]) -> list[Verdict]:
+def inside_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
     """Hold what was recorded beside runs, whose files are usable, against what these say of it."""
     verdicts = []
     for run in runs:
@@ -143,14 +143,14 @@ def inside_verdicts(folder: Path, runs: Iterable[str]) -> list[Verdict]:
             continue
         name, costs = f"{FOLDER}/{run}{SUFFIX}", "the look inside the device during this run"
         if not _file(folder, run).exists():
-            verdicts.append(Verdict(name, "missing", 0, "its file is not there any more", costs))
+            verdicts.append(FileStatus(name, "missing", 0, "its file is not there any more", costs))
             continue
         ((size, digest, problem),) = _native.digest_files([str(_file(folder, run))])
         if (size, digest) == (about.bytes, about.digest):
-            verdicts.append(Verdict(name, PROVEN, size))
+            verdicts.append(FileStatus(name, PROVEN, size))
         else:
             reason = problem or "its bytes have changed since they were written"
-            verdicts.append(Verdict(name, "damaged", size, reason, costs))
+            verdicts.append(FileStatus(name, "damaged", size, reason, costs))
     return verdicts
 
 

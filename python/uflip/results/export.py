@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from uflip.data.spec_base import MODES, PLURALS
-from uflip.data.summary import Experiment
+from uflip.data.summary import ExperimentSummary
 from uflip.errors import UsageError, native_errors, unknown_name
 from uflip.results import outputs
 from uflip.results.csv_text import cell
@@ -202,7 +202,7 @@ def _constants(run: StoredRun) -> dict[str, str]:
     }
 
 
-def _summary_row(run: StoredRun, document: Experiment) -> Mapping[str, object]:
+def _summary_row(run: StoredRun, document: ExperimentSummary) -> Mapping[str, object]:
     row: dict[str, object] = dict(_constants(run))
     row["io_count"], row["io_ignore"] = document["io_count"], document["io_ignore"]
     row["elapsed_ns"], row["ios_per_s"] = document["elapsed_ns"], document["ios_per_s"]

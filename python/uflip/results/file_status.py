@@ -18,7 +18,7 @@ STATES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FileStatus:
     """What a file is worth.
 
     Attributes

@@ -174,7 +174,7 @@ class Files:
             ((size, digest, problem),) = _native.digest_files([str(temporary)])
             if problem:
                 raise OSError(0, problem)
-            self._ledger.append(ledger.Run(entry.id, size, digest, digest_of(entry)))
+            self._ledger.append(ledger.RunEntry(entry.id, size, digest, digest_of(entry)))
             entered = True
             self.digests[entry.id] = (size, digest)
             atomic.publish(temporary, path)

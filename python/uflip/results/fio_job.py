@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from uflip.data.spec import Basic, Mix, Parallel, Part, Pattern, Replay, read_spec
+from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, Replay, read_spec
 from uflip.data.spec_base import DRAWN, MODES
 from uflip.durability import CACHED
 from uflip.results.store import Results, StoredRun
@@ -170,7 +170,7 @@ def _mix(spec: Mix) -> Lines:
     ]
 
 
-def _distribution(part: Part) -> Lines:
+def _distribution(part: MixPart) -> Lines:
     """Say how likely each place is, where they are not all equally likely."""
     if part.location == "zipf":
         skew = part.skew_percent or 0
@@ -186,7 +186,7 @@ def _distribution(part: Part) -> Lines:
     return []
 
 
-def _streams(part: Part) -> Lines:
+def _streams(part: MixPart) -> Lines:
     """Say what is lost of a part whose writes name streams."""
     named = (part.write_stream or 0, part.hot_write_stream or 0)
     return ["; its writes name streams; those of fio do not"] if any(named) else []
@@ -204,7 +204,7 @@ def _seed(seed: int | None) -> Lines:
     ]
 
 
-def _place(part: Part, processes: int) -> Lines:
+def _place(part: MixPart, processes: int) -> Lines:
     """Say where I/Os go: whole slots only, as uflip does."""
     io_size = part.io_bytes
     share = part.target_bytes
@@ -220,7 +220,7 @@ def _place(part: Part, processes: int) -> Lines:
     return lines
 
 
-def _alignment(part: Part) -> int:
+def _alignment(part: MixPart) -> int:
     """Return the largest power of two that all addresses of a pattern are multiples of."""
     together = part.io_bytes | (part.begin + part.shift)
     return together & -together

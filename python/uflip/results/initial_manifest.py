@@ -9,7 +9,7 @@ import msgspec
 from uflip import _native
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Manifest, entry_of, left_of
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED
 
 
@@ -38,7 +38,7 @@ def manifest_of(
     durability: str = CACHED,
     plan: Sequence[object],
     skipped: Sequence[object] = (),
-    warnings: Sequence[Warned] = (),
+    warnings: Sequence[WarningSummary] = (),
 ) -> Manifest:
     """Say what is about to be measured.
 

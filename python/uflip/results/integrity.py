@@ -10,12 +10,12 @@ from pathlib import Path
 
 from uflip import _native
 from uflip.data import ledger, manifest
-from uflip.data.bounded_read import Kind, read_document, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_document, read_if_there
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError, UflipError
 from uflip.results.device_log import inside_verdicts
-from uflip.results.file_status import PROVEN, UNPROVEN, Verdict
+from uflip.results.file_status import PROVEN, UNPROVEN, FileStatus
 from uflip.results.flash_file import check_logs
 from uflip.results.run_files import (
     file_name,
@@ -26,7 +26,7 @@ from uflip.results.run_files import (
 )
 
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
-KIND = Kind("manifest", 64 << 20, "restore the file from a copy")
+KIND = DocumentKind("manifest", 64 << 20, "restore the file from a copy")
 # Manifest and ledger are two files: a reader beside a writer may see one older than the other.
 LOOKS = 5
 
@@ -50,21 +50,21 @@ class FolderProof:
     manifest: Manifest | None
     error: UflipError | None
     ledger: Ledger | None
-    verdicts: list[Verdict]
+    verdicts: list[FileStatus]
     dangling: bool = False
 
     @property
-    def runs(self) -> dict[str, Verdict]:
+    def runs(self) -> dict[str, FileStatus]:
         """The verdicts of runs."""
         return {verdict.run: verdict for verdict in self.verdicts if verdict.run is not None}
 
     @property
-    def lost(self) -> list[Verdict]:
+    def lost(self) -> list[FileStatus]:
         """Files that are not what they should be."""
         return [verdict for verdict in self.verdicts if not verdict.usable]
 
     @property
-    def lost_runs(self) -> list[Verdict]:
+    def lost_runs(self) -> list[FileStatus]:
         """Those of runs."""
         return [verdict for verdict in self.lost if verdict.run is not None]
 
@@ -105,7 +105,7 @@ def examine(folder: Path) -> FolderProof:
             break
     if verdict.state == "damaged" and found and _is_ahead(path, content, found):
         reason = "the ledger ends before it: lines of the ledger are lost"
-        verdict = Verdict(path.name, UNPROVEN, len(content), reason)
+        verdict = FileStatus(path.name, UNPROVEN, len(content), reason)
     verdicts = [verdict, *ledger_verdicts(found)]
     if not verdict.usable:
         error = manifest.KIND.unreadable(path, verdict.reason, "the bytes that were written")
@@ -118,7 +118,7 @@ def examine(folder: Path) -> FolderProof:
     return FolderProof(kept, None, found, [*verdicts, *runs], _is_dangling(found, content, there))
 
 
-def verify(folder: Path) -> list[Verdict]:
+def verify(folder: Path) -> list[FileStatus]:
     """Say what each file of a result folder is worth, of `uflip run` or of `uflip oc`.
 
     Raises
@@ -145,18 +145,18 @@ def verify(folder: Path) -> list[Verdict]:
         ) from error
 
 
-def _strays(folder: Path, found: FolderProof) -> list[Verdict]:
+def _strays(folder: Path, found: FolderProof) -> list[FileStatus]:
     """Name files among those of runs that are of no run; without a plan the ledger tells."""
     planned = found.runs if found.manifest is None else {run.id for run in found.manifest.plan}
     names = sorted(set(names_in(folder / manifest.RUNS)) - set(planned))
     sized = [(file_name(name), size_of(folder, name)) for name in names]
     if found.manifest is None:
         reason = "the ledger has no line for it" if found.ledger else "there is no ledger"
-        return [Verdict(name, UNPROVEN, size, reason) for name, size in sized]
-    return [Verdict(name, "foreign", size, "the plan has no such run") for name, size in sized]
+        return [FileStatus(name, UNPROVEN, size, reason) for name, size in sized]
+    return [FileStatus(name, "foreign", size, "the plan has no such run") for name, size in sized]
 
 
-def examine_open_channel(folder: Path) -> list[Verdict]:
+def examine_open_channel(folder: Path) -> list[FileStatus]:
     """Hold every file of a result folder of `uflip oc` against its ledger.
 
     Its jobs are not planned beforehand: what is in the ledger should be there, and what is there
@@ -176,7 +176,7 @@ def examine_open_channel(folder: Path) -> list[Verdict]:
     plan = {run: line.spec for run, line in lines.items()}
     for run in sorted(set(there) - set(plan)):
         reason = "the ledger has no line for it" if found else "there is no ledger"
-        verdicts.append(Verdict(file_name(run), UNPROVEN, size_of(folder, run), reason, run=run))
+        verdicts.append(FileStatus(file_name(run), UNPROVEN, size_of(folder, run), reason, run=run))
     folder_id = found.folder_id if found else None
     return verdicts + run_verdicts(folder, plan, there, found, folder_id)
 
@@ -194,39 +194,39 @@ def read_ledger(folder: Path) -> Ledger | None:
     return None if content is None else ledger.parse(path, content)
 
 
-def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: str) -> Verdict:
+def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: str) -> FileStatus:
     """Hold the manifest of a folder against its ledger."""
     if found is None:
         reason = "there is no ledger: the folder is of an older version, or has lost it"
-        return Verdict(path.name, UNPROVEN, len(content), reason)
+        return FileStatus(path.name, UNPROVEN, len(content), reason)
     may_be = [each.digest for each in found.manifests]
     digest = _native.digest(content)
     if may_be[-1:] == [digest]:
-        return Verdict(path.name, PROVEN, len(content))
+        return FileStatus(path.name, PROVEN, len(content))
     if digest in may_be:
         reason = "the ledger ends with a newer one: a kill kept that from its name, or it is gone"
-        return Verdict(path.name, UNPROVEN, len(content), reason)
+        return FileStatus(path.name, UNPROVEN, len(content), reason)
     if found.damaged or not found.manifests:
-        return Verdict(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")
+        return FileStatus(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")
     reason = "its bytes have changed since it was written"
-    return Verdict(path.name, "damaged", len(content), reason, costs)
+    return FileStatus(path.name, "damaged", len(content), reason, costs)
 
 
-def ledger_verdicts(found: Ledger | None) -> list[Verdict]:
+def ledger_verdicts(found: Ledger | None) -> list[FileStatus]:
     """Say what the ledger itself is worth."""
     if found is None:
         return []
     if found.torn and not found.damaged:
         reason = "its last line is not whole: a kill, or lost bytes"
-        return [Verdict(ledger.FILE_NAME, UNPROVEN, found.end + found.torn, reason)]
+        return [FileStatus(ledger.FILE_NAME, UNPROVEN, found.end + found.torn, reason)]
     if not found.damaged:
-        return [Verdict(ledger.FILE_NAME, PROVEN, found.end)]
+        return [FileStatus(ledger.FILE_NAME, PROVEN, found.end)]
     lines = ", ".join(map(str, found.damaged[:5])) + (" …" if len(found.damaged) > 5 else "")
     reason, costs = f"line {lines} is not what was written", "the proof of what it tells of"
-    return [Verdict(ledger.FILE_NAME, "damaged", found.end, reason, costs)]
+    return [FileStatus(ledger.FILE_NAME, "damaged", found.end, reason, costs)]
 
 
-def _of_the_ledger(folder: Path, found: Ledger | None, there: Iterable[str]) -> list[Verdict]:
+def _of_the_ledger(folder: Path, found: Ledger | None, there: Iterable[str]) -> list[FileStatus]:
     """Say what run files are worth where the plan is lost."""
     lines = found.runs if found else {}
     plan = {run: line.spec for run, line in lines.items()}
@@ -245,7 +245,7 @@ def _is_dangling(found: Ledger | None, content: bytes, there: Iterable[str]) -> 
     last = found.last if found else None
     if isinstance(last, ledger.Document):
         return last.digest != _native.digest(content)
-    return isinstance(last, ledger.Run) and last.run not in there
+    return isinstance(last, ledger.RunEntry) and last.run not in there
 
 
 def _manifest_bytes(folder: Path) -> bytes:

@@ -17,7 +17,7 @@ from uflip.amplification import write_amplification
 from uflip.data import summary
 from uflip.data.manifest import PlanEntry
 from uflip.data.run import metadata_of
-from uflip.data.run_summary import Repetition, RunSummary, typed
+from uflip.data.run_summary import RunSummary, StoredRepetition, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
 from uflip.results.columns import measured, pieces
@@ -32,27 +32,27 @@ Document = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Part:
+class RepetitionPart:
     """One repetition: what it is called, its I/Os, the flash page of its device, its file."""
 
     run: "StoredRun | PlanEntry"
     trace: _native.Trace
     page_bytes: int | None
     path: Path
-    said: Repetition | None = None
+    said: StoredRepetition | None = None
     """What it says of its mean, where that is known already."""
     sampled: Samples | None = None
     """Counters over the course of a fresh run that is divided into rounds."""
 
-    def says(self) -> summary.Repetition:
+    def says(self) -> summary.RepetitionSummary:
         """Return what it says of its mean."""
         if self.said is not None:
-            known: summary.Repetition = msgspec.to_builtins(self.said)
+            known: summary.RepetitionSummary = msgspec.to_builtins(self.said)
             return known
         return {"run": self.run.id, **repetition(self.trace, measured(self.trace), self.path)}
 
     @property
-    def rounds(self) -> list[summary.Round] | None:
+    def rounds(self) -> list[summary.RoundSummary] | None:
         """The rounds of a run that is divided into such."""
         samples = self.sampled
         if samples is None and self.trace.metadata_json:
@@ -74,7 +74,7 @@ def experiment_of(run: "StoredRun | PlanEntry") -> tuple[Any, ...]:
     return run.micro_benchmark, run.pattern, run.parameter, run.value
 
 
-def merged(parts: Sequence[Part]) -> RunSummary:
+def merged(parts: Sequence[RepetitionPart]) -> RunSummary:
     """Summarise the repetitions of a run: the statistics are those of all their I/Os.
 
     Parameters

@@ -29,7 +29,7 @@ from uflip.data.bounded_read import file_type
 from uflip.data.folder import refuse_results
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
-from uflip.results.checksums import Kind, is_ours, sealed
+from uflip.results.checksums import OutputKind, is_ours, sealed
 
 # What names a file in a folder takes no more bytes than this on any file system of Linux.
 LONGEST_NAME = 255
@@ -39,11 +39,11 @@ _numbers = count()
 
 
 @dataclass(frozen=True)
-class Place:
+class OutputPath:
     """A name that may be written: as `check` found it."""
 
     path: Path
-    kind: Kind
+    kind: OutputKind
     option: str
     """What named it, for errors."""
     force: bool
@@ -70,7 +70,7 @@ def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> 
         )
 
 
-def check(path: Path, kind: Kind, option: str = "", *, force: bool = False) -> Place:
+def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False) -> OutputPath:
     """Refuse a name that must not be written, before any work is done for it.
 
     Parameters
@@ -114,10 +114,10 @@ def check(path: Path, kind: Kind, option: str = "", *, force: bool = False) -> P
                 raise _not_ours(kind, where)
     except (OSError, ValueError, RuntimeError) as error:
         raise _failed(kind, where, error) from error
-    return Place(path, kind, option, force, there)
+    return OutputPath(path, kind, option, force, there)
 
 
-def write(place: Place, content: bytes) -> int:
+def write(place: OutputPath, content: bytes) -> int:
     """Write a whole output, sealed where its kind can be; returns its size [bytes].
 
     Raises
@@ -135,7 +135,7 @@ def write(place: Place, content: bytes) -> int:
 
 
 @contextmanager
-def written(place: Place) -> Iterator[Path]:
+def written(place: OutputPath) -> Iterator[Path]:
     """Give the name of a new empty file beside an output, and make it the output at the end.
 
     A failure leaves what was there, and nothing else.
@@ -213,7 +213,7 @@ def _lstat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -> None:
+def _refuse_special(path: Path, there: os.stat_result, kind: OutputKind, where: str) -> None:
     """Refuse what is no regular file: it stands for something else, or leads somewhere else."""
     if stat.S_ISREG(there.st_mode):
         return
@@ -229,7 +229,7 @@ def _refuse_special(path: Path, there: os.stat_result, kind: Kind, where: str) -
     )
 
 
-def _nowhere(kind: Kind, where: str, got: str, action: str) -> UsageError:
+def _nowhere(kind: OutputKind, where: str, got: str, action: str) -> UsageError:
     return UsageError(
         f"The {kind.name} cannot be written there",
         where=where,
@@ -246,7 +246,7 @@ def _target(path: Path) -> str:
         return "somewhere else"
 
 
-def _not_ours(kind: Kind, where: str) -> RefusedError:
+def _not_ours(kind: OutputKind, where: str) -> RefusedError:
     return RefusedError(
         "The file exists",
         where=where,
@@ -258,7 +258,7 @@ def _not_ours(kind: Kind, where: str) -> RefusedError:
     )
 
 
-def _failed(kind: Kind, where: str, error: Exception) -> ResultsError:
+def _failed(kind: OutputKind, where: str, error: Exception) -> ResultsError:
     return ResultsError(
         f"The {kind.name} cannot be written",
         where=where,
@@ -295,7 +295,7 @@ def _new_name(path: Path, make: Callable[[Path], None]) -> Path:
             return temporary
 
 
-def _publish(temporary: Path, place: Place, where: str) -> None:
+def _publish(temporary: Path, place: OutputPath, where: str) -> None:
     if place.there is None:
         _name_new(temporary, place, where)
     else:
@@ -306,7 +306,7 @@ def _publish(temporary: Path, place: Place, where: str) -> None:
     fsync_directory(place.path.absolute().parent)
 
 
-def _name_new(temporary: Path, place: Place, where: str) -> None:
+def _name_new(temporary: Path, place: OutputPath, where: str) -> None:
     """Give a file a name that must be free."""
     # A second name is given only where there is none yet; a rename would replace. Where a file
     # system knows no second names, a look beforehand must do.
@@ -326,7 +326,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _changed(place: Place, where: str) -> RefusedError:
+def _changed(place: OutputPath, where: str) -> RefusedError:
     return RefusedError(
         f"Somebody else writes where the {place.kind.name} was to go",
         where=where,

@@ -33,7 +33,7 @@ NORMAL = 1e5
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """A mean, half the width of its interval of 95 %, and the degrees of freedom of that."""
 
     mean: float
@@ -114,7 +114,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     return value
 
 
-def typical_spread(pairs: Sequence[tuple[Estimate, Estimate]]) -> float:
+def typical_spread(pairs: Sequence[tuple[MeanEstimate, MeanEstimate]]) -> float:
     """Return by which factor the squared relative error of the second is typically larger.
 
     The median over all pairs in which both have an error; 1 where none has.
@@ -132,7 +132,9 @@ def typical_spread(pairs: Sequence[tuple[Estimate, Estimate]]) -> float:
     return median(known) if known else 1.0
 
 
-def chance_of(first: Estimate, second: Estimate, limit: float, spread: float = 1.0) -> float:
+def chance_of(
+    first: MeanEstimate, second: MeanEstimate, limit: float, spread: float = 1.0
+) -> float:
     """Return how likely so large a ratio of second to first is, where in truth it is the limit.
 
     Parameters

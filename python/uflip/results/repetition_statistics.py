@@ -8,7 +8,7 @@ from typing import cast
 
 from uflip import _native
 from uflip.data import summary
-from uflip.data.summary import Certainty, Repetition
+from uflip.data.summary import Certainty, RepetitionSummary
 from uflip.results.agreement import (
     CLAIM,
     FEWEST_PLACES,
@@ -31,7 +31,7 @@ Experiments = Sequence[tuple[str, Sequence[str]]]
 
 
 def with_certainty(
-    repetitions: Sequence[summary.Said], slowest_ns: float | None, peers: Peers | None = None
+    repetitions: Sequence[summary.MeanSummary], slowest_ns: float | None, peers: Peers | None = None
 ) -> Certainty:
     """What repetitions say together, and what the next round is decided by.
 
@@ -80,11 +80,11 @@ def with_certainty(
 
 def each_with_certainty(
     sorts: Sequence[str],
-    experiments: Sequence[Sequence[summary.Said]],
+    experiments: Sequence[Sequence[summary.MeanSummary]],
     slowest_ns: float | None,
 ) -> Sequence[Certainty]:
     """The same of all experiments of a plan; those of one sort are peers."""
-    groups: dict[str, list[Sequence[summary.Said]]] = {}
+    groups: dict[str, list[Sequence[summary.MeanSummary]]] = {}
     for sort, runs in zip(sorts, experiments, strict=True):
         groups.setdefault(sort, []).append(runs)
     peers = {sort: peers_among(group, slowest_ns) for sort, group in groups.items()}
@@ -94,7 +94,7 @@ def each_with_certainty(
     ]
 
 
-def _begin_alike(repetitions: Sequence[summary.Said]) -> bool:
+def _begin_alike(repetitions: Sequence[summary.MeanSummary]) -> bool:
     """Whether all of few repetitions have a start-up, or none.
 
     What only some of them show at their beginning may be a slow episode like any other, which is
@@ -103,7 +103,7 @@ def _begin_alike(repetitions: Sequence[summary.Said]) -> bool:
     return len({bool(each.get("startup_ios")) for each in repetitions}) == 1
 
 
-class Said:
+class RepetitionStatistics:
     """Remembers what each run says of its mean.
 
     Parameters
@@ -114,7 +114,7 @@ class Said:
 
     def __init__(self, trace_of: Callable[[str], _native.Trace | None]) -> None:
         self._trace_of = trace_of
-        self._runs: dict[str, Repetition] = {}
+        self._runs: dict[str, RepetitionSummary] = {}
 
     def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
         """What the repetitions of each experiment say together; those of one sort are peers."""
@@ -125,18 +125,18 @@ class Said:
         """How many I/Os a run made; 0 where it is not there."""
         return int(self._of(run_id)["io_count"])
 
-    def hear(self, run_id: str, said: Repetition) -> None:
+    def hear(self, run_id: str, said: RepetitionSummary) -> None:
         """Take note of what a run says, where that is known already."""
         self._runs[run_id] = said
 
-    def _of(self, run_id: str) -> Repetition:
+    def _of(self, run_id: str) -> RepetitionSummary:
         if run_id not in self._runs:
             self._runs[run_id] = self._look_at(run_id)
         return self._runs[run_id]
 
-    def _look_at(self, run_id: str) -> Repetition:
+    def _look_at(self, run_id: str) -> RepetitionSummary:
         trace = self._trace_of(run_id)
         if trace is None:
-            nothing = dict.fromkeys(Repetition.__annotations__)
-            return cast(Repetition, nothing | {"run": run_id, "io_count": 0})
-        return cast(Repetition, {"run": run_id} | repetition(trace, measured(trace)))
+            nothing = dict.fromkeys(RepetitionSummary.__annotations__)
+            return cast(RepetitionSummary, nothing | {"run": run_id, "io_count": 0})
+        return cast(RepetitionSummary, {"run": run_id} | repetition(trace, measured(trace)))

@@ -16,7 +16,7 @@ from uflip import _native
 from uflip.data import ledger, manifest
 from uflip.data.ledger import Ledger
 from uflip.errors import ResultsError
-from uflip.results.file_status import PROVEN, UNPROVEN, State, Verdict
+from uflip.results.file_status import PROVEN, UNPROVEN, FileStatus, State
 
 SUFFIX = ".parquet"
 Checks = Callable[[list[str]], list[str | None]]
@@ -35,7 +35,7 @@ def run_verdicts(
     folder_id: str | None,
     *,
     checks: Checks = _native.check_traces,
-) -> list[Verdict]:
+) -> list[FileStatus]:
     """Hold the run files of a folder against its ledger.
 
     Parameters
@@ -69,13 +69,13 @@ def run_verdicts(
 
 
 def _by_digest(
-    folder: Path, runs: list[str], lines: Mapping[str, ledger.Run], folder_id: str | None
-) -> dict[str, Verdict]:
+    folder: Path, runs: list[str], lines: Mapping[str, ledger.RunEntry], folder_id: str | None
+) -> dict[str, FileStatus]:
     digests = _native.digest_files([str(run_file(folder, run)) for run in runs])
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, FileStatus] = {}
     for run, (size, digest, problem) in zip(runs, digests, strict=True):
         if (size, digest) == (lines[run].bytes, lines[run].digest):
-            verdicts[run] = Verdict(file_name(run), PROVEN, size, run=run)
+            verdicts[run] = FileStatus(file_name(run), PROVEN, size, run=run)
             continue
         _check_readable(run_file(folder, run))
         changed = "its bytes have changed since they were written"
@@ -89,9 +89,9 @@ def _by_digest(
 
 def _by_reading(
     folder: Path, runs: list[str], folder_id: str | None, checks: Checks
-) -> dict[str, Verdict]:
+) -> dict[str, FileStatus]:
     problems = checks([str(run_file(folder, run)) for run in runs])
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, FileStatus] = {}
     for run, problem in zip(runs, problems, strict=True):
         size, stranger = size_of(folder, run), _stranger(folder, run, folder_id)
         if stranger or problem is not None:
@@ -100,11 +100,13 @@ def _by_reading(
             verdicts[run] = _lost(run, state, size, stranger or problem or "")
         else:
             reason = "the ledger has no line for it" if folder_id else "there is no ledger"
-            verdicts[run] = Verdict(file_name(run), UNPROVEN, size, reason, run=run)
+            verdicts[run] = FileStatus(file_name(run), UNPROVEN, size, reason, run=run)
     return verdicts
 
 
-def without_impossible(folder: Path, verdicts: list[Verdict], checks: Checks) -> list[Verdict]:
+def without_impossible(
+    folder: Path, verdicts: list[FileStatus], checks: Checks
+) -> list[FileStatus]:
     """Read the run files that are proven, and mark those that no device can have made."""
     proven = [each.run for each in verdicts if each.run is not None and each.state == PROVEN]
     problems = checks([str(run_file(folder, run)) for run in proven])
@@ -144,8 +146,8 @@ def _stranger(folder: Path, run: str, folder_id: str | None) -> str:
     return f"it is run {said.id}" if said.id is not None and said.id != run else ""
 
 
-def _lost(run: str, state: State, size: int, reason: str) -> Verdict:
-    return Verdict(file_name(run), state, size, reason, "this run", run)
+def _lost(run: str, state: State, size: int, reason: str) -> FileStatus:
+    return FileStatus(file_name(run), state, size, reason, "this run", run)
 
 
 def file_name(run: str) -> str:

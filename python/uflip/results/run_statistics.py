@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip import _native
-from uflip.data.single_run import OfMode
+from uflip.data.single_run import ModeDocument
 from uflip.data.spec import MODES, Mix, Pattern, Replay, read_spec
 from uflip.results.columns import pieces
 from uflip.results.throughput import Amount, measured_amount, rates
@@ -32,7 +32,7 @@ class RunStatistics:
     count : int
         I/Os that were measured.
     statistics : dict or None
-        As `uflip.stats.Summary`; None where start-up is all there is.
+        As `uflip.stats.RunStatistics`; None where start-up is all there is.
     components : dict
         The same of each pattern of a mix, by `COMPONENTS`; empty of anything else.
     by_mode : dict
@@ -46,13 +46,13 @@ class RunStatistics:
     count: int
     statistics: Numbers | None
     components: Mapping[str, Numbers | None]
-    by_mode: Mapping[str, OfMode]
+    by_mode: Mapping[str, ModeDocument]
     causes_ns: Mapping[str, float]
     ios_per_s: float | None
     bytes_per_s: float | None
 
     @property
-    def separate_modes(self) -> Mapping[str, OfMode]:
+    def separate_modes(self) -> Mapping[str, ModeDocument]:
         """Return `by_mode` where there are several; of a single one it repeats the whole."""
         return self.by_mode if len(self.by_mode) > 1 else {}
 
@@ -128,10 +128,10 @@ class _Gathered:
             for ignored, values in pieces(trace, ["ignored", name]):
                 self.causes[name] += int(values[ignored == 0].sum(dtype=np.uint64))
 
-    def of_modes(self, amounts: Sequence[Amount]) -> dict[str, OfMode]:
+    def of_modes(self, amounts: Sequence[Amount]) -> dict[str, ModeDocument]:
         """Return the numbers of each mode that occurs."""
         modes = self.modes if self._mode is None else {self._mode: self.every}
-        found: dict[str, OfMode] = {}
+        found: dict[str, ModeDocument] = {}
         for number, times in modes.items():
             if (statistics := _numbers(times)) is None:
                 continue

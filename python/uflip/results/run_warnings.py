@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
-from uflip.data.single_run import Ended
+from uflip.data.single_run import StopDocument
 from uflip.data.spec import Basic, Parallel, Spec
 from uflip.results.throttling import ticking
 from uflip.stats import drift
@@ -41,7 +41,7 @@ FEW_ARRIVALS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class RunArrays:
     """What a check sees of a run: arrays over its I/Os, start-up included where not said."""
 
     micro_benchmark: str
@@ -52,7 +52,7 @@ class Examined:
     submit_ns: NDArray[Any]
     response_time_ns: NDArray[Any]
     measured_ns: NDArray[Any]  # response times without the start-up
-    ended: Ended | None = None  # how a run with a stop rule came to its length
+    ended: StopDocument | None = None  # how a run with a stop rule came to its length
     # Of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
     # What others did to a real target meanwhile: see `uflip.device.disturbance`.
@@ -70,23 +70,23 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RunCheck:
     """A question asked of every run."""
 
     code: str
     sees: str  # completes "In 3 of 20 runs …"
     worst: str  # formats the numbers of the worst run
     advice: str
-    look: Callable[[Examined], tuple[float, Numbers] | None]  # (how bad, numbers)
+    look: Callable[[RunArrays], tuple[float, Numbers] | None]  # (how bad, numbers)
 
 
-def few_ios(run: Examined) -> tuple[float, Numbers] | None:
+def few_ios(run: RunArrays) -> tuple[float, Numbers] | None:
     """Too few I/Os for statistics."""
     n = len(run.measured_ns)
     return (1 / max(n, 1), {"count": n}) if n < FEW_IOS else None
 
 
-def wide_spread(run: Examined) -> tuple[float, Numbers] | None:
+def wide_spread(run: RunArrays) -> tuple[float, Numbers] | None:
     """A standard deviation above the mean."""
     if len(run.measured_ns) < 2:
         return None
@@ -94,7 +94,7 @@ def wide_spread(run: Examined) -> tuple[float, Numbers] | None:
     return (std / mean, _ns(mean=mean, std=std)) if std > mean > 0 else None
 
 
-def skewed(run: Examined) -> tuple[float, Numbers] | None:
+def skewed(run: RunArrays) -> tuple[float, Numbers] | None:
     """A mean far from the median."""
     if len(run.measured_ns) == 0:
         return None
@@ -105,7 +105,7 @@ def skewed(run: Examined) -> tuple[float, Numbers] | None:
     return (factor, _ns(mean=mean, median=median)) if factor > SKEW_FACTOR else None
 
 
-def harness_share(run: Examined) -> tuple[float, Numbers] | None:
+def harness_share(run: RunArrays) -> tuple[float, Numbers] | None:
     """A harness that is a visible part of what it measures; virtual time has no such cost."""
     cost = run.harness.get("null_ns_per_io")
     real = run.device.real
@@ -118,7 +118,7 @@ def harness_share(run: Examined) -> tuple[float, Numbers] | None:
     return share, _ns(harness=float(cost), median=median)
 
 
-def pause_off(run: Examined) -> tuple[float, Numbers] | None:
+def pause_off(run: RunArrays) -> tuple[float, Numbers] | None:
     """Pauses that lasted longer or shorter than asked for."""
     part = run.spec if isinstance(run.spec, Basic) else None
     asked, achieved = float((part and part.pause) or 0), achieved_pauses(run)
@@ -129,13 +129,13 @@ def pause_off(run: Examined) -> tuple[float, Numbers] | None:
     return (off, _ns(asked=asked, achieved_median=median)) if off > PAUSE_TOLERANCE else None
 
 
-def falling_behind(run: Examined) -> tuple[float, Numbers] | None:
+def falling_behind(run: RunArrays) -> tuple[float, Numbers] | None:
     """An open loop whose I/Os arrive faster than they are completed."""
     found = [_behind(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
     return max((each for each in found if each is not None), key=lambda one: one[0], default=None)
 
 
-def _open_loops(run: Examined) -> Iterator[NDArray[np.bool_] | slice]:
+def _open_loops(run: RunArrays) -> Iterator[NDArray[np.bool_] | slice]:
     """Find the I/Os of each open loop; a closed one beside it has arrivals of no rate."""
     if not isinstance(run.spec, Parallel):
         if run.spec.is_open:
@@ -162,7 +162,7 @@ def _behind(
     return behind / max(span, 1), _ns(behind=behind, lasted=span)
 
 
-def unsteady(run: Examined) -> tuple[float, Numbers] | None:
+def unsteady(run: RunArrays) -> tuple[float, Numbers] | None:
     """A long baseline run whose second half differs from its first."""
     if run.micro_benchmark != "baseline":
         return None
@@ -172,7 +172,7 @@ def unsteady(run: Examined) -> tuple[float, Numbers] | None:
     return abs(seen.change), _ns(first_half=seen.first_half_ns, second_half=seen.second_half_ns)
 
 
-def not_converged(run: Examined) -> tuple[float, Numbers] | None:
+def not_converged(run: RunArrays) -> tuple[float, Numbers] | None:
     """A run whose budget was spent before its mean was known."""
     if run.ended is None or run.ended["converged"]:
         return None
@@ -187,7 +187,7 @@ def not_converged(run: Examined) -> tuple[float, Numbers] | None:
     return ratio, _ns(half_width=half_width, mean=mean)
 
 
-def at_ticks(run: Examined) -> tuple[float, Numbers] | None:
+def at_ticks(run: RunArrays) -> tuple[float, Numbers] | None:
     """Slow I/Os that end with a timer of the host; a simulated device knows none."""
     if not run.is_timed_by_host:
         return None
@@ -198,7 +198,7 @@ def at_ticks(run: Examined) -> tuple[float, Numbers] | None:
     return found.share_of_time, {**numbers, **_ns(tick=found.tick_ns)}
 
 
-def host_stalls(run: Examined) -> tuple[float, Numbers] | None:
+def host_stalls(run: RunArrays) -> tuple[float, Numbers] | None:
     """A host that did something else while I/Os were due."""
     gaps = run.host_gap_ns
     stalls = gaps[gaps > STALL_NS]
@@ -212,7 +212,7 @@ def host_stalls(run: Examined) -> tuple[float, Numbers] | None:
     return max(of_ios, of_time), {**numbers, **_ns(longest=float(stalls.max()))}
 
 
-def unreadable(run: Examined) -> tuple[float, Numbers] | None:
+def unreadable(run: RunArrays) -> tuple[float, Numbers] | None:
     """Pages whose bit errors the ECC could not correct."""
     lost, read = run.counters.get("uncorrectable_reads", 0), run.counters.get("pages_read", 0)
     return (lost / max(read, 1), {"count": lost, "pages_read": read}) if lost else None
@@ -228,7 +228,7 @@ DISTURBANCES = {
 }
 
 
-def disturbed(run: Examined) -> tuple[float, Numbers] | None:
+def disturbed(run: RunArrays) -> tuple[float, Numbers] | None:
     """Somebody else at the target during the run."""
     found = {name: run.disturbed[name] for name in DISTURBANCES if name in run.disturbed}
     if not found:
@@ -237,8 +237,8 @@ def disturbed(run: Examined) -> tuple[float, Numbers] | None:
     return float(sum(found.values())), {**found, "told": told}
 
 
-CHECKS: tuple[Check, ...] = (
-    Check(
+CHECKS: tuple[RunCheck, ...] = (
+    RunCheck(
         "disturbed",
         "somebody else used the target meanwhile",
         "{told}",
@@ -246,7 +246,7 @@ CHECKS: tuple[Check, ...] = (
         "shared the device, and what was written may not be what the next runs expect",
         disturbed,
     ),
-    Check(
+    RunCheck(
         "not_converged",
         "the budget was spent before the mean was known as well as was asked for",
         "{mean} ± {half_width}",
@@ -254,14 +254,14 @@ CHECKS: tuple[Check, ...] = (
         "makes them narrower, unless the device never gets steady",
         not_converged,
     ),
-    Check(
+    RunCheck(
         "few_ios",
         f"fewer than {FEW_IOS} I/Os are left after the start-up",
         "{count} I/Os",
         "raise io_count, or lower io_ignore; do not quote these numbers",
         few_ios,
     ),
-    Check(
+    RunCheck(
         "at_ticks",
         "slow I/Os ended with a timer of the host",
         "{count} I/Os at its ticks of {tick}, {share_of_time} of all time",
@@ -270,7 +270,7 @@ CHECKS: tuple[Check, ...] = (
         "numbers as those of the limit",
         at_ticks,
     ),
-    Check(
+    RunCheck(
         "unsteady",
         "the response time was still changing: the halves of the run differ by more than "
         f"{DRIFT_CHANGE:.0%}",
@@ -278,14 +278,14 @@ CHECKS: tuple[Check, ...] = (
         "write the whole device before measuring (uFLIP §4.1), or raise io_count and io_ignore",
         unsteady,
     ),
-    Check(
+    RunCheck(
         "harness_share",
         f"the harness takes more than {HARNESS_SHARE:.0%} of the median response time",
         "{harness} of {median}",
         "read differences below this cost as nothing; larger I/Os make the share smaller",
         harness_share,
     ),
-    Check(
+    RunCheck(
         "falling_behind",
         "I/Os arrived faster than they were completed",
         "{behind} behind after {lasted}",
@@ -293,14 +293,14 @@ CHECKS: tuple[Check, ...] = (
         "them; let I/Os arrive more slowly (--interval, --speed), or allow a deeper queue",
         falling_behind,
     ),
-    Check(
+    RunCheck(
         "pause_off",
         f"the pauses were off by more than {PAUSE_TOLERANCE:.0%}",
         "{achieved_median} instead of {asked}",
         "read the achieved pause from the submit times; a quieter host keeps time better",
         pause_off,
     ),
-    Check(
+    RunCheck(
         "host_stalls",
         f"the host let I/Os wait that were due, for more than {STALL_NS // 1000} µs each",
         "before {count} of {ios} I/Os, {longest} at most, {share_of_time} of the time in all",
@@ -309,7 +309,7 @@ CHECKS: tuple[Check, ...] = (
         "on a virtual machine; `host_gap_ns` of the trace says before which I/Os",
         host_stalls,
     ),
-    Check(
+    RunCheck(
         "wide_spread",
         "the standard deviation exceeds the mean",
         "{std} around {mean}",
@@ -317,14 +317,14 @@ CHECKS: tuple[Check, ...] = (
         "alternate",
         wide_spread,
     ),
-    Check(
+    RunCheck(
         "skewed",
         f"mean and median differ by more than a factor of {SKEW_FACTOR:g}",
         "mean {mean}, median {median}",
         "the mean is a response time that hardly ever happens: quote both, and a high percentile",
         skewed,
     ),
-    Check(
+    RunCheck(
         "unreadable",
         "flash pages had more bit errors than the ECC corrects",
         "{count} of {pages_read} pages read",
@@ -334,7 +334,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def achieved_pauses(run: Examined) -> NDArray[np.float64]:
+def achieved_pauses(run: RunArrays) -> NDArray[np.float64]:
     """The pauses that really stood between I/Os [ns].
 
     Between completion and next submission within a stream: after every I/O for `time = pause`,

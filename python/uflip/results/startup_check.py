@@ -42,8 +42,15 @@ from numpy.typing import NDArray
 from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases, PhasesOfPattern
 from uflip.data.spec import Basic, Spec
-from uflip.data.summary import Repetitions, Said, Warned
-from uflip.flash_waits import BINS_PER_OCTAVE, SOONER, Times, Writes, is_buffered, quickest_ns
+from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
+from uflip.flash_waits import (
+    BINS_PER_OCTAVE,
+    SOONER,
+    DurationHistogram,
+    Writes,
+    is_buffered,
+    quickest_ns,
+)
 from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import MARKS, Mark
 from uflip.startup import (
@@ -68,7 +75,7 @@ TWICE = 2
 
 
 @dataclass(frozen=True)
-class Examined:
+class StartupInput:
     """A run: the specification as it was made, and whether it looked for its own length."""
 
     run_id: str
@@ -82,7 +89,7 @@ class Examined:
 
 
 @dataclass(frozen=True)
-class Inside:
+class StartupMark:
     """A run that is not clear of the start-up: which share of what is measured is start-up."""
 
     run_id: str
@@ -110,7 +117,7 @@ class Checked:
         The most that a run wrote which never left it.
     """
 
-    inside: list[Inside]
+    inside: list[StartupMark]
     never_left: list[str]
     runs: int
     write_runs: int
@@ -134,7 +141,7 @@ def mark_of(experiment: Repetitions) -> Mark | None:
     return mark_among(experiment["repetitions"])
 
 
-def mark_among(repetitions: Iterable[Said]) -> Mark | None:
+def mark_among(repetitions: Iterable[MeanSummary]) -> Mark | None:
     """Return the most certain mark of repetitions that all have one; None if one is clear."""
     every = [each.get("reasons") or () for each in repetitions]
     if not all(any(mark in reasons for mark in MARKS) for reasons in every):
@@ -142,7 +149,7 @@ def mark_among(repetitions: Iterable[Said]) -> Mark | None:
     return next((mark for mark in MARKS if any(mark in reasons for reasons in every)), None)
 
 
-def marks_of(warnings: Iterable[Warned]) -> dict[str, Mark]:
+def marks_of(warnings: Iterable[WarningSummary]) -> dict[str, Mark]:
     """Return the marks of runs, by their ids, as the warnings of a result store them."""
     found: dict[str, Mark] = {}
     for warning in warnings:
@@ -167,7 +174,7 @@ def carried_over(phases: Phases, plan: Sequence[PlanEntry]) -> Startup | None:
 
 
 def check_runs(
-    runs: Sequence[Examined],
+    runs: Sequence[StartupInput],
     phases: Phases | None,
     plan: Sequence[PlanEntry],
     capacity: int,
@@ -225,7 +232,7 @@ def _is_plain(spec: Spec) -> bool:
     return spec.time in (None, "consecutive")
 
 
-def _shown_to(run: Examined, phases: Phases) -> list[tuple[str, PhasesOfPattern]]:
+def _shown_to(run: StartupInput, phases: Phases) -> list[tuple[str, PhasesOfPattern]]:
     """Return what bounds the start-up of a run: of a baseline what it shows itself."""
     shown = [*phases["patterns"].items(), *phases.get("again", {}).items()]
     if run.baseline is not None:
@@ -235,7 +242,7 @@ def _shown_to(run: Examined, phases: Phases) -> list[tuple[str, PhasesOfPattern]
     return [each for each in shown if each[0] != "SW"]
 
 
-def inside_startup(run: Examined, startup: Startup) -> Inside | None:
+def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
     """Say how much of what a run measures is start-up; None if it is clear of it."""
     if run.spec.io_count is None:
         return None  # patterns side by side have lengths of their own
@@ -247,17 +254,17 @@ def inside_startup(run: Examined, startup: Startup) -> Inside | None:
     within = 0 if knows_its_own else rows - ignored
     share = min(within / max(count - ignored, 1), 1.0)
     effect = startup.write_effect if run.spec.writes else startup.read_effect
-    found = Inside(run.run_id, share, rows, count, ignored)
+    found = StartupMark(run.run_id, share, rows, count, ignored)
     return found if share * effect > AGREEMENT else None
 
 
 class _Baselines:
     """The baselines, to compare the writes of other runs with."""
 
-    def __init__(self, runs: Sequence[Examined], phases: Phases | None, capacity: int) -> None:
+    def __init__(self, runs: Sequence[StartupInput], phases: Phases | None, capacity: int) -> None:
         self._capacity = capacity
         self._writes: dict[str, Writes] = {}
-        self._running: dict[str, Times] = {}
+        self._running: dict[str, DurationHistogram] = {}
         self._over: dict[str, bool] = {}
         self._read_ns: float | None = None
         self._quickest: dict[int, float] = {}
@@ -270,7 +277,7 @@ class _Baselines:
                 if run.micro_benchmark == name:
                     self._look(run, phases)
 
-    def _look(self, run: Examined, phases: Phases | None) -> None:
+    def _look(self, run: StartupInput, phases: Phases | None) -> None:
         if run.baseline == "RR" and len(run.times_ns):
             self._read_ns = quickest_ns(run.times_ns)
         for each in run.writes:
@@ -283,7 +290,7 @@ class _Baselines:
             self._writes[each.label] = each
             self._over[each.label] = shown is None or NOT_OVER not in shown["reasons"]
             start = 0 if shown is None else shown["startup_ios"]
-            self._running[each.label] = Times.of(run.times_ns[start:])
+            self._running[each.label] = DurationHistogram.of(run.times_ns[start:])
 
     def _is_buffered(self, each: Writes) -> bool:
         return is_buffered(each, self._read_ns)
@@ -300,7 +307,7 @@ class _Baselines:
             other.bytes_written >= enough for other in self._writes.values()
         )
 
-    def never_left(self, run: Examined, startup: Startup | None) -> bool:
+    def never_left(self, run: StartupInput, startup: Startup | None) -> bool:
         """Whether the writes of a run never left the write cache, and a longer run would."""
         if run.micro_benchmark in OF_THE_CACHE:
             return False
@@ -319,7 +326,7 @@ class _Baselines:
         is_quick = level_ns <= SOONER * self._quickest[each.io_size]
         return each.never_waited and is_quick and self._is_buffered(each)
 
-    def _would_leave(self, run: Examined, each: Writes, startup: Startup | None) -> bool:
+    def _would_leave(self, run: StartupInput, each: Writes, startup: Startup | None) -> bool:
         if run.baseline is not None or not (past := self._is_past(each.label)):
             if run.baseline is None:
                 return True
@@ -328,11 +335,11 @@ class _Baselines:
         known = 0 if startup is None else startup.writes * startup.io_size
         return each.bytes_written < TWICE * known
 
-    def not_past(self, run: Examined, startup: Startup) -> Inside | None:
+    def not_past(self, run: StartupInput, startup: Startup) -> StartupMark | None:
         """Say that nothing shows that a run is past the start-up, or that its writes do not."""
         count, ignored = run.spec.io_count, run.spec.io_ignore
         rows = in_rows(run.spec, startup)
-        found = Inside(run.run_id, 1.0, rows, count or 0, ignored or 0)
+        found = StartupMark(run.run_id, 1.0, rows, count or 0, ignored or 0)
         if run.baseline is not None:
             return found if self._is_past(run.baseline) is False and run.writes else None
         if never_ends(run.spec, startup) or self._is_long(run):
@@ -344,7 +351,7 @@ class _Baselines:
                 return found
         return None
 
-    def _is_long(self, run: Examined) -> bool:
+    def _is_long(self, run: StartupInput) -> bool:
         """Whether a run wrote so much that it is past any start-up, whatever baselines show."""
         enough = steady_bytes(self._capacity)
         return bool(run.writes) and all(each.bytes_written >= enough for each in run.writes)

@@ -16,7 +16,7 @@ import msgspec
 from uflip import _native
 from uflip.data import state_record
 from uflip.data.device import DeviceInfo
-from uflip.data.state_record import Request, State, Written
+from uflip.data.state_record import StateDocument, StateRequest, Written
 from uflip.device.identity import MEDIUM, identity, medium, other_medium
 from uflip.errors import RefusedError, ResultsError
 from uflip.results import atomic
@@ -30,19 +30,19 @@ PLAIN = re.compile(r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-
 class StateRecord:
     """A record on disk. Made by `open_record`."""
 
-    def __init__(self, path: Path, info: DeviceInfo, state: State | None) -> None:
+    def __init__(self, path: Path, info: DeviceInfo, state: StateDocument | None) -> None:
         self.path = path
         self._info = info
         self.state = state
         """What is known; None where nothing is, or where it is not to be believed any more."""
 
-    def begin(self, request: Request, total_ios: int) -> int:
+    def begin(self, request: StateRequest, total_ios: int) -> int:
         """Note that a state is to be enforced; returns how many of its writes were made already."""
         known = self.state
         if known and known.state_id is None and known.request == dict(request):
             return known.done_ios
         self._save(
-            State(
+            StateDocument(
                 uflip_version=_native.__version__,
                 updated_utc=_now(),
                 device=identity(self._info) | medium(self._info),
@@ -83,7 +83,7 @@ class StateRecord:
         if self.path.parent.exists():
             atomic.fsync_directory(self.path.parent)
 
-    def _save(self, state: State) -> None:
+    def _save(self, state: StateDocument) -> None:
         self.state = msgspec.structs.replace(
             state,
             uflip_version=_native.__version__,

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.data.summary import Round, Steadiness
+from uflip.data.summary import RoundSummary, Steadiness
 from uflip.results.columns import as_array
 
 ROUNDS = 20
@@ -47,7 +47,7 @@ Samples = Mapping[str, Sequence[int]]
 """`written_bytes` and `pages_programmed` (n,) since the run began; empty where unknown."""
 
 
-def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) -> list[Round]:
+def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) -> list[RoundSummary]:
     """Divide a run into rounds of as many I/Os each.
 
     Parameters
@@ -69,7 +69,7 @@ def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) ->
     times, begin = times[order], float(submitted.min())
     edges = np.linspace(0, len(times), ROUNDS + 1).astype(int)
     programmed = _programmed(samples, written[edges[1:] - 1], page_bytes)
-    rounds: list[Round] = []
+    rounds: list[RoundSummary] = []
     for number, (first, last) in enumerate(pairwise(edges)):
         before = (begin, 0.0) if not number else (ended[first - 1], written[first - 1])
         lasted, amount = ended[last - 1] - before[0], written[last - 1] - before[1]
@@ -103,7 +103,7 @@ def _tail(times: NDArray[np.uint64]) -> int:
     return int(np.partition(times, place)[place])
 
 
-def steadiness(repetitions: Sequence[Sequence[Round]], needed: int) -> Steadiness | None:
+def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> Steadiness | None:
     """Return the verdict on the repetitions of a run; None where nothing was written.
 
     Parameters
@@ -143,23 +143,23 @@ def steadiness(repetitions: Sequence[Sequence[Round]], needed: int) -> Steadines
     }
 
 
-def _window(rounds: Sequence[Round]) -> Sequence[Round]:
+def _window(rounds: Sequence[RoundSummary]) -> Sequence[RoundSummary]:
     return rounds[len(rounds) // 2 :]
 
 
-def _window_rate(rounds: Sequence[Round]) -> float:
+def _window_rate(rounds: Sequence[RoundSummary]) -> float:
     """Return the rate of the last half [IOPS]: rounds have as many I/Os, so it is harmonic."""
     slow = [1 / rate for each in _window(rounds) if (rate := each["ios_per_s"])]
     return len(slow) / sum(slow) if slow else 0.0
 
 
-def _window_mean(repetitions: Sequence[Sequence[Round]], name: str) -> float | None:
+def _window_mean(repetitions: Sequence[Sequence[RoundSummary]], name: str) -> float | None:
     values = [float(each[name]) for rounds in repetitions for each in _window(rounds)  # type: ignore[literal-required]
               if each[name] is not None]  # type: ignore[literal-required]  # fmt: skip
     return sum(values) / len(values) if values else None
 
 
-def _changes(rounds: Sequence[Round]) -> list[str]:
+def _changes(rounds: Sequence[RoundSummary]) -> list[str]:
     """Return what still changes in the last half of a run."""
     found = []
     for name, reason, limits in (
@@ -197,7 +197,7 @@ def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
     return abs(slope) * (n - 1) <= limits[1] * mean or abs(slope) <= by_chance
 
 
-def _left_ns(rounds: Sequence[Round], left_bytes: int) -> float:
+def _left_ns(rounds: Sequence[RoundSummary], left_bytes: int) -> float:
     """Return how long so much more takes at the rate of the last half [ns]."""
     window = _window(rounds)
     before = rounds[len(rounds) // 2 - 1]
@@ -206,7 +206,7 @@ def _left_ns(rounds: Sequence[Round], left_bytes: int) -> float:
     return max(left_bytes, 0) * lasted / written if written else 0.0
 
 
-def _first_minute(rounds: Sequence[Round]) -> float | None:
+def _first_minute(rounds: Sequence[RoundSummary]) -> float | None:
     """Return what the first minute would have shown [IOPS]: all of a run that is shorter."""
     ends = np.array([each["ended_ns"] for each in rounds], dtype=np.float64)
     share = np.arange(1, len(rounds) + 1) / len(rounds)

@@ -24,7 +24,7 @@ from uflip.data.manifest import Manifest, PlanEntry, host_of
 from uflip.data.run import RunMetadata, metadata_of
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import Spec
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import lock
 from uflip.results.benchmark_warnings import about_conditions, about_interference, about_the_files
@@ -33,10 +33,10 @@ from uflip.results.environment_warnings import about_circumstances
 from uflip.results.flash_file import read_log
 from uflip.results.integrity import FolderProof, examine
 from uflip.results.jobs import FlashExaminer, summary_of
-from uflip.results.merged_statistics import Part, experiment_of, merged
+from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
 from uflip.results.pyramid import Pyramid, pyramid_of
 from uflip.results.run_files import run_file
-from uflip.results.summary_cache import Summaries
+from uflip.results.summary_cache import SummaryCache
 from uflip.results.warnings import Examiner, StoredWarning
 
 
@@ -102,9 +102,9 @@ class StoredRun:
         """Summarise this run alone, from its file."""
         return summary_of(self, self.log()) if self.is_job else merged([self.part()])
 
-    def part(self) -> Part:
+    def part(self) -> RepetitionPart:
         """Read the run as one of its repetitions."""
-        return Part(self, self.trace(), self.page_bytes, self.path)
+        return RepetitionPart(self, self.trace(), self.page_bytes, self.path)
 
     @cached_property
     def meta(self) -> RunMetadata:
@@ -179,8 +179,8 @@ class Results:
         return pyramid_of(run.log() if run.is_job else run.trace()) if kept is None else kept
 
     @cached_property
-    def _kept(self) -> Summaries:
-        return Summaries(self.path)
+    def _kept(self) -> SummaryCache:
+        return SummaryCache(self.path)
 
     @property
     def missing(self) -> list[str]:
@@ -200,11 +200,11 @@ class Results:
         return "interrupted" if status == "running" and not lock.is_held(self.path) else status
 
     @cached_property
-    def warnings(self) -> list[Warned]:
+    def warnings(self) -> list[WarningSummary]:
         """Stored doubts, and those about the files; of a benchmark that never finished, also those
         that its runs raise now.
         """
-        stored: list[Warned] = msgspec.to_builtins(self.manifest.warnings)
+        stored: list[WarningSummary] = msgspec.to_builtins(self.manifest.warnings)
         found = about_the_files(self.proof)
         if self.manifest.finished_utc is None:
             found += self._of_the_unfinished()

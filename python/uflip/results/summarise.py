@@ -15,13 +15,13 @@ from uflip.data.document import plain
 from uflip.data.run_summary import RunSummary
 from uflip.data.spec import typed_spec
 from uflip.data.summary import (
-    Experiment,
-    Found,
+    BenchmarkSummary,
+    CharacteristicVerdict,
+    ExperimentSummary,
     KeyCharacteristics,
     Summary,
     TargetSpace,
     Together,
-    Verdict,
 )
 from uflip.durability import CACHED
 from uflip.results.agreement import peers_among, together
@@ -79,13 +79,13 @@ def summary(results: Results) -> Summary:
         for group in repeated(results.runs)
     ]
     baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
-    benchmarks: dict[str, list[Experiment]] = {}
+    benchmarks: dict[str, list[ExperimentSummary]] = {}
     for name, document in runs:
         if name not in (BASELINE, INTERFERENCE):
             benchmarks.setdefault(name, []).append(document)
     means = _baseline_means(baselines)
     slowest_ns = max((ms * 1e6 for ms in means.values() if ms), default=None)
-    scattered: dict[tuple[str, str], list[Experiment]] = {}
+    scattered: dict[tuple[str, str], list[ExperimentSummary]] = {}
     for name, document in runs:
         if name not in (BASELINE, INTERFERENCE):
             scattered.setdefault((name, document["pattern"]), []).append(document)
@@ -118,8 +118,8 @@ def summary(results: Results) -> Summary:
 
 def _only_what_is_decided(
     row: KeyCharacteristics,
-    baselines: Sequence[Experiment],
-    benchmarks: Mapping[str, Sequence[Experiment]],
+    baselines: Sequence[ExperimentSummary],
+    benchmarks: Mapping[str, Sequence[ExperimentSummary]],
 ) -> KeyCharacteristics:
     """Replace the verdicts that rest on runs of the start-up or of the write cache.
 
@@ -133,12 +133,12 @@ def _only_what_is_decided(
         used = rests_on(name, baselines, benchmarks)
         marked = [where for where, run in used if mark_of(run)]
         if BASELINE in marked or 2 * len(marked) > len(used):
-            blank = cast(Verdict, dict.fromkeys(row[name]))
+            blank = cast(CharacteristicVerdict, dict.fromkeys(row[name]))
             decided[name] = {**blank, "verdict": "undecided"}
     return decided
 
 
-def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experiment:
+def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> ExperimentSummary:
     """Return what is kept of a run, and its repetitions, as a row of a summary.
 
     A run that did not leave the start-up behind has not converged (`marks`: which did not, and
@@ -150,10 +150,10 @@ def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experi
             each["converged"] = False
             each["reasons"] = sorted({*(each["reasons"] or ()), mark})
     row["together"] = {name: row["repetitions"][0][name] for name in Together.__annotations__}
-    return cast(Experiment, row)
+    return cast(ExperimentSummary, row)
 
 
-def _judge_steadiness(document: Experiment, kept: manifest.Manifest, io_size: int) -> None:
+def _judge_steadiness(document: ExperimentSummary, kept: manifest.Manifest, io_size: int) -> None:
     """Add the verdict on writes that were to become steady; those that are not are not converged.
 
     `io_size` is that of the baselines [bytes].
@@ -174,7 +174,9 @@ def _judge_steadiness(document: Experiment, kept: manifest.Manifest, io_size: in
         document["together"]["converged"] = False
 
 
-def around(results: Results, found: Found, target_spaces: Sequence[TargetSpace]) -> Summary:
+def around(
+    results: Results, found: BenchmarkSummary, target_spaces: Sequence[TargetSpace]
+) -> Summary:
     """Put what stands in every summary around what was found, whatever benchmark it is of."""
     kept = results.manifest
     said = plain(kept)
@@ -209,7 +211,7 @@ def around(results: Results, found: Found, target_spaces: Sequence[TargetSpace])
     }
 
 
-def _answer(name: str, run: Experiment) -> tuple[Question | None, Answer]:
+def _answer(name: str, run: ExperimentSummary) -> tuple[Question | None, Answer]:
     """What a run asked for, if it was a baseline pattern, and what it found."""
     statistics = run["statistics"]
     found = None
@@ -235,7 +237,7 @@ def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:
     ]
 
 
-def experiments_of(document: Summary) -> Iterator[tuple[str, Experiment]]:
+def experiments_of(document: Summary) -> Iterator[tuple[str, ExperimentSummary]]:
     """Every experiment of a summary with its micro-benchmark, the baselines first."""
     for run in document["baselines"]:
         yield BASELINE, run
@@ -244,7 +246,7 @@ def experiments_of(document: Summary) -> Iterator[tuple[str, Experiment]]:
             yield name, run
 
 
-def baseline_of(document: Summary, pattern: str) -> Experiment | None:
+def baseline_of(document: Summary, pattern: str) -> ExperimentSummary | None:
     """The baseline run of a pattern in a summary, or None if it was not measured."""
     for run in document["baselines"]:
         if run["pattern"] == pattern:
@@ -272,12 +274,12 @@ def describe_device(device: DeviceInfo) -> str:
     return f"{name}, {format_size(device.capacity_bytes)}"
 
 
-def _pattern_place(run: Experiment) -> int:
+def _pattern_place(run: ExperimentSummary) -> int:
     """SR RR SW RW as the paper lists them; a plan runs them in another order."""
     return PATTERNS.index(run["pattern"]) if run["pattern"] in PATTERNS else len(PATTERNS)
 
 
-def _baseline_means(baselines: Sequence[Experiment]) -> dict[str, float | None]:
+def _baseline_means(baselines: Sequence[ExperimentSummary]) -> dict[str, float | None]:
     means: dict[str, float | None] = dict.fromkeys(PATTERNS)
     for run in baselines:
         if run["pattern"] in means and run["statistics"] is not None:
@@ -285,7 +287,7 @@ def _baseline_means(baselines: Sequence[Experiment]) -> dict[str, float | None]:
     return means
 
 
-def _io_size(baselines: Sequence[Experiment]) -> int | None:
+def _io_size(baselines: Sequence[ExperimentSummary]) -> int | None:
     """Return that of the last baseline that was measured and says it [bytes]."""
     sizes: list[int] = [
         run["spec"]["io_size"]

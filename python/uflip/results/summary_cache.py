@@ -24,18 +24,24 @@ import numpy as np
 
 from uflip import _native
 from uflip.data import run_summary
-from uflip.data.bounded_read import Kind, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_if_there
 from uflip.data.manifest import PlanEntry
-from uflip.data.run_summary import Kept, PyramidFile, Repetition, RunSummary, Source
-from uflip.data.summary import Repetition as RepetitionRow
+from uflip.data.run_summary import (
+    PyramidFile,
+    RunSummary,
+    StoredRepetition,
+    StoredSummary,
+    SummarySource,
+)
+from uflip.data.summary import RepetitionSummary as RepetitionRow
 from uflip.errors import UflipError
 from uflip.results.atomic import temporary_name
 from uflip.results.jobs import summary_of
-from uflip.results.merged_statistics import Part, experiment_of, merged
+from uflip.results.merged_statistics import RepetitionPart, experiment_of, merged
 from uflip.results.pyramid import ROW, Pyramid, pyramid_of
 from uflip.results.steady_state import Samples
 
-PYRAMID_KIND = Kind("pyramid", 64 << 20, "remove it: it is made again from the run file")
+PYRAMID_KIND = DocumentKind("pyramid", 64 << 20, "remove it: it is made again from the run file")
 Proof = tuple[int, str]
 """Length [bytes] and digest of a run file."""
 Log = _native.Trace | _native.FlashTrace
@@ -43,7 +49,7 @@ ENDINGS = SUMMARY, PYRAMID = (".json", ".pyramid.npy")
 """Of the files that are kept."""
 
 
-class Summaries:
+class SummaryCache:
     """The summaries that are kept in a result folder.
 
     Parameters
@@ -56,7 +62,7 @@ class Summaries:
         self._folder = folder / run_summary.FOLDER
 
     @cached_property
-    def _experiments(self) -> Mapping[tuple[Source, ...], RunSummary]:
+    def _experiments(self) -> Mapping[tuple[SummarySource, ...], RunSummary]:
         path = self._file(run_summary.ALL)
         return {kept.of: kept.summary for kept in run_summary.read(path)}
 
@@ -101,7 +107,7 @@ class Summaries:
             if pyramid is not None:
                 content, about = _pack(pyramid)
                 _write(self._pyramid_file(run), content)
-            kept = Kept((Source(run, *proof),), summary, about)
+            kept = StoredSummary((SummarySource(run, *proof),), summary, about)
             _write(self._file(run), run_summary.encode((kept,)))
 
     def keep_experiments(
@@ -109,12 +115,12 @@ class Summaries:
     ) -> None:
         """Keep what all repetitions say together, of every experiment of the folder."""
         known = [(_sources(runs), summary) for runs, summary in found]
-        kept = tuple(Kept(of, summary) for of, summary in known if of is not None)
+        kept = tuple(StoredSummary(of, summary) for of, summary in known if of is not None)
         with contextlib.suppress(OSError):
             self._folder.mkdir(exist_ok=True)
             _write(self._file(run_summary.ALL), run_summary.encode(kept))
 
-    def _kept(self, source: Source) -> Kept | None:
+    def _kept(self, source: SummarySource) -> StoredSummary | None:
         kept = run_summary.read(self._file(source.run))
         return next((each for each in kept if each.of == (source,)), None)
 
@@ -125,7 +131,7 @@ class Summaries:
         return self._folder / f"{run}{PYRAMID}"
 
 
-class Keeper:
+class SummaryWriter:
     """Keeps the summaries of a benchmark that is at work.
 
     Parameters
@@ -137,7 +143,7 @@ class Keeper:
     """
 
     def __init__(self, folder: Path, page_bytes: int | None) -> None:
-        self._summaries = Summaries(folder)
+        self._summaries = SummaryCache(folder)
         self._page_bytes = page_bytes
         self._made: dict[str, RunSummary] = {}
 
@@ -148,7 +154,7 @@ class Keeper:
         if isinstance(trace, _native.FlashTrace):
             summary = summary_of(run, trace)
         else:
-            summary = merged([Part(run, trace, self._page_bytes, path, sampled=sampled)])
+            summary = merged([RepetitionPart(run, trace, self._page_bytes, path, sampled=sampled)])
         self._made[run.id] = summary
         self._summaries.keep_run(run.id, proof, summary, pyramid_of(trace))
 
@@ -157,7 +163,7 @@ class Keeper:
         said: RepetitionRow = msgspec.to_builtins(self._made[run].repetitions[0])
         return said
 
-    def _said(self, run: str) -> Repetition | None:
+    def _said(self, run: str) -> StoredRepetition | None:
         made = self._made.get(run)
         return None if made is None else made.repetitions[0]
 
@@ -188,16 +194,16 @@ class Keeper:
         if isinstance(traces[0], _native.FlashTrace):
             return summary_of(group[0][0], traces[0])  # jobs are not repeated
         parts = [
-            Part(entry, trace, self._page_bytes, path, self._said(entry.id))
+            RepetitionPart(entry, trace, self._page_bytes, path, self._said(entry.id))
             for (entry, path, _), trace in zip(group, traces, strict=True)
             if isinstance(trace, _native.Trace)
         ]
         return merged(parts) if len(parts) == len(group) else None
 
 
-def _sources(runs: Sequence[tuple[str, Proof | None]]) -> tuple[Source, ...] | None:
+def _sources(runs: Sequence[tuple[str, Proof | None]]) -> tuple[SummarySource, ...] | None:
     """What a summary must follow from; None where a file is unproven."""
-    known = [Source(run, *proof) for run, proof in runs if proof is not None]
+    known = [SummarySource(run, *proof) for run, proof in runs if proof is not None]
     return tuple(known) if len(known) == len(runs) else None
 
 

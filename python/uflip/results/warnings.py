@@ -21,7 +21,7 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
 from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
-from uflip.data.summary import Said, Warned
+from uflip.data.summary import MeanSummary, WarningSummary
 from uflip.flash_waits import writes_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
 from uflip.results.columns import as_array, measured
@@ -36,14 +36,14 @@ from uflip.results.consistency import (
 )
 from uflip.results.convergence import how_it_ended
 from uflip.results.rate_limit import Pace, limit, pace_of, trend
-from uflip.results.run_warnings import CHECKS, Check, Examined, Numbers
+from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
     BASELINE,
     INTERFERENCE,
     Checked,
     check_runs,
 )
-from uflip.results.startup_check import Examined as ExaminedStartup
+from uflip.results.startup_check import StartupInput as ExaminedStartup
 from uflip.startup import MOST_ROWS
 from uflip.units import format_duration_ns, format_size
 
@@ -60,7 +60,7 @@ class StoredWarning:
     numbers: Numbers
     advice: str
 
-    def as_dict(self) -> Warned:
+    def as_dict(self) -> WarningSummary:
         """The value as JSON stores it."""
         return {
             "code": self.code,
@@ -78,7 +78,7 @@ class Examiner:
     harness: Mapping[str, float]
     looked_at: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
-    _asked: dict[tuple[Question, tuple[Any, ...]], list[Said]] = field(default_factory=dict)
+    _asked: dict[tuple[Question, tuple[Any, ...]], list[MeanSummary]] = field(default_factory=dict)
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
     _startups: list[ExaminedStartup] = field(default_factory=list)
     _paces: list[Pace] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Examiner:
             if about is None
             else about.get("disturbed")
         )
-        run = Examined(
+        run = RunArrays(
             micro_benchmark=entry.micro_benchmark,
             spec=spec,
             device=self.device,
@@ -135,7 +135,7 @@ class Examiner:
             self._means.setdefault(key, []).append(mean_ns)
             asked = asks_for(entry.micro_benchmark, spec, len(run.response_time_ns))
             if asked is not None and entry.micro_benchmark != INTERFERENCE:
-                found: Said = {"mean_ns": mean_ns, **how_it_ended(trace)}
+                found: MeanSummary = {"mean_ns": mean_ns, **how_it_ended(trace)}
                 self._asked.setdefault((asked, key), []).append(found)
                 self._met.setdefault(asked, []).append(mean_ns)
             if self.device.real:
@@ -318,7 +318,9 @@ class Examiner:
             )
         ]
 
-    def _gather(self, check: Check, doubts: Sequence[tuple[float, str, Numbers]]) -> StoredWarning:
+    def _gather(
+        self, check: RunCheck, doubts: Sequence[tuple[float, str, Numbers]]
+    ) -> StoredWarning:
         _, worst_run, numbers = max(doubts, key=lambda doubt: doubt[0])
         worst = check.worst.format(**_readable(numbers))
         return StoredWarning(
@@ -334,7 +336,7 @@ class Examiner:
         )
 
 
-def _answer(key: tuple[Any, ...], repetitions: Sequence[Said]) -> Answer:
+def _answer(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> Answer:
     said = together(repetitions)
     mean_ns = said["mean_ns"] or 0.0
     return Answer(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])

@@ -23,7 +23,7 @@ from uflip.data import manifest
 from uflip.data.manifest import Manifest, PlanEntry, entry_of, host_of
 from uflip.data.phases import Interference, Phases
 from uflip.data.run import About
-from uflip.data.summary import Certainty, Warned
+from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
 from uflip.results.benchmark_warnings import about_conditions, about_interference, of_the_plan
@@ -32,15 +32,15 @@ from uflip.results.files import Files
 from uflip.results.flash_file import read_log
 from uflip.results.initial_manifest import new_folder_id, utc_now
 from uflip.results.integrity import FolderProof, examine
-from uflip.results.repetition_statistics import Experiments, Said
+from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
 from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.results.run_files import run_file
 from uflip.results.store import examiner_of
-from uflip.results.summary_cache import Keeper, Log
+from uflip.results.summary_cache import Log, SummaryWriter
 from uflip.results.warnings import StoredWarning
 
 
-class Named(Protocol):
+class PlannedRunLike(Protocol):
     """A planned run, as far as the writer cares: the entry of its id is in the plan."""
 
     @property
@@ -64,7 +64,7 @@ class ResultsWriter:
         """Ids of the runs that were there when the benchmark went on."""
         self._examiner = examiner_of(content)
         self._is_open_channel = content.is_of_jobs
-        self._said = Said(self.trace_of)
+        self._said = RepetitionStatistics(self.trace_of)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], content: Manifest) -> "ResultsWriter":
@@ -232,7 +232,7 @@ class ResultsWriter:
         """What the manifest says now."""
         return self._manifest
 
-    def commit(self, run: Named, trace: Log, extra: About | None = None) -> Path:
+    def commit(self, run: PlannedRunLike, trace: Log, extra: About | None = None) -> Path:
         """Store a finished run durably, before the next one starts.
 
         Parameters
@@ -279,7 +279,7 @@ class ResultsWriter:
         self._examiner.look(entry, trace, about)
         return path
 
-    def finish(self, status: str, warnings: Sequence[Warned] = ()) -> None:
+    def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
         """Write the last manifest: how it ended, and every doubt about the data.
 
         Parameters
@@ -313,7 +313,7 @@ class ResultsWriter:
                 elapsed_s=round(self._before_s + time.monotonic() - self._began, 3),
                 warnings=(
                     *said.warnings,
-                    *(msgspec.convert(one, manifest.Doubt) for one in doubts),
+                    *(msgspec.convert(one, manifest.WarningRecord) for one in doubts),
                 ),
             )
             self._keep()
@@ -323,8 +323,8 @@ class ResultsWriter:
             self.close()
 
     @cached_property
-    def _keeper(self) -> Keeper:
-        return Keeper(self.path, self._manifest.device.page_bytes)
+    def _keeper(self) -> SummaryWriter:
+        return SummaryWriter(self.path, self._manifest.device.page_bytes)
 
     def _keep_experiments(self) -> None:
         there = (each for each in self._manifest.plan if run_file(self.path, each.id).exists())

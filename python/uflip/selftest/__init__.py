@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from uflip.executors import OnStep, ignore, on_all
 from uflip.selftest import amplification, channels, relocation
-from uflip.selftest.check import Check, Row
+from uflip.selftest.check import SelfTest, SelfTestRow
 
-GROUPS: dict[str, Callable[[], list[Check]]] = {
+GROUPS: dict[str, Callable[[], list[SelfTest]]] = {
     "write amplification of victim policies": amplification.checks,
     "relocated pages of the cyclic buffer": relocation.checks,
     "rate of flash channels": channels.checks,
@@ -19,12 +19,12 @@ GROUPS: dict[str, Callable[[], list[Check]]] = {
 """What a group of checks is about -> its checks, in the order in which they are made."""
 
 
-def checks() -> list[Check]:
+def checks() -> list[SelfTest]:
     """Return all checks, in order."""
     return [check for group in GROUPS.values() for check in group()]
 
 
-def run(on_step: OnStep = ignore) -> list[Row]:
+def run(on_step: OnStep = ignore) -> list[SelfTestRow]:
     """Make all checks, on all cores.
 
     Parameters
@@ -37,7 +37,7 @@ def run(on_step: OnStep = ignore) -> list[Row]:
     list of Row
         In the order of `checks`; the simulator is as it should be if all are `within`.
     """
-    return on_all(Check.made, checks(), on_step, lambda check: check.name)
+    return on_all(SelfTest.made, checks(), on_step, lambda check: check.name)
 
 
-__all__ = ["GROUPS", "Check", "Row", "checks", "run"]
+__all__ = ["GROUPS", "SelfTest", "SelfTestRow", "checks", "run"]

@@ -14,7 +14,7 @@ from functools import partial
 
 from uflip.models import write_amplification as theory
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url
-from uflip.selftest.check import Check
+from uflip.selftest.check import SelfTest
 from uflip.spec import basic
 
 # Where the theory holds.
@@ -52,7 +52,7 @@ POLICIES: dict[str, Model] = {
 """Victim policy, as a profile names it -> its closed form."""
 
 
-def checks() -> list[Check]:
+def checks() -> list[SelfTest]:
     """Return a check for every policy, spare factor and block size."""
     return [
         _check(policy, spare_factor, pages_per_block)
@@ -62,7 +62,7 @@ def checks() -> list[Check]:
     ]
 
 
-def _check(policy: str, spare_factor: float, pages_per_block: int) -> Check:
+def _check(policy: str, spare_factor: float, pages_per_block: int) -> SelfTest:
     device = device_url(
         "ofc",
         gc=policy,
@@ -76,7 +76,7 @@ def _check(policy: str, spare_factor: float, pages_per_block: int) -> Check:
         state="sequential",
     )
     name = f"write amplification {policy}, spare {spare_factor}, {pages_per_block} pages per block"
-    return Check(name, device, TOLERANCE, partial(_measure, policy, pages_per_block))
+    return SelfTest(name, device, TOLERANCE, partial(_measure, policy, pages_per_block))
 
 
 def _measure(policy: str, pages_per_block: int, url: str) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from functools import partial
 from uflip.models.channel import pipelined_channel_rate
 from uflip.reproduce import traffic
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url
-from uflip.selftest.check import Check
+from uflip.selftest.check import SelfTest
 
 TOLERANCE = 0.01
 
@@ -26,12 +26,12 @@ REQUESTS_A_DIE = 3
 IOS = 40_000
 
 
-def checks() -> list[Check]:
+def checks() -> list[SelfTest]:
     """Return a check for reads and writes on every layout."""
     return [_check(mode, channels, dies) for mode in CELL_NS for channels, dies in LAYOUTS]
 
 
-def _check(mode: str, channels: int, dies: int) -> Check:
+def _check(mode: str, channels: int, dies: int) -> SelfTest:
     device = device_url(
         "ofc",
         channels=channels,
@@ -45,7 +45,7 @@ def _check(mode: str, channels: int, dies: int) -> Check:
     )
     layout = f"{channels} x {dies} die" + ("s" if dies > 1 else "")
     name = f"channel rate {mode}s, {layout} [MB/s]"
-    return Check(name, device, TOLERANCE, partial(_measure, mode, channels, dies))
+    return SelfTest(name, device, TOLERANCE, partial(_measure, mode, channels, dies))
 
 
 def _measure(mode: str, channels: int, dies: int, url: str) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Row:
+class SelfTestRow:
     """What theory expects and what the simulator gives.
 
     Attributes
@@ -36,13 +36,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Check:
+class SelfTest:
     """A check that can be made.
 
     Attributes
     ----------
     name, device, tolerance
-        As in `Row`.
+        As in `SelfTestRow`.
     measure : callable
         Makes the device of this name and returns (expected, measured).
     """
@@ -52,7 +52,7 @@ class Check:
     tolerance: float
     measure: Callable[[str], tuple[float, float]]
 
-    def made(self) -> Row:
+    def made(self) -> SelfTestRow:
         """Make the check.
 
         Examples
@@ -63,4 +63,6 @@ class Check:
         expected, measured = self.measure(self.device)
         deviation = measured / expected - 1
         within = abs(deviation) <= self.tolerance
-        return Row(self.name, self.device, expected, measured, deviation, self.tolerance, within)
+        return SelfTestRow(
+            self.name, self.device, expected, measured, deviation, self.tolerance, within
+        )

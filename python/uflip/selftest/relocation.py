@@ -12,7 +12,7 @@ from functools import partial
 from uflip.models.relocation import relocated_pages_simplified
 from uflip.models.write_amplification import pool_spare_factor
 from uflip.reproduce.simulated_device import SimulatedDevice, device_url, relocated_pages
-from uflip.selftest.check import Check
+from uflip.selftest.check import SelfTest
 from uflip.spec import basic
 
 TOLERANCE = 0.02
@@ -24,10 +24,10 @@ HELD_BLOCKS = DIES * (RESERVED_BLOCKS + 1)
 WARM_UP_SIZES, COUNTED_SIZES = 5, 4
 
 
-def checks() -> list[Check]:
+def checks() -> list[SelfTest]:
     """Return a check for every spare factor."""
     return [
-        Check(
+        SelfTest(
             f"relocated pages cyclic, spare {spare_factor}, 127 + 1 pages per block",
             device_url(
                 "ofc",

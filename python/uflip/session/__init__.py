@@ -22,15 +22,15 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 """
 
 from uflip.session.benchmark import begin, resume
-from uflip.session.benchmark_run import Work, new_work
+from uflip.session.benchmark_run import BenchmarkRun, new_work
 from uflip.session.events import OnEvent, SessionEvent, ignore
-from uflip.session.request import Request
+from uflip.session.request import BenchmarkRequest
 
 __all__ = [
+    "BenchmarkRequest",
+    "BenchmarkRun",
     "OnEvent",
-    "Request",
     "SessionEvent",
-    "Work",
     "begin",
     "ignore",
     "new_work",

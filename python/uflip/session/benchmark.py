@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uflip import signals
-from uflip.data.device import DeviceInfo, Wear
+from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, check_worth_running, estimate, wear_of
@@ -16,13 +16,13 @@ from uflip.results.state_record import check_place, default_path
 from uflip.session.benchmark_run import new_work
 from uflip.session.events import OnEvent, WearTold, ignore
 from uflip.session.open_channel import begin_jobs, go_on_with_jobs
-from uflip.session.request import Request
+from uflip.session.request import BenchmarkRequest
 from uflip.session.resume import go_on
 from uflip.session.state import bring_into_state, known_state, record_of
 
 
 def begin(
-    request: Request,
+    request: BenchmarkRequest,
     out: Path | None = None,
     on_event: OnEvent = ignore,
     *,
@@ -132,7 +132,7 @@ def resume(
     return folder
 
 
-def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> Wear:
+def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> DeviceWear:
     wear = wear_of(info)
     if not info.null and not (info.simulated and wear.unknown):
         on_event(WearTold(wear, estimate(plan).bytes_written))

@@ -10,14 +10,14 @@ import msgspec
 from msgspec import structs
 
 from uflip._native import Trace
-from uflip.data.device import DeviceInfo, Wear, with_details
+from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
 from uflip.device.block_queue import beneath, temperature_of
 from uflip.device.handle import Device
 from uflip.device.virtual import behind_device
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
-    Found,
+    Calibration,
     History,
     Plan,
     estimate,
@@ -33,7 +33,7 @@ from uflip.session.events import OnEvent, RunsBegin, ignore
 
 
 @dataclass(frozen=True)
-class Work:
+class BenchmarkRun:
     """Runs that are about to be made.
 
     Attributes
@@ -56,7 +56,7 @@ class Work:
     plan: Plan
     writer: ResultsWriter
     history: History
-    found: Found
+    found: Calibration
     replay: Callable[[PlannedRun, Trace], None] | None = None
 
     def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
@@ -101,9 +101,9 @@ def new_work(
     begun: DeviceState,
     *,
     record: StateRecord | None = None,
-    wear: Wear | None = None,
+    wear: DeviceWear | None = None,
     command: Sequence[str] | None = None,
-) -> Work:
+) -> BenchmarkRun:
     """Make the result folder of a plan, whose runs are then to be made.
 
     Parameters
@@ -152,4 +152,6 @@ def new_work(
             warnings=plan.warnings,
         ),
     )
-    return Work(device, plan, writer, History(begun.state_id, record), Found(plan, writer))
+    return BenchmarkRun(
+        device, plan, writer, History(begun.state_id, record), Calibration(plan, writer)
+    )

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from uflip.data.device import Wear
-from uflip.methodology import Enforcement, Estimate, Event, Plan
+from uflip.data.device import DeviceWear
+from uflip.methodology import Enforcement, Event, Plan, PlanEstimate
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class StateProgress:
 class WearTold:
     """What the runs of a plan will take of the device's endurance."""
 
-    wear: Wear
+    wear: DeviceWear
     bytes_written: int
 
 
@@ -72,7 +72,7 @@ class RunsBegin:
     """The runs of a plan are about to be made; `done` of them are there already."""
 
     plan: Plan
-    estimate: Estimate
+    estimate: PlanEstimate
     done: int
 
 

@@ -23,7 +23,7 @@ from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.spec import MODES, read_spec
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.durability import UNKNOWN
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.experiment import PlannedRun
@@ -190,8 +190,8 @@ def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
     )
 
 
-def _doubts(paths: Sequence[Path], about: Sequence[_Log]) -> list[Warned]:
-    found: list[Warned] = []
+def _doubts(paths: Sequence[Path], about: Sequence[_Log]) -> list[WarningSummary]:
+    found: list[WarningSummary] = []
     without = [
         path.name for path, each in zip(paths, about, strict=True) if not each["has_offsets"]
     ]

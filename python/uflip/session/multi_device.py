@@ -28,7 +28,7 @@ from msgspec import structs
 
 from uflip import _native
 from uflip.data import multi_device as document
-from uflip.data.multi_device import Entry, Manifest, Options
+from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDeviceOptions
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
 from uflip.executors import Executor, Here, current, each, using
 from uflip.executors.executor import MOST_DEATHS
@@ -38,23 +38,30 @@ from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
 from uflip.session.benchmark import check_out, folder_name
 from uflip.session.device_names import check_names, folders_of, host_of
-from uflip.session.multi_device_task import Outcome, Point, brought, destroy_for, made, status_of
+from uflip.session.multi_device_task import (
+    DeviceOutcome,
+    DeviceTask,
+    brought,
+    destroy_for,
+    made,
+    status_of,
+)
 from uflip.session.remote_results import WorkerGoneError
-from uflip.session.request import Request
+from uflip.session.request import BenchmarkRequest
 
 OnNews = Callable[[int, float, str], None]
 """Called with (place among the devices, share that is done, what is at work)."""
 
 
 def begin_all(
-    request: Request,
+    request: BenchmarkRequest,
     devices: Sequence[str],
     out: Path | None = None,
     *,
     tokens: Sequence[str] = (),
     together: bool = False,
     on_news: OnNews = lambda _place, _share, _text: None,
-) -> tuple[Path, list[Outcome]]:
+) -> tuple[Path, list[DeviceOutcome]]:
     """Run the same benchmark on several devices.
 
     Parameters
@@ -89,10 +96,10 @@ def begin_all(
     names = [*devices]
     check_names(names)
     check_out(folder)
-    wanted = {name: getattr(request, name) for name in Options.__struct_fields__}
-    options = msgspec.convert(wanted, Options)
-    entries = [Entry(*pair) for pair in zip(names, folders_of(names), strict=True)]
-    manifest = Manifest(
+    wanted = {name: getattr(request, name) for name in MultiDeviceOptions.__struct_fields__}
+    options = msgspec.convert(wanted, MultiDeviceOptions)
+    entries = [DeviceEntry(*pair) for pair in zip(names, folders_of(names), strict=True)]
+    manifest = MultiDeviceManifest(
         uflip_version=_native.__version__,
         created_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         id=uuid4().hex,
@@ -113,7 +120,7 @@ def resume_all(
     together: bool = False,
     max_time_ns: int | None = None,
     on_news: OnNews = lambda _place, _share, _text: None,
-) -> list[Outcome]:
+) -> list[DeviceOutcome]:
     """Go on with benchmarks that were asked for together; those that are complete are let be.
 
     Parameters
@@ -133,7 +140,7 @@ def resume_all(
     manifest = document.read(folder)
     points = _points(manifest, folder, tokens, max_time_ns)
     over = [
-        Outcome(point.place, point.device, str(point.out), "complete")
+        DeviceOutcome(point.place, point.device, str(point.out), "complete")
         for point in points
         if point.out.exists() and status_of(point.out) == "complete"
     ]
@@ -148,8 +155,12 @@ def is_of_several(folder: Path) -> bool:
 
 
 def _carry_out(
-    folder: Path, points: list[Point], over: list[Outcome], together: bool, on_news: OnNews
-) -> list[Outcome]:
+    folder: Path,
+    points: list[DeviceTask],
+    over: list[DeviceOutcome],
+    together: bool,
+    on_news: OnNews,
+) -> list[DeviceOutcome]:
     found = {outcome.place: outcome for outcome in over}
     held = lock.acquire_alone(folder)
     try:
@@ -169,7 +180,7 @@ def _carry_out(
     return [found[place] for place in sorted(found)]
 
 
-def _outcomes(executor: Executor, batch: list[Point]) -> Iterator[Outcome]:
+def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOutcome]:
     """Carry out a batch; what is told is over, and its results are here."""
     left = {point.place: point for point in batch}
     deaths = 0
@@ -192,10 +203,12 @@ def _outcomes(executor: Executor, batch: list[Point]) -> Iterator[Outcome]:
             its_own = [point for point in left.values() if point.device == error.where]
             for point in its_own or [*left.values()]:
                 del left[point.place]
-                yield Outcome.of_error(point, error)
+                yield DeviceOutcome.of_error(point, error)
 
 
-def _batches(points: list[Point], together: bool) -> Iterator[tuple[Executor, list[Point]]]:
+def _batches(
+    points: list[DeviceTask], together: bool
+) -> Iterator[tuple[Executor, list[DeviceTask]]]:
     """What is carried out at a time, and by whom; in the order in which it is."""
     executor = current()
     elsewhere = isinstance(executor, Remote) and executor.elsewhere
@@ -209,18 +222,21 @@ def _batches(points: list[Point], together: bool) -> Iterator[tuple[Executor, li
 
 
 def _points(
-    manifest: Manifest, folder: Path, tokens: Sequence[str], max_time_ns: int | None = None
-) -> list[Point]:
+    manifest: MultiDeviceManifest,
+    folder: Path,
+    tokens: Sequence[str],
+    max_time_ns: int | None = None,
+) -> list[DeviceTask]:
     options = structs.asdict(manifest.options)
     if max_time_ns is not None:
         options["max_time_ns"] = max_time_ns
     return [
-        Point(
+        DeviceTask(
             place=place,
             device=entry.device,
             needs=host_of(entry.device)[0],
             id=manifest.id,
-            request=Request(device=host_of(entry.device)[1], **options),
+            request=BenchmarkRequest(device=host_of(entry.device)[1], **options),
             tokens=tuple(tokens),
             out=folder / entry.folder,
             command=tuple(sys.argv),
@@ -229,7 +245,7 @@ def _points(
     ]
 
 
-def _check(points: Sequence[Point]) -> set[str | None]:
+def _check(points: Sequence[DeviceTask]) -> set[str | None]:
     """Refuse what can be refused, device by device, before anything is made or written.
 
     Returns
@@ -257,7 +273,7 @@ def _check(points: Sequence[Point]) -> set[str | None]:
     return used
 
 
-def _check_host(point: Point) -> None:
+def _check_host(point: DeviceTask) -> None:
     """Refuse a host that nobody can reach; what is on it is looked at there.
 
     Raises

@@ -24,15 +24,15 @@ from uflip.session.events import (
     SessionEvent,
     StateProgress,
 )
-from uflip.session.remote_results import AWAY, Left, WorkerGoneError, fetch, left_in
-from uflip.session.request import Request
+from uflip.session.remote_results import AWAY, RemoteFolder, WorkerGoneError, fetch, left_in
+from uflip.session.request import BenchmarkRequest
 
 # Nobody reads faster; through a scheduler each costs a millisecond [s].
 TELL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Point:
+class DeviceTask:
     """A device and what is wanted of it; picklable.
 
     Attributes
@@ -63,7 +63,7 @@ class Point:
     place: int
     device: str
     needs: str
-    request: Request
+    request: BenchmarkRequest
     tokens: tuple[str, ...]
     out: Path
     command: tuple[str, ...]
@@ -86,7 +86,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DeviceOutcome:
     """How the benchmark of one device ended.
 
     Attributes
@@ -108,16 +108,16 @@ class Outcome:
     results: str
     status: str
     error: UflipError | None = None
-    left: Left | None = None
+    left: RemoteFolder | None = None
 
     @classmethod
-    def of_error(cls, point: Point, error: UflipError) -> Self:
+    def of_error(cls, point: DeviceTask, error: UflipError) -> Self:
         """Say that it failed."""
         results = f"{point.folder} at {point.needs or 'a worker'}" if point.away else str(point.out)
         return cls(point.place, point.device, results, "failed", error)
 
 
-def made(point: Point) -> Outcome:
+def made(point: DeviceTask) -> DeviceOutcome:
     """Carry out the benchmark of a device, or what is left of it.
 
     Raises
@@ -143,12 +143,12 @@ def made(point: Point) -> Outcome:
     except InterruptedRun:
         raise
     except UflipError as error:
-        return Outcome.of_error(point, error)
+        return DeviceOutcome.of_error(point, error)
     except Exception as error:  # whatever it is, the other devices go on
-        return Outcome.of_error(point, _unexpected(point, error))
+        return DeviceOutcome.of_error(point, _unexpected(point, error))
 
 
-def brought(executor: Executor, outcome: Outcome, point: Point) -> Outcome:
+def brought(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
     """Fetch the results of a device that was measured elsewhere.
 
     Raises
@@ -164,17 +164,19 @@ def brought(executor: Executor, outcome: Outcome, point: Point) -> Outcome:
         if not point.out.exists():
             raise
     except UflipError as error:
-        return Outcome.of_error(point, error)
+        return DeviceOutcome.of_error(point, error)
     return replace(outcome, left=None)
 
 
-def _ended(point: Point, status: str) -> Outcome:
+def _ended(point: DeviceTask, status: str) -> DeviceOutcome:
     if not point.away:
-        return Outcome(point.place, point.device, str(point.out), status)
+        return DeviceOutcome(point.place, point.device, str(point.out), status)
     if status != "complete":
         results = f"{point.folder} at {point.needs or 'a worker'}"
-        return Outcome(point.place, point.device, results, status)
-    return Outcome(point.place, point.device, str(point.out), status, left=left_in(point.folder))
+        return DeviceOutcome(point.place, point.device, results, status)
+    return DeviceOutcome(
+        point.place, point.device, str(point.out), status, left=left_in(point.folder)
+    )
 
 
 def status_of(folder: Path) -> str:
@@ -183,7 +185,7 @@ def status_of(folder: Path) -> str:
     return "interrupted" if results.status == "complete" and results.missing else results.status
 
 
-def destroy_for(point: Point) -> str | None:
+def destroy_for(point: DeviceTask) -> str | None:
     """Find which of what may be destroyed is for this device; None where nothing has to be.
 
     Raises
@@ -250,7 +252,7 @@ class Watched:
             self._told(share, text)
 
 
-def _unexpected(point: Point, error: Exception) -> UflipError:
+def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
     return UflipError(
         "Something unexpected happened with this device",
         where=point.device,

@@ -19,19 +19,19 @@ from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measur
 from uflip.methodology.outcome import Tally, ending
 from uflip.microbench import check_names
 from uflip.microbench.open_channel import oc1
-from uflip.microbench.open_channel.jobs import SCALES, Place
+from uflip.microbench.open_channel.jobs import SCALES, JobScope
 from uflip.oc.benchmark import layout
 from uflip.oc.device import FlashDevice, open_flash_device
 from uflip.oc.session import check_unused, choose_sacrifice, execute
 from uflip.results import ResultsWriter, host_provenance
 from uflip.results.initial_manifest import manifest_of
 from uflip.session.events import JobsBegin, OnEvent, ignore
-from uflip.session.request import Request
-from uflip.session.resume import Replay, check_device, planned_runs
+from uflip.session.request import BenchmarkRequest
+from uflip.session.resume import ReplayCheck, check_device, planned_runs
 
 
 def begin_jobs(
-    request: Request,
+    request: BenchmarkRequest,
     out: Path,
     on_event: OnEvent = ignore,
     *,
@@ -85,7 +85,7 @@ def begin_jobs(
     return out
 
 
-def plan_jobs(request: Request) -> tuple[FlashDevice, Plan]:
+def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
     """Lay out the jobs of a benchmark; nothing is carried out.
 
     Parameters
@@ -119,7 +119,7 @@ def plan_jobs(request: Request) -> tuple[FlashDevice, Plan]:
             action="leave it out, or add oc1 to --only",
         )
     block = choose_sacrifice(device.info, request.sacrifice) if wears else None
-    place = Place(device.geometry, SCALES[scale], block)
+    place = JobScope(device.geometry, SCALES[scale], block)
     check_unused(device, place)
     return device, Plan(
         device=device.info,
@@ -171,7 +171,7 @@ def _carry_out(
     runs: Sequence[PlannedRun],
     on_event: OnEvent,
 ) -> None:
-    replay = Replay(writer)
+    replay = ReplayCheck(writer)
     done = set(writer.done)
     tally = Tally(len(done), lambda: len(runs))
     on_event(JobsBegin(device.url, len(runs), len(done)))

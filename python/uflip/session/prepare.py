@@ -28,7 +28,7 @@ class Opening(TypedDict):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedDevice:
     """What became of it: whether it was in that state already, and where that is noted."""
 
     done: Done
@@ -45,7 +45,7 @@ def prepare(
     again: bool,
     afterwards: Callable[[Device], None],
     **opening: Unpack[Opening],
-) -> Prepared:
+) -> PreparedDevice:
     """Bring a device into a state, unless it is in it already.
 
     Parameters
@@ -80,7 +80,7 @@ def prepare(
         known = kept.state if kept else None
         there = known and known.request == wanted.request and known.state_id == wanted.state_id
         if there and not again:
-            return Prepared("was", kept)
+            return PreparedDevice("was", kept)
         bring_into_state(opened, wanted, kept, on_event)
         afterwards(opened)
-    return Prepared("enforced", kept)
+    return PreparedDevice("enforced", kept)

@@ -29,7 +29,7 @@ class WorkerGoneError(UnavailableError):
 
 
 @dataclass(frozen=True)
-class Left:
+class RemoteFolder:
     """A folder on another machine.
 
     Attributes
@@ -47,7 +47,7 @@ class Left:
     files: tuple[tuple[str, int, str], ...]
 
 
-def left_in(folder: Path) -> Left:
+def left_in(folder: Path) -> RemoteFolder:
     """List a folder, in a worker of Dask."""
     from distributed import get_worker
 
@@ -56,10 +56,10 @@ def left_in(folder: Path) -> Left:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     )
-    return Left(get_worker().address, str(folder), files)
+    return RemoteFolder(get_worker().address, str(folder), files)
 
 
-def fetch(executor: Remote, left: Left, out: Path) -> None:
+def fetch(executor: Remote, left: RemoteFolder, out: Path) -> None:
     """Bring a folder here, whole or not at all, and let it go there.
 
     Raises
@@ -76,7 +76,9 @@ def fetch(executor: Remote, left: Left, out: Path) -> None:
     _ask(executor, left.worker, _let_go, left.folder)
 
 
-def _fetch_file(executor: Remote, left: Left, hidden: Path, file: tuple[str, int, str]) -> None:
+def _fetch_file(
+    executor: Remote, left: RemoteFolder, hidden: Path, file: tuple[str, int, str]
+) -> None:
     name, size, digest = file
     path = hidden / name
     if not path.resolve().is_relative_to(hidden.resolve()):
@@ -129,7 +131,7 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _not_as_sent(left: Left, name: str, got: str) -> ResultsError:
+def _not_as_sent(left: RemoteFolder, name: str, got: str) -> ResultsError:
     return ResultsError(
         "Results were damaged in transit",
         where=f"{left.folder}/{name} at {left.worker}",

@@ -18,7 +18,7 @@ from uflip import _native, signals
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.spec import read_spec, text_of
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import UsageError, native_errors
 from uflip.experiment import PlannedRun
@@ -29,7 +29,7 @@ from uflip.session.benchmark import check_out, folder_name
 from uflip.session.benchmark_run import new_work
 from uflip.session.events import OnEvent, ignore
 from uflip.session.open_device import open_watched
-from uflip.session.request import Request
+from uflip.session.request import BenchmarkRequest
 from uflip.session.resume import go_on
 from uflip.session.single import plan_of_run
 from uflip.session.state import AS_IS, known_state, record_of
@@ -55,7 +55,7 @@ class Recorded(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
+class ReplayRequest:
     """What is replayed, and how.
 
     Attributes
@@ -81,7 +81,10 @@ class Replay:
 
 
 def replay(
-    request: Request, wanted: Replay, out: Path | None = None, on_event: OnEvent = ignore
+    request: BenchmarkRequest,
+    wanted: ReplayRequest,
+    out: Path | None = None,
+    on_event: OnEvent = ignore,
 ) -> Path:
     """Replay a trace on a device and keep what it took.
 
@@ -149,7 +152,7 @@ def replay(
 
 def resume(
     folder: Path,
-    wanted: Replay,
+    wanted: ReplayRequest,
     *,
     device: str | None = None,
     destroy: str | None = None,
@@ -203,7 +206,9 @@ def resume(
     return folder
 
 
-def _the_same(writer: ResultsWriter, recording: _native.Recording, wanted: Replay) -> _native.Ios:
+def _the_same(
+    writer: ResultsWriter, recording: _native.Recording, wanted: ReplayRequest
+) -> _native.Ios:
     """Return the I/Os of a replay that goes on; others are refused."""
     kept = writer.manifest
     summary = json.loads(recording.summary_json())
@@ -235,7 +240,7 @@ def deepest(info: DeviceInfo) -> int:
     return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
 
 
-def _run_of(wanted: Replay, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
+def _run_of(wanted: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
     depth = wanted.queue_depth or (1 if wanted.speed is None else deepest(info))
     name = re.sub(r"[^A-Za-z0-9.]+", "-", wanted.trace.name).strip("-.")[:40] or "trace"
     return PlannedRun(
@@ -268,7 +273,7 @@ def _possible(
     return recording, left
 
 
-def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _native.Ios:
+def _fitted(recording: _native.Recording, wanted: ReplayRequest, info: DeviceInfo) -> _native.Ios:
     speed = wanted.speed
     if speed is not None and not 1 / _MILLION <= speed <= _MILLION:
         raise UsageError(
@@ -283,10 +288,10 @@ def _fitted(recording: _native.Recording, wanted: Replay, info: DeviceInfo) -> _
         return recording.fit(info.capacity_bytes, info.sector_bytes, wanted.fit, ppm)
 
 
-def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[Warned, ...]:
+def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
     """Say what of a trace is not replayed as it was."""
     total = len(ios)
-    found: list[Warned] = []
+    found: list[WarningSummary] = []
     if ios.moved:
         found.append(
             {

@@ -35,7 +35,7 @@ from uflip.units import format_size
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class BenchmarkRequest:
     """What is wanted; None leaves the choice to the method.
 
     Attributes

@@ -10,23 +10,23 @@ from uflip._native import FlashTrace, Trace
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Manifest
 from uflip.data.spec import Replay as ReplaySpec
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
 from uflip.device.identity import identity, medium, other_medium
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
-from uflip.methodology import Found, History, Plan, what_is_left
+from uflip.methodology import Calibration, History, Plan, what_is_left
 from uflip.methodology.state import plan_request
 from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
-from uflip.session.benchmark_run import Work
+from uflip.session.benchmark_run import BenchmarkRun
 from uflip.session.events import OnEvent
 from uflip.session.state import bring_into_state
 
 
-class Replay:
+class ReplayCheck:
     """Checks that a simulated device that was rebuilt does what it did before.
 
     Parameters
@@ -81,7 +81,7 @@ def go_on(
     record: Path | None,
     io_timeout_ns: int,
     on_event: OnEvent,
-) -> Work:
+) -> BenchmarkRun:
     """Open the device of a benchmark that was cut short, and find what is left of its plan.
 
     Raises
@@ -106,8 +106,10 @@ def go_on(
         writer.close()
         raise
     # A device that was rebuilt shows it again; a real one has shown it.
-    found = Found(plan, writer, None if simulated else kept.interference)
-    return Work(opened, plan, writer, history, found, Replay(writer) if simulated else None)
+    found = Calibration(plan, writer, None if simulated else kept.interference)
+    return BenchmarkRun(
+        opened, plan, writer, history, found, ReplayCheck(writer) if simulated else None
+    )
 
 
 def _reopen(kept: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
@@ -179,7 +181,7 @@ def _plan_of(kept: Manifest, device: Device) -> Plan:
         repetitions=kept.repetitions,
         method=kept.method,
         durability=device.durability,
-        warnings=tuple(cast(Warned, structs.asdict(warning)) for warning in kept.warnings),
+        warnings=tuple(cast(WarningSummary, structs.asdict(warning)) for warning in kept.warnings),
     )
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from uflip import _native
 from uflip.benchmark_options import SEED
 from uflip.data.device import DeviceInfo
-from uflip.data.spec import Part, Spec
-from uflip.data.summary import Warned
+from uflip.data.spec import MixPart, Spec
+from uflip.data.summary import WarningSummary
 from uflip.device.handle import Device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan
@@ -26,7 +26,7 @@ def label_of(spec: Spec) -> str:
     return "/".join(dict.fromkeys(_label(part) for part in spec.parts))
 
 
-def _label(part: Part) -> str:
+def _label(part: MixPart) -> str:
     return _CODES.get((part.mode, part.location), f"{part.location}-{part.mode}")
 
 
@@ -46,7 +46,7 @@ def plan_of_run(
     scale: str,
     durability: str,
     seed: int = SEED,
-    warnings: tuple[Warned, ...] = (),
+    warnings: tuple[WarningSummary, ...] = (),
 ) -> Plan:
     """Plan a run by itself, on a device in the state in which it is."""
     return Plan(

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import DeviceState, KnownFrom
-from uflip.data.state_record import Request
+from uflip.data.state_record import StateRequest
 from uflip.device.handle import Device
 from uflip.errors import UsageError
 from uflip.methodology import Enforcement, History, state_of_profile
@@ -85,7 +85,7 @@ def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> DeviceS
     return _described(wanted.request, state_of_profile(profile), "profile")
 
 
-def _is_random_enough(info: DeviceInfo, request: Request) -> bool:
+def _is_random_enough(info: DeviceInfo, request: StateRequest) -> bool:
     overwrites = info.profile.state.random_overwrites
     enough = max(overwrites, FEWEST_OVERWRITES) * info.capacity_bytes
     return enough >= request["random_bytes"]
@@ -112,5 +112,5 @@ def bring_into_state(
     return _described(wanted.request, wanted.state_id, "enforced")
 
 
-def _described(request: Request, state_id: str, known_from: KnownFrom) -> DeviceState:
+def _described(request: StateRequest, state_id: str, known_from: KnownFrom) -> DeviceState:
     return DeviceState(request["state"], state_id, known_from, request)

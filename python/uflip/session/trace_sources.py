@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from uflip import _native
-from uflip.data.bounded_read import Kind, read_start
+from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, native_errors
 
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
@@ -19,7 +19,7 @@ COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
 RUN = "run"
 OURS = "uflip"
 """The format that a table counts as."""
-KIND = Kind("trace", 1 << 40, "name a trace: `uflip replay --help` says which are read")
+KIND = DocumentKind("trace", 1 << 40, "name a trace: `uflip replay --help` says which are read")
 # No head of a table of ours is longer.
 LONGEST_HEAD = 1 << 16
 PARQUET_MAGIC = b"PAR1"

@@ -5,7 +5,7 @@ from fastapi.routing import APIRoute
 
 from uflip.data.document import Table
 from uflip.errors import UsageError, unknown_name
-from uflip.site.query import FILTERS, Wanted
+from uflip.site.query import FILTERS, ResultQuery
 
 PAGE = 50
 FILTERED: Table = {
@@ -53,9 +53,9 @@ def wanted_of(  # noqa: PLR0917 -- parameters of an address
     after: str = "",
     before: str = "",
     per_page: int = PAGE,
-) -> Wanted:
+) -> ResultQuery:
     """Read which results an address wants."""
     filters = tuple(
         (name, value) for name, value in request.query_params.items() if name in FILTERS and value
     )
-    return Wanted(q[:200], filters, sort, after, before, per_page)
+    return ResultQuery(q[:200], filters, sort, after, before, per_page)

@@ -28,21 +28,21 @@ from uflip.site import browse, parts, publishing, rows
 from uflip.site.accounts import account_of, may
 from uflip.site.addresses import FILTERED, PAGE, names_known, wanted_of
 from uflip.site.api_types import (
-    Begun,
     Committed,
     FileKept,
     FileOffered,
-    Got,
     GotMany,
-    Listed,
     Offer,
     OneDevice,
     OneResult,
+    ReceivedBytes,
+    ResultPage,
+    UploadStatus,
 )
 from uflip.site.downloads import as_table
 from uflip.site.rows import DeviceRow, ResultRow
-from uflip.site.tables import AbsentError, Account, Result
-from uflip.site.upload_manifest import MOST_FILES, Offered
+from uflip.site.tables import AbsentError, Account, ResultRecord
+from uflip.site.upload_manifest import MOST_FILES, UploadFile
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -108,7 +108,7 @@ def _allowed(who: Account | None, role: str) -> Account:
     return who
 
 
-def _own(session: Session, who: Account | None, name: str) -> tuple[Account, Result]:
+def _own(session: Session, who: Account | None, name: str) -> tuple[Account, ResultRecord]:
     """Find a result that somebody may change: the owner, or an admin."""
     somebody = _allowed(who, "submitter")
     found = browse.result(session, who, name)
@@ -135,10 +135,10 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
     after: str = "",
     before: str = "",
     per_page: int = PAGE,
-) -> Listed:
+) -> ResultPage:
     """List results: words in `q`, filters by name (`kind`, `device`, `scale`, …)."""
     found = browse.results(session, who, wanted_of(request, q, sort, after, before, per_page))
-    return Listed(
+    return ResultPage(
         total=found.at_least,
         counted=found.counted,
         before=found.page.before,
@@ -275,7 +275,7 @@ OFFER: Table = {
 
 
 @router.post("/submissions", status_code=201, openapi_extra=OFFER)
-async def begin(who: Who, request: Request) -> Begun:
+async def begin(who: Who, request: Request) -> UploadStatus:
     """Begin an upload, or find the one that began with the same files."""
     account = _allowed(who, "submitter")
     async with request.app.state.receiving.turn(account.id):
@@ -283,21 +283,23 @@ async def begin(who: Who, request: Request) -> Begun:
         return await run_in_threadpool(_begun, site_of(request), account, content)
 
 
-def _begun(site: "Site", account: Account, content: bytes) -> Begun:
+def _begun(site: "Site", account: Account, content: bytes) -> UploadStatus:
     try:
         offer = Offer.model_validate_json(content)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False)) from error
-    files = [Offered(each.path, each.digest, each.bytes) for each in offer.files]
+    files = [UploadFile(each.path, each.digest, each.bytes) for each in offer.files]
     begun = site.intake.begin(account, files)
-    return Begun(id=begun, received=site.intake.received(account, begun))
+    return UploadStatus(id=begun, received=site.intake.received(account, begun))
 
 
 @router.get("/submissions/{submission}")
-def how_far(who: Who, request: Request, submission: str) -> Begun:
+def how_far(who: Who, request: Request, submission: str) -> UploadStatus:
     """How far an upload is."""
     account = _allowed(who, "submitter")
-    return Begun(id=submission, received=site_of(request).intake.received(account, submission))
+    return UploadStatus(
+        id=submission, received=site_of(request).intake.received(account, submission)
+    )
 
 
 @router.put("/submissions/{submission}/files/{digest}")
@@ -307,14 +309,14 @@ async def part(
     submission: str,
     digest: str,
     offset: Annotated[int, Query(ge=0)],
-) -> Got:
+) -> ReceivedBytes:
     """Take a part of a file: at most 8 MiB, from `offset` on."""
     account = _allowed(who, "submitter")
     async with request.app.state.receiving.turn(account.id):
-        sent = [parts.Part(digest, offset, await _body(request, parts.MOST_BYTES))]
+        sent = [parts.FilePart(digest, offset, await _body(request, parts.MOST_BYTES))]
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
-    return Got(received=received[digest])
+    return ReceivedBytes(received=received[digest])
 
 
 @router.post("/submissions/{submission}/parts")

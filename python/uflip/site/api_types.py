@@ -23,7 +23,7 @@ class Offer(BaseModel):
     files: Annotated[list[FileOffered], Field(max_length=MOST_FILES)]
 
 
-class Begun(BaseModel):
+class UploadStatus(BaseModel):
     """An upload: how many bytes of each file, by its digest, are there."""
 
     id: str
@@ -31,7 +31,7 @@ class Begun(BaseModel):
     part_bytes: int = MOST_BYTES
 
 
-class Got(BaseModel):
+class ReceivedBytes(BaseModel):
     """How many bytes of a file are there now."""
 
     received: int
@@ -57,7 +57,7 @@ class Committed(BaseModel):
     published: bool
 
 
-class Listed(BaseModel):
+class ResultPage(BaseModel):
     """A page of results; `before` and `after` lead to the pages beside it.
 
     `total` counts what matches, and is the least that it may be where `counted` is false.

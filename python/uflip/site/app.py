@@ -61,7 +61,7 @@ PER_MINUTE = 1200
 ADDRESSES = 10_000
 
 
-class Counts:
+class RequestMetrics:
     """What Prometheus is told of requests."""
 
     def __init__(self) -> None:
@@ -94,12 +94,12 @@ class Doors:
     """
 
     def __init__(
-        self, app: "ASGIApp", hosts: frozenset[str], per_minute: int, counts: Counts
+        self, app: "ASGIApp", hosts: frozenset[str], per_minute: int, counts: RequestMetrics
     ) -> None:
         self._app = app
         self._counts = counts
         self._hosts = hosts
-        self._rate = Rate(per_minute)
+        self._rate = RateLimit(per_minute)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer a request, or refuse it."""
@@ -152,7 +152,7 @@ class Doors:
         return None
 
 
-class Rate:
+class RateLimit:
     """A bucket of requests for each caller, which fills as time goes by."""
 
     def __init__(self, per_minute: int) -> None:
@@ -196,7 +196,7 @@ def application(
     app.state.site = site
     app.state.committing = AccountLimiter(EXAMINERS)
     app.state.receiving = AccountLimiter(MOST_BODIES)
-    counts = Counts()
+    counts = RequestMetrics()
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:

@@ -30,11 +30,19 @@ from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.site.blobs import AT_ONCE, on_disk
 from uflip.site.database import revisions
 from uflip.site.site import Site, open_site
-from uflip.site.tables import Account, Audit, Base, Device, File, Result, Submission
+from uflip.site.tables import (
+    Account,
+    Audit,
+    Base,
+    DeviceRecord,
+    FileRecord,
+    ResultRecord,
+    Submission,
+)
 
 ROWS = "rows.jsonl"
 BLOBS = "blobs"
-ORDER = (Account, Device, Result, File, Audit)
+ORDER = (Account, DeviceRecord, ResultRecord, FileRecord, Audit)
 """Parents before what belongs to them. Uploads on their way are not part of a backup."""
 
 Rows = Iterator[tuple[str, Table]]
@@ -42,7 +50,7 @@ Rows = Iterator[tuple[str, Table]]
 
 
 @dataclass(frozen=True)
-class Counted:
+class BackupCounts:
     """What is in a backup."""
 
     results: int
@@ -50,7 +58,7 @@ class Counted:
     bytes: int
 
 
-def back_up(site: Site, out: Path) -> Counted:
+def back_up(site: Site, out: Path) -> BackupCounts:
     """Copy a site, as it is at one moment, into a new folder.
 
     Raises
@@ -74,7 +82,7 @@ def back_up(site: Site, out: Path) -> Counted:
             if path.name not in digests:
                 path.unlink()
         on_disk([hidden / ROWS, hidden / BLOBS, *(hidden / BLOBS).iterdir()])
-    return Counted(results, len(digests), sum(digests.values()))
+    return BackupCounts(results, len(digests), sum(digests.values()))
 
 
 def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
@@ -92,8 +100,8 @@ def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
         action = "bring the database back from an earlier backup"
         for table, row in _related(rows, str(site.root), action):
             file.write(json.dumps({"table": table, "row": row}) + "\n")
-            results += table == Result.__tablename__
-            if table == File.__tablename__:
+            results += table == ResultRecord.__tablename__
+            if table == FileRecord.__tablename__:
                 digests[row["digest"]] = row["bytes"]
     return results, digests
 
@@ -179,7 +187,7 @@ def _copy(path: Path, to: Path) -> None:
 
 def restore_from(
     backup: Path, folder: Path, database: str | None = None, store: str | None = None
-) -> Counted:
+) -> BackupCounts:
     """Make a site from a backup: every file is held against its digest, everything computed again.
 
     Raises
@@ -192,7 +200,7 @@ def restore_from(
     files: dict[str, list[tuple[str, str]]] = {}
     digests: dict[str, int] = {}
     for table, row in rows:
-        if table == File.__tablename__:
+        if table == FileRecord.__tablename__:
             files.setdefault(row["result_id"], []).append((row["path"], row["digest"]))
             digests[row["digest"]] = row["bytes"]
     for digest in digests:
@@ -210,12 +218,12 @@ def restore_from(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     site.close()
-    return Counted(len(files), len(digests), sum(digests.values()))
+    return BackupCounts(len(files), len(digests), sum(digests.values()))
 
 
 def _refuse_full(site: Site) -> None:
     with site.sessions() as session:
-        if session.scalar(select(Result.id).limit(1)) is not None:
+        if session.scalar(select(ResultRecord.id).limit(1)) is not None:
             raise ResultsError(
                 "The database holds a site already",
                 where=site.engine.url.render_as_string(),
@@ -254,7 +262,7 @@ def _count_on(connection: Connection) -> None:
     """Let new rows be counted from where the restored ones end (PostgreSQL counts beside them)."""
     if connection.dialect.name != "postgresql":
         return
-    for kind in (Account, Device, Audit):
+    for kind in (Account, DeviceRecord, Audit):
         name = kind.__tablename__
         connection.execute(
             text(

@@ -18,7 +18,7 @@ from sqlalchemy import select, update
 
 from uflip.site.blobs import Blobs
 from uflip.site.query import seen_by
-from uflip.site.tables import Account, File, Identity, Result, Submission
+from uflip.site.tables import Account, FileRecord, Identity, ResultRecord, Submission
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -61,7 +61,7 @@ def _claimed(session: "Session", digests: set[str]) -> set[str]:
     claimed: set[str] = set()
     for files in session.scalars(select(Submission.files)):
         claimed.update(each["digest"] for each in files if each["digest"] in digests)
-    claimed.update(session.scalars(select(File.digest).where(File.digest.in_(digests))))
+    claimed.update(session.scalars(select(FileRecord.digest).where(FileRecord.digest.in_(digests))))
     return claimed
 
 
@@ -74,7 +74,11 @@ def visible(sessions: "sessionmaker[Session]", who: Account, digests: Iterable[s
     found: set[str] = set()
     with sessions() as session:
         for some in batched(digests):
-            query = select(File.digest).join(Result).where(File.digest.in_(some), seen_by(who))
+            query = (
+                select(FileRecord.digest)
+                .join(ResultRecord)
+                .where(FileRecord.digest.in_(some), seen_by(who))
+            )
             found.update(session.scalars(query))
     return found
 

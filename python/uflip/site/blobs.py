@@ -21,7 +21,7 @@ from pathlib import Path
 from uflip.errors import ResultsError, UsageError
 from uflip.results.atomic import make_folders
 from uflip.site.bucket import Bucket
-from uflip.site.parts import Part
+from uflip.site.parts import FilePart
 
 AT_ONCE = 8
 """Files that are synced together: the disk does much of it once."""
@@ -116,7 +116,7 @@ class Blobs:
             return arriving.samefile(self.path(arriving.name))
         return False
 
-    def receive(self, submission: str, parts: Sequence[tuple[Part, int]]) -> dict[str, int]:
+    def receive(self, submission: str, parts: Sequence[tuple[FilePart, int]]) -> dict[str, int]:
         """Take the next parts of files; the last one of a file makes it whole.
 
         Parameters
@@ -170,7 +170,9 @@ class Blobs:
         finally:
             os.close(held)
 
-    def _receive(self, submission: str, part: Part, size: int, changed: dict[Path, None]) -> int:
+    def _receive(
+        self, submission: str, part: FilePart, size: int, changed: dict[Path, None]
+    ) -> int:
         """Write a part behind those before it; returns how much is there now."""
         there = self._received(submission, part.digest, size, changed)
         end = part.offset + len(part.content)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Row, Select, func, select
 
 from uflip.site import rows
-from uflip.site.paging import Order, Page, order_named, page, place_at
-from uflip.site.query import SORTS, Wanted, matching, seen_by
-from uflip.site.tables import AbsentError, Account, Device, File, Result
+from uflip.site.paging import Order, RowPage, order_named, page, place_at
+from uflip.site.query import SORTS, ResultQuery, matching, seen_by
+from uflip.site.tables import AbsentError, Account, DeviceRecord, FileRecord, ResultRecord
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -22,15 +22,15 @@ AT_A_TIME = 2000
 DEVICES_A_PAGE = 100
 DEVICE_SORTS = {
     **{name: order for name, order in SORTS.items() if name != "submitted"},
-    "results": Order(Device.published, int),
+    "results": Order(DeviceRecord.published, int),
 }
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResults:
     """A page of results, and how many there are, counted to `MOST_COUNTED`."""
 
-    page: Page
+    page: RowPage
     total: int
 
     @property
@@ -44,7 +44,7 @@ class Found:
         return min(self.total, MOST_COUNTED)
 
 
-def results(session: "Session", who: Account | None, wanted: Wanted) -> Found:
+def results(session: "Session", who: Account | None, wanted: ResultQuery) -> SearchResults:
     """List a page of results.
 
     Raises
@@ -55,32 +55,36 @@ def results(session: "Session", who: Account | None, wanted: Wanted) -> Found:
     query = _matching(session, who, wanted)
     start = place_at(wanted.after, wanted.before)
     order = order_named(wanted.sort, SORTS)
-    some, total = query.with_only_columns(Result.id).limit(MOST_COUNTED + 1), None
+    some, total = query.with_only_columns(ResultRecord.id).limit(MOST_COUNTED + 1), None
     if wanted.text:
         # What a word leaves cannot be foreseen as what a filter leaves: looked up first, and once.
         ids = session.scalars(some).all()
         total = len(ids)
         if total <= MOST_COUNTED:
-            query = rows.results().where(Result.id.in_(ids))
-    found = page(session, query, order, Result.id, wanted.per_page, start)
+            query = rows.results().where(ResultRecord.id.in_(ids))
+    found = page(session, query, order, ResultRecord.id, wanted.per_page, start)
     if total is None and start is None and found.after is None:
         total = len(found.rows)
     if total is None:
         total = session.scalar(select(func.count()).select_from(some.subquery())) or 0
-    return Found(found, total)
+    return SearchResults(found, total)
 
 
-def every(session: "Session", who: Account | None, wanted: Wanted, most: int) -> Iterator[Row[Any]]:
+def every(
+    session: "Session", who: Account | None, wanted: ResultQuery, most: int
+) -> Iterator[Row[Any]]:
     """List all results that match, the newest first, at most so many; see `results`."""
-    query = _matching(session, who, wanted).order_by(Result.created_utc.desc(), Result.id.desc())
+    query = _matching(session, who, wanted).order_by(
+        ResultRecord.created_utc.desc(), ResultRecord.id.desc()
+    )
     yield from session.execute(query.limit(most).execution_options(yield_per=AT_A_TIME))
 
 
-def _matching(session: "Session", who: Account | None, wanted: Wanted) -> "Select[Any]":
+def _matching(session: "Session", who: Account | None, wanted: ResultQuery) -> "Select[Any]":
     return rows.results().where(*matching(who, wanted, session.get_bind().dialect.name))
 
 
-def result(session: "Session", who: Account | None, name: str) -> Result:
+def result(session: "Session", who: Account | None, name: str) -> ResultRecord:
     """Find a result that somebody may see.
 
     Raises
@@ -88,7 +92,7 @@ def result(session: "Session", who: Account | None, name: str) -> Result:
     ResultsError
         If there is none; what is not to be seen is not there.
     """
-    found = session.scalar(select(Result).where(Result.id == name, seen_by(who)))
+    found = session.scalar(select(ResultRecord).where(ResultRecord.id == name, seen_by(who)))
     if found is None:
         raise AbsentError(
             "There is no such result",
@@ -99,18 +103,20 @@ def result(session: "Session", who: Account | None, name: str) -> Result:
     return found
 
 
-def row(session: "Session", result: Result) -> Row[Any]:
+def row(session: "Session", result: ResultRecord) -> Row[Any]:
     """Return the row of a result."""
-    return session.execute(rows.results().where(Result.id == result.id)).one()
+    return session.execute(rows.results().where(ResultRecord.id == result.id)).one()
 
 
-def has_file(session: "Session", result: Result, digest: str) -> bool:
+def has_file(session: "Session", result: ResultRecord, digest: str) -> bool:
     """Whether a file of this content is one of a result; of a thousand, no other is looked at."""
-    mine = select(File.path).where(File.result_id == result.id, File.digest == digest)
+    mine = select(FileRecord.path).where(
+        FileRecord.result_id == result.id, FileRecord.digest == digest
+    )
     return session.scalar(mine.limit(1)) is not None
 
 
-def devices(session: "Session", sort: str, after: str, before: str) -> Page:
+def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
     """List a page of the devices of which something is published, with what stands for each.
 
     Raises
@@ -119,21 +125,23 @@ def devices(session: "Session", sort: str, after: str, before: str) -> Page:
         For an order that there is not, or a page that cannot be.
     """
     order, start = order_named(sort, DEVICE_SORTS), place_at(after, before)
-    return page(session, rows.devices(), order, Device.id, DEVICES_A_PAGE, start)
+    return page(session, rows.devices(), order, DeviceRecord.id, DEVICES_A_PAGE, start)
 
 
 def every_device(session: "Session") -> Iterator[Row[Any]]:
     """List all devices of which something is published."""
-    ordered = rows.devices().order_by(Device.model, Device.id)
+    ordered = rows.devices().order_by(DeviceRecord.model, DeviceRecord.id)
     yield from session.execute(ordered.execution_options(yield_per=AT_A_TIME))
 
 
 def count_devices(session: "Session") -> int:
     """Count the devices of which something is published."""
-    return session.scalar(select(func.count(Device.newest_id))) or 0
+    return session.scalar(select(func.count(DeviceRecord.newest_id))) or 0
 
 
-def device(session: "Session", who: Account | None, slug: str) -> tuple[Device, list[Row[Any]]]:
+def device(
+    session: "Session", who: Account | None, slug: str
+) -> tuple[DeviceRecord, list[Row[Any]]]:
     """Find a device by its name in addresses, and its newest results, at most `MOST_OF_A_DEVICE`.
 
     Raises
@@ -141,11 +149,11 @@ def device(session: "Session", who: Account | None, slug: str) -> tuple[Device, 
     ResultsError
         If there is none of which somebody may see a result.
     """
-    found = session.scalar(select(Device).where(Device.slug == slug))
+    found = session.scalar(select(DeviceRecord).where(DeviceRecord.slug == slug))
     seen: list[Row[Any]] = []
     if found is not None:
-        query = rows.results().where(Result.device_id == found.id, seen_by(who))
-        query = query.order_by(Result.created_utc.desc(), Result.id.desc())
+        query = rows.results().where(ResultRecord.device_id == found.id, seen_by(who))
+        query = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id.desc())
         seen = [*session.execute(query.limit(MOST_OF_A_DEVICE))]
     if found is None or not seen:
         raise AbsentError(

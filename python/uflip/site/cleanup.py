@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uflip.site import blob_refs
 from uflip.site.blobs import Blobs
-from uflip.site.tables import Result, Submission
+from uflip.site.tables import ResultRecord, Submission
 from uflip.site.upload_manifest import RESULT_ID
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
         for folder in list(blobs.folders.iterdir()):
             if not OURS.fullmatch(folder.name) or _changed(folder) > young:
                 continue
-            if folder.name.startswith(".") or session.get(Result, folder.name) is None:
+            if folder.name.startswith(".") or session.get(ResultRecord, folder.name) is None:
                 shutil.rmtree(folder, ignore_errors=True)
                 gone += 1
         for name in blobs.arriving():

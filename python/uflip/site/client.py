@@ -22,9 +22,9 @@ from uflip.executors import Threads, on_all, using
 from uflip.results.result_dir import made_beside, refuse_existing
 from uflip.site import responses
 from uflip.site.parts import Missing, bodies, packed
-from uflip.site.redaction import LeftOut, redacted_copy
+from uflip.site.redaction import RedactedValue, redacted_copy
 from uflip.site.responses import Shape
-from uflip.site.upload_manifest import Offered, check_names
+from uflip.site.upload_manifest import UploadFile, check_names
 
 if TYPE_CHECKING:
     import httpx
@@ -48,7 +48,7 @@ OnBytes = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Submission:
     """What would be sent: a folder without what is private, and its files.
 
     Attributes
@@ -63,7 +63,7 @@ class Prepared:
 
     folder: Path
     files: list[tuple[str, str, int]]
-    left_out: list[LeftOut]
+    left_out: list[RedactedValue]
 
     @property
     def bytes(self) -> int:
@@ -71,7 +71,7 @@ class Prepared:
         return sum(size for _, _, size in self.files)
 
 
-def prepare(folder: Path, scratch: Path) -> Prepared:
+def prepare(folder: Path, scratch: Path) -> Submission:
     """Make the copy of a result folder that may leave this machine.
 
     Parameters
@@ -91,7 +91,7 @@ def prepare(folder: Path, scratch: Path) -> Prepared:
     names = [manifest.FILE_NAME, ledger.FILE_NAME]
     names += sorted(f"{manifest.RUNS}/{path.name}" for path in (copy / manifest.RUNS).iterdir())
     files = [(name, *_digest(copy / name)) for name in names]
-    return Prepared(copy, files, left)
+    return Submission(copy, files, left)
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def _digest(path: Path) -> tuple[str, int]:
     return digest, path.stat().st_size
 
 
-def missing(prepared: Prepared, received: Mapping[str, int]) -> list[Missing]:
+def missing(prepared: Submission, received: Mapping[str, int]) -> list[Missing]:
     """List what is to be sent: files of which not all has come; empty ones again."""
     return [
         Missing(prepared.folder / name, digest, size, at)
@@ -211,7 +211,7 @@ class Client:
         self._http.close()
 
     def submit(
-        self, prepared: Prepared, *, publish: bool = False, on_bytes: OnBytes | None = None
+        self, prepared: Submission, *, publish: bool = False, on_bytes: OnBytes | None = None
     ) -> responses.Submitted:
         """Send what is missing of a result, and have it looked at.
 
@@ -242,7 +242,9 @@ class Client:
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
         for attempt in range(MOST_BEGUN):
-            begun = self._ask(responses.Begun, "POST", "submissions", json={"files": files})
+            begun = self._ask(
+                responses.UploadStatusResponse, "POST", "submissions", json={"files": files}
+            )
             try:
                 self._send(prepared, begun, on_bytes)
                 asked = {"publish": publish}
@@ -262,12 +264,16 @@ class Client:
                 raise
         raise AssertionError("the last try ends in a result or an error")
 
-    def _send(self, prepared: Prepared, begun: responses.Begun, on_bytes: OnBytes | None) -> None:
+    def _send(
+        self, prepared: Submission, begun: responses.UploadStatusResponse, on_bytes: OnBytes | None
+    ) -> None:
         """Send what is missing of the files."""
         received = begun.received
         for some in bodies(missing(prepared, received)):
             address = f"submissions/{begun.id}/parts"
-            received |= self._ask(responses.Got, "POST", address, content=packed(some)).received
+            received |= self._ask(
+                responses.ReceivedBytesResponse, "POST", address, content=packed(some)
+            ).received
             if on_bytes is not None:
                 there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
                 on_bytes(there, prepared.bytes)
@@ -290,8 +296,8 @@ class Client:
             If it is no site that answers.
         """
         refuse_existing(out)
-        found = self._ask(responses.Result, "GET", f"results/{result}")
-        offered = [Offered(each.path, each.digest, each.bytes) for each in found.files]
+        found = self._ask(responses.ResultResponse, "GET", f"results/{result}")
+        offered = [UploadFile(each.path, each.digest, each.bytes) for each in found.files]
         try:
             check_names(offered)  # a site may write nothing else here
         except UsageError as error:
@@ -308,7 +314,7 @@ class Client:
                 on_all(partial(self._fetch, result, hidden), offered)
         return out
 
-    def _fetch(self, result: str, folder: Path, offered: Offered) -> None:
+    def _fetch(self, result: str, folder: Path, offered: UploadFile) -> None:
         summed, length = hashlib.sha256(), 0
         path = folder / offered.path
         address = f"results/{result}/files/{offered.digest}"

@@ -8,36 +8,36 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
 from uflip.site.result_summary import DeviceSaid
-from uflip.site.tables import Device, Result
+from uflip.site.tables import DeviceRecord, ResultRecord
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-def device_of(session: "Session", said: DeviceSaid) -> Device:
+def device_of(session: "Session", said: DeviceSaid) -> DeviceRecord:
     """Find a device, or make it."""
     fields = said.model_dump()
-    where = [getattr(Device, name) == value for name, value in fields.items()]
-    found = session.scalar(select(Device).where(*where))
+    where = [getattr(DeviceRecord, name) == value for name, value in fields.items()]
+    found = session.scalar(select(DeviceRecord).where(*where))
     if found is not None:
         return found
     stem = re.sub(r"[^a-z0-9]+", "-", said.model.lower()).strip("-")[:90] or "device"
     number, slug = 1, stem
-    while session.scalar(select(func.count()).where(Device.slug == slug)):
+    while session.scalar(select(func.count()).where(DeviceRecord.slug == slug)):
         number += 1
         slug = f"{stem}-{number}"
-    made = Device(slug=slug, **fields)
+    made = DeviceRecord(slug=slug, **fields)
     session.add(made)
     return made
 
 
 def forget(session: "Session", device: int) -> None:
     """Remove a device that no result is of any more, its name included."""
-    left = select(Result.id).where(Result.device_id == device).exists()
+    left = select(ResultRecord.id).where(ResultRecord.device_id == device).exists()
     # A result that another server is just making may hold it.
     with suppress(IntegrityError), session.begin_nested():
         session.execute(
-            delete(Device)
-            .where(Device.id == device, ~left)
+            delete(DeviceRecord)
+            .where(DeviceRecord.id == device, ~left)
             .execution_options(synchronize_session=False)
         )

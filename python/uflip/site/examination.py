@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.site.examiner import MEMORY_BYTES, SECONDS
-from uflip.site.result_summary import Examined
+from uflip.site.result_summary import ExaminedFolder
 
 
-def examine(folder: Path) -> Examined:
+def examine(folder: Path) -> ExaminedFolder:
     """Hold a folder against itself, and compute what it says.
 
     Parameters
@@ -51,7 +51,7 @@ def examine(folder: Path) -> Examined:
     return examined(said)
 
 
-def examined(said: Table) -> Examined:
+def examined(said: Table) -> ExaminedFolder:
     """Hold what a folder says of itself against what a site keeps.
 
     Parameters
@@ -70,7 +70,7 @@ def examined(said: Table) -> Examined:
         If a text is longer than a column, or none for a database.
     """
     try:
-        return Examined.model_validate(said)
+        return ExaminedFolder.model_validate(said)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ResultsError(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from uflip.site.tables import AbsentError, Result
-from uflip.web.folders import Folders, Place
+from uflip.site.tables import AbsentError, ResultRecord
+from uflip.web.folders import Folders, ResultFolder
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -38,14 +38,14 @@ class PublishedFolders(Folders):
         """None that a visitor is told of."""
         return []
 
-    def scan(self) -> list[Place]:
+    def scan(self) -> list[ResultFolder]:
         """Find the newest."""
         with self._sessions() as session:
-            query = select(Result).where(Result.published_utc.is_not(None))
-            newest = query.order_by(Result.created_utc.desc(), Result.id).limit(LISTED)
+            query = select(ResultRecord).where(ResultRecord.published_utc.is_not(None))
+            newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(LISTED)
             return [self._place(each) for each in session.scalars(newest)]
 
-    def find(self, key: str) -> Place:
+    def find(self, key: str) -> ResultFolder:
         """Find a result by its id.
 
         Raises
@@ -54,7 +54,7 @@ class PublishedFolders(Folders):
             If there is none that is published.
         """
         with self._sessions() as session:
-            found = session.get(Result, key)
+            found = session.get(ResultRecord, key)
         if found is None or found.published_utc is None:
             raise AbsentError(
                 "There is no such result",
@@ -65,6 +65,6 @@ class PublishedFolders(Folders):
         self._folders.present(found.id)
         return self._place(found)
 
-    def _place(self, found: Result) -> Place:
+    def _place(self, found: ResultRecord) -> ResultFolder:
         name = f"{found.device.model}, {found.created_utc[:10]}, {found.id}"
-        return Place(found.id, name, self._folders.of(found.id))
+        return ResultFolder(found.id, name, self._folders.of(found.id))

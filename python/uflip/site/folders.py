@@ -12,8 +12,8 @@ from sqlalchemy import select
 
 from uflip.site.blobs import Blobs, on_disk
 from uflip.site.examination import examine
-from uflip.site.result_summary import Examined
-from uflip.site.tables import AbsentError, File
+from uflip.site.result_summary import ExaminedFolder
+from uflip.site.tables import AbsentError, FileRecord
 from uflip.site.upload_manifest import COMPLETE, unfinished
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ class ResultFolders:
         """Where the folder of a result is, or would be."""
         return self._blobs.folders / result
 
-    def make(self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False) -> Examined:
+    def make(
+        self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False
+    ) -> ExaminedFolder:
         """Make the folder of a result in one step, looked at.
 
         Parameters
@@ -91,7 +93,7 @@ class ResultFolders:
         if self.of(result).exists():
             return
         with self._sessions() as session:
-            named = select(File.path, File.digest).where(File.result_id == result)
+            named = select(FileRecord.path, FileRecord.digest).where(FileRecord.result_id == result)
             files = [(path, digest) for path, digest in session.execute(named)]
         if not files:
             raise AbsentError("There is no such result any more", where=result)

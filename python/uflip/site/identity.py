@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 from uflip.errors import RefusedError, UsageError
 from uflip.results import atomic
 from uflip.site.blobs import FOLDERS
-from uflip.site.tables import Identity, Result
+from uflip.site.tables import Identity, ResultRecord
 from uflip.site.upload_manifest import RESULT_ID
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def settle(root: Path, engine: "Engine") -> str:
         there = known(root)
         if not there:
             results = _results(root)
-            if results and results.isdisjoint(session.scalars(select(Result.id))):
+            if results and results.isdisjoint(session.scalars(select(ResultRecord.id))):
                 got = f"{len(results)} in the folder, and none of them in {_shown(engine)}"
                 raise _of_another(root, got)
             there = _keep(root, ours)

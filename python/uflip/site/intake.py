@@ -27,18 +27,18 @@ from uflip.site.accounts import may, note
 from uflip.site.blobs import Blobs
 from uflip.site.devices import device_of, forget
 from uflip.site.folders import ResultFolders
-from uflip.site.parts import Part
-from uflip.site.result_summary import Examined
+from uflip.site.parts import FilePart
+from uflip.site.result_summary import ExaminedFolder
 from uflip.site.tables import (
     AbsentError,
     Account,
-    File,
-    Listed,
-    Result,
+    FileRecord,
+    ResultRecord,
     Submission,
+    UploadedFile,
     words_of,
 )
-from uflip.site.upload_manifest import FORMER_ID, Offered, check_names, result_id
+from uflip.site.upload_manifest import FORMER_ID, UploadFile, check_names, result_id
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
@@ -91,7 +91,7 @@ class Intake:
         self._blobs = blobs
         self._folders = folders
 
-    def begin(self, account: Account, files: Sequence[Offered]) -> str:
+    def begin(self, account: Account, files: Sequence[UploadFile]) -> str:
         """Begin an upload, or find the one that began with the same files; returns its id.
 
         Raises
@@ -107,7 +107,7 @@ class Intake:
             mine = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
             )
-            offered: list[Listed] = [
+            offered: list[UploadedFile] = [
                 {"path": each.path, "digest": each.digest, "bytes": each.bytes}
                 for each in sorted(files, key=lambda each: each.path)
             ]
@@ -127,7 +127,7 @@ class Intake:
             session.add(begun)
             return begun.id
 
-    def offered(self, account: Account, submission: str) -> list[Offered]:
+    def offered(self, account: Account, submission: str) -> list[UploadFile]:
         """List the files of an upload.
 
         Raises
@@ -139,7 +139,7 @@ class Intake:
             found = session.get(Submission, submission)
             if found is None or found.account_id != account.id:
                 raise _no_upload(submission)
-            return [Offered(**each) for each in found.files]
+            return [UploadFile(**each) for each in found.files]
 
     def received(self, account: Account, submission: str) -> dict[str, int]:
         """Say how many bytes of each file of an upload need not be sent, by its digest.
@@ -154,7 +154,9 @@ class Intake:
             for each in offered
         }
 
-    def receive(self, account: Account, submission: str, parts: Sequence[Part]) -> dict[str, int]:
+    def receive(
+        self, account: Account, submission: str, parts: Sequence[FilePart]
+    ) -> dict[str, int]:
         """Take parts of files; see `Blobs.receive`."""
         sizes = {each.digest: each.bytes for each in self.offered(account, submission)}
         strange = next((part.digest for part in parts if part.digest not in sizes), None)
@@ -236,11 +238,11 @@ class Intake:
                 return taken
         raise AssertionError("the last try ends in a result or an error")
 
-    def _is_kept(self, files: Sequence[Offered]) -> bool:
+    def _is_kept(self, files: Sequence[UploadFile]) -> bool:
         with self._sessions() as session:
             return _same(session, files) is not None
 
-    def _examined(self, result: str, files: Sequence[Offered]) -> Examined:
+    def _examined(self, result: str, files: Sequence[UploadFile]) -> ExaminedFolder:
         """Have the folder of a new result made, and its files where they are kept."""
         found = self._folders.make(result, [(each.path, each.digest) for each in files], new=True)
         self._blobs.store(each.digest for each in files)
@@ -255,7 +257,7 @@ class Intake:
             raise _no_upload(submission)
         session.execute(delete(Submission).where(mine))
 
-    def _check_lengths(self, account: Account, files: Sequence[Offered]) -> None:
+    def _check_lengths(self, account: Account, files: Sequence[UploadFile]) -> None:
         """Refuse lengths that are not those of the files: rows, lists and downloads go by them.
 
         Files of others are not reported, not even their existence.
@@ -276,7 +278,7 @@ class Intake:
     def delete(self, result: str, who: str) -> None:
         """Delete a result for good: its row, its folder, and files that no other result has."""
         with self._sessions.begin() as session:
-            found = session.get(Result, result)
+            found = session.get(ResultRecord, result)
             if found is None:
                 return
             digests = {each.digest for each in found.files}
@@ -290,7 +292,7 @@ class Intake:
         blob_refs.remove_unclaimed(self._sessions, self._blobs, digests)
 
 
-def _same(session: "Session", files: Sequence[Offered]) -> Result | None:
+def _same(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | None:
     """Find the result of these files, also under the shorter id that older versions gave.
 
     Raises
@@ -301,7 +303,7 @@ def _same(session: "Session", files: Sequence[Offered]) -> Result | None:
     name = result_id(files)
     offered = {(each.path, each.digest) for each in files}
     for known in (name, name[:FORMER_ID]):
-        kept = session.get(Result, known)
+        kept = session.get(ResultRecord, known)
         if kept is not None and {(each.path, each.digest) for each in kept.files} == offered:
             return kept
         if kept is not None and known == name:
@@ -316,18 +318,22 @@ def _same(session: "Session", files: Sequence[Offered]) -> Result | None:
 
 
 def _row(
-    session: "Session", account: Account, result: str, files: Sequence[Offered], found: Examined
-) -> Result:
+    session: "Session",
+    account: Account,
+    result: str,
+    files: Sequence[UploadFile],
+    found: ExaminedFolder,
+) -> ResultRecord:
     """Make the row of a result."""
     device = device_of(session, found.device)
-    made = Result(
+    made = ResultRecord(
         id=result,
         account_id=account.id,
         device=device,
         submitted_utc=utc_now(),
         bytes=sum(each.bytes for each in files),
         words=words_of(device.model, found.row.firmware, result),
-        files=[File(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
+        files=[FileRecord(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
         **found.row.model_dump(),
     )
     session.add(made)

@@ -18,7 +18,7 @@ from uflip._native import __version__
 from uflip.benchmark_options import SCALES, STATES
 from uflip.data.device import DeviceKind
 from uflip.data.document import Table
-from uflip.data.summary import Warned
+from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED, FUA
 from uflip.escape import on_page
 from uflip.hints import CLASSES
@@ -46,7 +46,7 @@ DAY_S = 24 * 3600
 class _Summary(msgspec.Struct):
     """What of a summary is on the page of a result; the rest is not read."""
 
-    warnings: list[Warned]
+    warnings: list[WarningSummary]
     host: Table
 
 

@@ -45,7 +45,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Place:
+class PageCursor:
     """A place in a list: behind a row, or before it where pages are turned back."""
 
     value: Value
@@ -54,7 +54,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Page:
+class RowPage:
     """Rows, and the places before and after them; None at an end."""
 
     rows: "list[Row[Any]]"
@@ -76,7 +76,7 @@ def order_named(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
     return orders[plain], name.startswith("-")
 
 
-def place_at(after: str, before: str) -> Place | None:
+def place_at(after: str, before: str) -> PageCursor | None:
     """Read a place from an address; None where a list begins.
 
     Raises
@@ -90,7 +90,7 @@ def place_at(after: str, before: str) -> Place | None:
     try:
         value, row = json.loads(base64.urlsafe_b64decode(text.encode()))
         if _is_plain(row) and (value is None or type(value) is float or _is_plain(value)):
-            return Place(value, row, back=bool(before))
+            return PageCursor(value, row, back=bool(before))
         got = "something else"
     except (ValueError, TypeError, binascii.Error, RecursionError):
         got = text[:80]
@@ -120,8 +120,8 @@ def page(  # noqa: PLR0917 -- what a page is made of
     order: tuple[Order, bool],
     unique: "InstrumentedAttribute[Any]",
     most: int,
-    start: Place | None,
-) -> Page:
+    start: PageCursor | None,
+) -> RowPage:
     """Read a page.
 
     Parameters
@@ -166,7 +166,7 @@ def page(  # noqa: PLR0917 -- what a page is made of
     ends = [_told(each.sort_value, each.sort_row) for each in (rows[:1] + rows[-1:])]
     is_before = more if back else start is not None
     is_after = back or more
-    return Page(
+    return RowPage(
         rows, ends[0] if ends and is_before else None, ends[-1] if ends and is_after else None
     )
 
@@ -175,7 +175,7 @@ def _spans(
     query: "Select[Any]",
     order: tuple[Order, bool],
     unique: "InstrumentedAttribute[Any]",
-    start: Place | None,
+    start: PageCursor | None,
 ) -> "Iterator[Select[Any]]":
     """Yield queries whose rows, one after the other, are those from a place on, in their order."""
     by, descending = order
@@ -195,7 +195,7 @@ def _spans(
 
 
 def _beyond(
-    keys: "list[InstrumentedAttribute[Any]]", start: Place, down: bool
+    keys: "list[InstrumentedAttribute[Any]]", start: PageCursor, down: bool
 ) -> list[ColumnElement[bool]]:
     said = (start.value, start.row)[-len(keys) :]
     beyond = tuple_(*keys) < said if down else tuple_(*keys) > said
@@ -204,7 +204,7 @@ def _beyond(
     return [beyond, first]
 
 
-def _check_kind(by: Order, unique: "InstrumentedAttribute[Any]", start: Place | None) -> None:
+def _check_kind(by: Order, unique: "InstrumentedAttribute[Any]", start: PageCursor | None) -> None:
     if start is None:
         return
     fits = by.gaps if start.value is None else isinstance(start.value, by.kind)

@@ -21,7 +21,7 @@ MOST_BODY_BYTES = MOST_BYTES + MOST_PARTS * _HEAD.size
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Bytes of a file, from an offset on."""
 
     digest: str
@@ -39,7 +39,7 @@ class Missing:
     at: int
 
 
-def packed(parts: Iterable[Part]) -> bytes:
+def packed(parts: Iterable[FilePart]) -> bytes:
     """Put parts into one body."""
     return b"".join(
         _HEAD.pack(bytes.fromhex(each.digest), each.offset, len(each.content)) + each.content
@@ -47,7 +47,7 @@ def packed(parts: Iterable[Part]) -> bytes:
     )
 
 
-def unpacked(body: bytes) -> list[Part]:
+def unpacked(body: bytes) -> list[FilePart]:
     """Read the parts of a body.
 
     Raises
@@ -55,7 +55,7 @@ def unpacked(body: bytes) -> list[Part]:
     UsageError
         If it is none.
     """
-    found: list[Part] = []
+    found: list[FilePart] = []
     at = 0
     while at < len(body) and len(found) < MOST_PARTS:
         if len(body) - at < _HEAD.size:
@@ -64,7 +64,7 @@ def unpacked(body: bytes) -> list[Part]:
         end = at + _HEAD.size + length
         if end > len(body):
             break
-        found.append(Part(digest.hex(), offset, body[at + _HEAD.size : end]))
+        found.append(FilePart(digest.hex(), offset, body[at + _HEAD.size : end]))
         at = end
     if at != len(body) or sum(len(each.content) for each in found) > MOST_BYTES:
         raise UsageError(
@@ -78,9 +78,9 @@ def unpacked(body: bytes) -> list[Part]:
     return found
 
 
-def bodies(files: Sequence[Missing]) -> Iterator[list[Part]]:
+def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
     """Yield what is missing of files, as much at a time as a body takes."""
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     room = MOST_BYTES
     for each in files:
         with each.path.open("rb") as file:
@@ -88,7 +88,7 @@ def bodies(files: Sequence[Missing]) -> Iterator[list[Part]]:
             at = each.at
             while at < each.bytes or (each.bytes == 0 and at == 0):
                 content = file.read(min(room, each.bytes - at))
-                parts.append(Part(each.digest, at, content))
+                parts.append(FilePart(each.digest, at, content))
                 at += len(content)
                 room -= len(content)
                 if room == 0 or len(parts) == MOST_PARTS:

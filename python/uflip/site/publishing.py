@@ -6,24 +6,27 @@ from sqlalchemy import and_, case, func, or_, select, update
 
 from uflip.results.initial_manifest import utc_now
 from uflip.site.accounts import note
-from uflip.site.tables import Account, Device, Result
+from uflip.site.tables import Account, DeviceRecord, ResultRecord
 from uflip.site.upload_manifest import COMPLETE
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-_KNOWN = [each.is_not(None) for each in (Result.sr_ms, Result.rr_ms, Result.sw_ms, Result.rw_ms)]
+_KNOWN = [
+    each.is_not(None)
+    for each in (ResultRecord.sr_ms, ResultRecord.rr_ms, ResultRecord.sw_ms, ResultRecord.rw_ms)
+]
 STANDS_FOR_DEVICE = (
     # A replay, or a benchmark of other things, would empty the row of its device.
-    case((and_(*_KNOWN, Result.scale == "standard"), 0), (and_(*_KNOWN), 1), (or_(*_KNOWN), 2),
+    case((and_(*_KNOWN, ResultRecord.scale == "standard"), 0), (and_(*_KNOWN), 1), (or_(*_KNOWN), 2),
          else_=3),
-    Result.created_utc.desc(),
-    Result.id.desc(),
+    ResultRecord.created_utc.desc(),
+    ResultRecord.id.desc(),
 )  # fmt: skip
 """The order in which results may stand for a device: all baselines, standard first; some; none."""
 
 
-def publish(session: "Session", who: Account, result: Result) -> None:
+def publish(session: "Session", who: Account, result: ResultRecord) -> None:
     """Let everybody see a result."""
     if result.published_utc is None:
         result.published_utc = utc_now()
@@ -31,7 +34,7 @@ def publish(session: "Session", who: Account, result: Result) -> None:
         count_again(session, result.device_id)
 
 
-def withdraw(session: "Session", who: Account, result: Result) -> None:
+def withdraw(session: "Session", who: Account, result: ResultRecord) -> None:
     """Let nobody but its owner see a result any more."""
     if result.published_utc is not None:
         result.published_utc = None
@@ -43,15 +46,17 @@ def count_again(session: "Session", device: int) -> None:
     """Count what everybody sees of a device, and find which complete one stands for it."""
     session.flush()
     # Another server may be counting the same: who comes second sees what the first changed.
-    session.execute(select(Device.id).where(Device.id == device).with_for_update(key_share=True))
-    published = Result.device_id == device, Result.published_utc.is_not(None)
+    session.execute(
+        select(DeviceRecord.id).where(DeviceRecord.id == device).with_for_update(key_share=True)
+    )
+    published = ResultRecord.device_id == device, ResultRecord.published_utc.is_not(None)
     # What is older than the rule may have been submitted before it was finished.
-    complete = (*published, Result.status == COMPLETE)
-    newest = select(Result.id).where(*complete).order_by(*STANDS_FOR_DEVICE).limit(1)
+    complete = (*published, ResultRecord.status == COMPLETE)
+    newest = select(ResultRecord.id).where(*complete).order_by(*STANDS_FOR_DEVICE).limit(1)
     counted = select(func.count()).where(*published).scalar_subquery()
     session.execute(
-        update(Device)
-        .where(Device.id == device)
+        update(DeviceRecord)
+        .where(DeviceRecord.id == device)
         .values(published=counted, newest_id=newest.scalar_subquery())
         .execution_options(synchronize_session=False)
     )

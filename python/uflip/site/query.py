@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, and_, func, literal, or_, select
 from uflip.errors import UflipError, UsageError, unknown_name
 from uflip.site.accounts import may
 from uflip.site.paging import Order
-from uflip.site.tables import WORDS, Account, Device, Result
+from uflip.site.tables import WORDS, Account, DeviceRecord, ResultRecord
 from uflip.units import parse_size
 
 if TYPE_CHECKING:
@@ -24,24 +24,24 @@ MOST_WORDS = 10
 GRAM = 3
 """Characters; what is shorter is in no index of full text, and looked for row by row."""
 SORTS = {
-    "created": Order(Result.created_utc),
-    "submitted": Order(Result.submitted_utc),
-    "device": Order(Device.model),
-    "capacity": Order(Device.capacity_bytes, int),
-    "scale": Order(Result.scale),
-    "state": Order(Result.state),
-    "durability": Order(Result.durability),
-    "warnings": Order(Result.warnings, int),
-    "runs": Order(Result.runs, int),
-    "sr": Order(Result.sr_ms, float, gaps=True),
-    "rr": Order(Result.rr_ms, float, gaps=True),
-    "sw": Order(Result.sw_ms, float, gaps=True),
-    "rw": Order(Result.rw_ms, float, gaps=True),
+    "created": Order(ResultRecord.created_utc),
+    "submitted": Order(ResultRecord.submitted_utc),
+    "device": Order(DeviceRecord.model),
+    "capacity": Order(DeviceRecord.capacity_bytes, int),
+    "scale": Order(ResultRecord.scale),
+    "state": Order(ResultRecord.state),
+    "durability": Order(ResultRecord.durability),
+    "warnings": Order(ResultRecord.warnings, int),
+    "runs": Order(ResultRecord.runs, int),
+    "sr": Order(ResultRecord.sr_ms, float, gaps=True),
+    "rr": Order(ResultRecord.rr_ms, float, gaps=True),
+    "sw": Order(ResultRecord.sw_ms, float, gaps=True),
+    "rw": Order(ResultRecord.rw_ms, float, gaps=True),
 }
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ResultQuery:
     """Which results are wanted, in which order.
 
     Attributes
@@ -73,7 +73,7 @@ def _is(column: "InstrumentedAttribute[str]") -> Callable[[str], Condition]:
 def _year(value: str) -> Condition:
     if not (value.isascii() and value.isdigit() and len(value) == 4):
         raise _no_value("year", value, "four digits")
-    return and_(Result.created_utc >= value, Result.created_utc < str(int(value) + 1))
+    return and_(ResultRecord.created_utc >= value, ResultRecord.created_utc < str(int(value) + 1))
 
 
 def _capacity(value: str) -> Condition:
@@ -84,9 +84,9 @@ def _capacity(value: str) -> Condition:
     except (UflipError, ValueError) as error:
         raise _no_value("capacity", value, "a size, or two as in 64GiB..1TiB") from error
     if not dots:
-        return Device.capacity_bytes == least
-    above = Device.capacity_bytes >= least
-    return above if most is None else and_(above, Device.capacity_bytes < most)
+        return DeviceRecord.capacity_bytes == least
+    above = DeviceRecord.capacity_bytes >= least
+    return above if most is None else and_(above, DeviceRecord.capacity_bytes < most)
 
 
 def _no_value(name: str, got: str, allowed: str) -> UsageError:
@@ -100,20 +100,20 @@ def _no_value(name: str, got: str, allowed: str) -> UsageError:
 
 
 FILTERS: dict[str, Callable[[str], Condition]] = {
-    "kind": _is(Device.kind),
-    "device": _is(Device.slug),
+    "kind": _is(DeviceRecord.kind),
+    "device": _is(DeviceRecord.slug),
     "capacity": _capacity,
     "year": _year,
-    "class": lambda value: Result.device_class == value,
-    "scale": _is(Result.scale),
-    "state": _is(Result.state),
-    "durability": _is(Result.durability),
-    "status": _is(Result.status),
-    "firmware": _is(Result.firmware),
+    "class": lambda value: ResultRecord.device_class == value,
+    "scale": _is(ResultRecord.scale),
+    "state": _is(ResultRecord.state),
+    "durability": _is(ResultRecord.durability),
+    "status": _is(ResultRecord.status),
+    "firmware": _is(ResultRecord.firmware),
 }
 
 
-def matching(who: Account | None, wanted: Wanted, dialect: str) -> list[Condition]:
+def matching(who: Account | None, wanted: ResultQuery, dialect: str) -> list[Condition]:
     """Make the conditions of what is wanted, on results and their devices.
 
     Raises
@@ -132,23 +132,23 @@ def matching(who: Account | None, wanted: Wanted, dialect: str) -> list[Conditio
 def seen_by(who: Account | None) -> Condition:
     """Make the condition of what somebody may see."""
     if may(who, "admin"):
-        return Result.id.is_not(None)
-    published = Result.published_utc.is_not(None)
-    return published if who is None else or_(published, Result.account_id == who.id)
+        return ResultRecord.id.is_not(None)
+    published = ResultRecord.published_utc.is_not(None)
+    return published if who is None else or_(published, ResultRecord.account_id == who.id)
 
 
 def _with(words: Sequence[str], dialect: str) -> list[Condition]:
     """Make the conditions that a result has all words in it, in the middle of others, too."""
     if dialect != "sqlite":
-        return [Result.words.like(f"%{_escaped(word)}%") for word in words]
+        return [ResultRecord.words.like(f"%{_escaped(word)}%") for word in words]
     where: list[Condition] = [
-        func.instr(Result.words, word) > 0 for word in words if len(word) < GRAM
+        func.instr(ResultRecord.words, word) > 0 for word in words if len(word) < GRAM
     ]
     # One question with all words: the rare ones decide how much is looked at.
     told = " ".join('"' + w.replace('"', '""') + '"' for w in words if len(w) >= GRAM)
     if told:
         found = select(WORDS.c.id).where(WORDS.c.words.op("MATCH")(literal(told)))
-        where.append(Result.id.in_(found))
+        where.append(ResultRecord.id.in_(found))
     return where
 
 

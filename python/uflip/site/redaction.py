@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from uflip.data import ledger, manifest
-from uflip.data.device import Details, DeviceInfo
+from uflip.data.device import DeviceDetails, DeviceInfo
 from uflip.data.document import Table
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError
@@ -28,17 +28,17 @@ PRIVATE_HOST = ("command_line", "executable")
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class RedactedValue:
     """A value that stays here: where it stands in the manifest, and what it is."""
 
     where: str
     value: str
 
 
-def left_out(content: Manifest) -> list[LeftOut]:
+def left_out(content: Manifest) -> list[RedactedValue]:
     """List what is taken out of a manifest."""
     return [
-        LeftOut(where, str(value))
+        RedactedValue(where, str(value))
         for where, value in _private(content).items()
         if value not in (None, "", ())
     ]
@@ -48,7 +48,7 @@ def redacted(content: Manifest) -> Manifest:
     """Return a manifest without what names a machine or a sample."""
     device = content.device
     details = msgspec.structs.replace(
-        device.details, **{name: getattr(Details(), name) for name in PRIVATE_DETAILS}
+        device.details, **{name: getattr(DeviceDetails(), name) for name in PRIVATE_DETAILS}
     )
     url = device.url if device.simulated and not _is_path(device.url) else f"{device.kind}:"
     cleaned: DeviceInfo = msgspec.structs.replace(device, url=url, serial="", details=details)
@@ -57,7 +57,7 @@ def redacted(content: Manifest) -> Manifest:
     return msgspec.structs.replace(content, device=cleaned, host=host, state=state)
 
 
-def redacted_copy(folder: Path, out: Path) -> list[LeftOut]:
+def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
     """Copy a finished result folder without what is private, proven as the original is.
 
     Parameters

@@ -27,14 +27,14 @@ LONGEST_PART = 2000
 Shape = TypeVar("Shape")
 
 
-class Begun(Struct):
+class UploadStatusResponse(Struct):
     """An upload: how many bytes of each file, by its digest, are there."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     received: dict[str, Count]
 
 
-class Got(Struct):
+class ReceivedBytesResponse(Struct):
     """How many bytes of some files are there now."""
 
     received: dict[str, Count]
@@ -50,7 +50,7 @@ class Submitted(TypedDict):
     published: bool
 
 
-class File(Struct):
+class FileResponse(Struct):
     """A file of a result."""
 
     path: str
@@ -58,10 +58,10 @@ class File(Struct):
     bytes: Count
 
 
-class Result(Struct):
+class ResultResponse(Struct):
     """A result, as far as it is read here."""
 
-    files: list[File]
+    files: list[FileResponse]
 
 
 class NotThereError(ResultsError):

@@ -21,7 +21,7 @@ Firmware = Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)]
 Model = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL)]
 
 
-class Said(BaseModel):
+class ResultSummary(BaseModel):
     """Conditions and findings of a result; times in milliseconds and UTC."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -44,7 +44,7 @@ class Said(BaseModel):
     rw_ms: float | None
 
 
-class Kept(Said):
+class ResultColumns(ResultSummary):
     """What the row of a result has from its folder: also that, and the row of Table 3."""
 
     folder_id: str
@@ -59,9 +59,9 @@ class DeviceSaid(BaseModel):
     capacity_bytes: int
 
 
-class Examined(BaseModel):
+class ExaminedFolder(BaseModel):
     """What a folder says: the columns of its device and of its result, and the whole summary."""
 
     device: DeviceSaid
-    row: Kept
+    row: ResultColumns
     summary: Table

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Row, Select, select
 
-from uflip.site.result_summary import Said
-from uflip.site.tables import Account, Device, Result
+from uflip.site.result_summary import ResultSummary
+from uflip.site.tables import Account, DeviceRecord, ResultRecord
 
 FIRST_CELL = 4
 """Of Table 3: those before are the means, which rows have as numbers."""
 
 
-class Named(BaseModel):
+class ResultIdentity(BaseModel):
     """Which result it is, of which device, and by whom."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -33,7 +33,7 @@ class Named(BaseModel):
     bytes: int
 
 
-class ResultRow(Said, Named):
+class ResultRow(ResultSummary, ResultIdentity):
     """A result as lists show it; times in milliseconds and UTC, the last six as in Table 3."""
 
     pause: str | None = None
@@ -58,23 +58,23 @@ CELLS = ("pause", "locality", "partitions", "reverse", "in_place", "large_incr")
 def results() -> Select[Any]:
     """Select the rows of all results, with their devices and owners, in no order."""
     columns: tuple[Any, ...] = (
-        Result.id, Device.model.label("device"), Device.slug.label("device_slug"), Device.kind,
-        Device.capacity_bytes, Result.submitted_utc, Result.published_utc,
-        Account.name.label("submitted_by"), Result.bytes, Result.cells,
-        *(getattr(Result, name) for name in Said.model_fields),
+        ResultRecord.id, DeviceRecord.model.label("device"), DeviceRecord.slug.label("device_slug"), DeviceRecord.kind,
+        DeviceRecord.capacity_bytes, ResultRecord.submitted_utc, ResultRecord.published_utc,
+        Account.name.label("submitted_by"), ResultRecord.bytes, ResultRecord.cells,
+        *(getattr(ResultRecord, name) for name in ResultSummary.model_fields),
     )  # fmt: skip
     return (
         select(*columns)
-        .select_from(Result)
-        .join(Device, Device.id == Result.device_id)
+        .select_from(ResultRecord)
+        .join(DeviceRecord, DeviceRecord.id == ResultRecord.device_id)
         .join(Account)
     )
 
 
 def devices() -> Select[Any]:
     """Select the rows of all devices of which something is published, in no order."""
-    columns = (Device.slug, Device.published.label("results"))
-    return results().add_columns(*columns).where(Device.newest_id == Result.id)
+    columns = (DeviceRecord.slug, DeviceRecord.published.label("results"))
+    return results().add_columns(*columns).where(DeviceRecord.newest_id == ResultRecord.id)
 
 
 def as_result(found: Row[Any]) -> ResultRow:

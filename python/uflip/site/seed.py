@@ -28,12 +28,12 @@ from uflip.errors import DeviceError, InterruptedRun
 from uflip.profiles import profile_names, zoned_names
 from uflip.results import Results
 from uflip.results.atomic import write_file
-from uflip.session import OnEvent, Request, begin, ignore, resume
+from uflip.session import BenchmarkRequest, OnEvent, begin, ignore, resume
 from uflip.site.accounts import new_token
 from uflip.site.client import missing, prepare
 from uflip.site.parts import bodies
-from uflip.site.tables import Account, Result
-from uflip.site.upload_manifest import Offered
+from uflip.site.tables import Account, ResultRecord
+from uflip.site.upload_manifest import UploadFile
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
@@ -150,11 +150,11 @@ def _there(site: "Site", note: Path) -> str | None:
     except FileNotFoundError:
         return None
     with site.sessions() as session:
-        found = session.get(Result, result)
+        found = session.get(ResultRecord, result)
         return result if found is not None and found.published_utc is not None else None
 
 
-def _measured(request: Request, folder: Path, on_event: OnEvent) -> Path:
+def _measured(request: BenchmarkRequest, folder: Path, on_event: OnEvent) -> Path:
     if not (folder / manifest.FILE_NAME).exists():
         return begin(request, folder, on_event)
     if Results.load(folder).manifest.status != "complete":
@@ -170,17 +170,17 @@ def _account(site: "Site") -> Account:
         return session.scalars(named).one()
 
 
-def _request(device: str, scratch: Path) -> Request:
+def _request(device: str, scratch: Path) -> BenchmarkRequest:
     if device == FILE:
-        return Request(device=f"file:{scratch / 'file.bin'}", size=FILE_BYTES)
+        return BenchmarkRequest(device=f"file:{scratch / 'file.bin'}", size=FILE_BYTES)
     zoned = device.removeprefix("sim:") in zoned_names()
-    return Request(device=device, suite="zones" if zoned else None)
+    return BenchmarkRequest(device=device, suite="zones" if zoned else None)
 
 
 def _published(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
     with TemporaryDirectory(dir=folder.parent) as scratch:
         prepared = prepare(folder, Path(scratch))
-        submission = site.intake.begin(account, [Offered(*each) for each in prepared.files])
+        submission = site.intake.begin(account, [UploadFile(*each) for each in prepared.files])
         received = site.intake.received(account, submission)
         for some in bodies(missing(prepared, received)):
             site.intake.receive(account, submission, some)

@@ -46,7 +46,7 @@ LISTED_BY = (
 )  # fmt: skip
 """What lists of results are ordered by and filtered by."""
 WORDS = table("result_words", column("id"), column("words"))
-"""Full text of `Result.words` in SQLite, kept by triggers; PostgreSQL has an index instead."""
+"""Full text of `ResultRecord.words` in SQLite, kept by triggers; PostgreSQL has an index instead."""
 
 
 class Account(Base):
@@ -62,7 +62,7 @@ class Account(Base):
     revoked_utc: Mapped[str | None] = mapped_column(String(20))
 
 
-class Device(Base):
+class DeviceRecord(Base):
     """A model of a device: all results of one that has this name, capacity and kind.
 
     `published` counts those that everybody sees, `newest_id` is the complete one of them that
@@ -80,10 +80,10 @@ class Device(Base):
     capacity_bytes: Mapped[int] = mapped_column(BigInteger)
     published: Mapped[int] = mapped_column(default=0)
     newest_id: Mapped[str | None] = mapped_column(String(32), index=True)
-    results: Mapped[list["Result"]] = relationship(back_populates="device")
+    results: Mapped[list["ResultRecord"]] = relationship(back_populates="device")
 
 
-class Result(Base):
+class ResultRecord(Base):
     """A benchmark that was submitted and holds against its own traces.
 
     `id` follows from its content, so that the same result twice is one; `words` is what is
@@ -122,14 +122,14 @@ class Result(Base):
     bytes: Mapped[int] = mapped_column(BigInteger)
     device_class: Mapped[str | None] = mapped_column(String(20))
     words: Mapped[str] = mapped_column(Text)
-    device: Mapped[Device] = relationship(back_populates="results", lazy="joined")
+    device: Mapped[DeviceRecord] = relationship(back_populates="results", lazy="joined")
     account: Mapped[Account] = relationship(lazy="joined")
-    files: Mapped[list["File"]] = relationship(
+    files: Mapped[list["FileRecord"]] = relationship(
         back_populates="result", cascade="all, delete-orphan", order_by="File.path"
     )
 
 
-class File(Base):
+class FileRecord(Base):
     """A file of a result: its name in the folder, and the digest that its content is found by."""
 
     __tablename__ = "file"
@@ -138,11 +138,11 @@ class File(Base):
     path: Mapped[str] = mapped_column(String(260), primary_key=True)
     digest: Mapped[str] = mapped_column(String(64), index=True)
     bytes: Mapped[int] = mapped_column(BigInteger)
-    result: Mapped[Result] = relationship(back_populates="files")
+    result: Mapped[ResultRecord] = relationship(back_populates="files")
 
 
-class Listed(TypedDict):
-    """A file of an upload, see `uflip.site.upload_manifest.Offered`."""
+class UploadedFile(TypedDict):
+    """A file of an upload, see `uflip.site.upload_manifest.UploadFile`."""
 
     path: str
     digest: str
@@ -157,7 +157,7 @@ class Submission(Base):
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     begun_utc: Mapped[str] = mapped_column(String(20))
-    files: Mapped[list["Listed"]] = mapped_column(JSON)
+    files: Mapped[list["UploadedFile"]] = mapped_column(JSON)
     account: Mapped[Account] = relationship(lazy="joined")
 
 

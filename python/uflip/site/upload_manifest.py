@@ -20,7 +20,7 @@ FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
 
 
 @dataclass(frozen=True)
-class Offered:
+class UploadFile:
     """A file of an upload: its name in the folder, its digest, its length [bytes]."""
 
     path: str
@@ -28,7 +28,7 @@ class Offered:
     bytes: int
 
 
-def check_names(files: Sequence[Offered]) -> None:
+def check_names(files: Sequence[UploadFile]) -> None:
     """Refuse what is no list of the files of a result folder.
 
     Raises
@@ -75,7 +75,7 @@ def _is_of_a_folder(name: str) -> bool:
     return name in FIXED or (found is not None and no_file_name(found["run"]) is None)
 
 
-def result_id(files: Sequence[Offered]) -> str:
+def result_id(files: Sequence[UploadFile]) -> str:
     """Make the id of a result from what is in it: the same content has the same.
 
     It stands in permanent addresses and citations, so nobody may be able to make two results of one

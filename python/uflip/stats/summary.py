@@ -39,7 +39,7 @@ PERCENTILES: dict[str, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunStatistics:
     """Statistics of response times.
 
     Attributes
@@ -71,11 +71,11 @@ class Summary:
         return asdict(self)
 
 
-STATISTICS = tuple(field.name for field in fields(Summary))
+STATISTICS = tuple(field.name for field in fields(RunStatistics))
 """Their names."""
 
 
-def summarise(response_time_ns: ArrayLike) -> Summary:
+def summarise(response_time_ns: ArrayLike) -> RunStatistics:
     """Summarise the response times of one run.
 
     Parameters
@@ -104,7 +104,7 @@ def summarise(response_time_ns: ArrayLike) -> Summary:
     if x.ndim != 1 or len(x) == 0:
         raise ValueError(f"response times must be one-dimensional and not empty, got {x.shape}")
     percentiles = {name: _percentile(x, q) for name, q in PERCENTILES.items()}
-    return Summary(
+    return RunStatistics(
         count=len(x),
         min_ns=int(x[0]),
         max_ns=int(x[-1]),
@@ -162,7 +162,7 @@ class Distribution:
         if self._waiting > self.FEW:
             self._pack()
 
-    def summary(self) -> Summary | None:
+    def summary(self) -> RunStatistics | None:
         """Return the summary of what was added; None of nothing."""
         if not len(self):
             return None
@@ -174,7 +174,7 @@ class Distribution:
         # In whole numbers: a difference of two large sums has no digit to lose.
         scatter = self._squares * n - self._sum**2
         until = np.cumsum(self._counts)
-        return Summary(
+        return RunStatistics(
             count=n,
             min_ns=low,
             max_ns=high,

@@ -26,13 +26,23 @@ from uflip.durability import CACHED
 from uflip.errors import UsageError
 from uflip.executors import OnStep, ignore
 from uflip.spec import Functions, baseline
-from uflip.sweeping.points import Point, points
-from uflip.sweeping.row import Row
+from uflip.sweeping.points import SweepPoint, points
+from uflip.sweeping.row import SweepRow
 from uflip.sweeping.run_sweep import Planned, plan, planned_again
 
 __all__ = [
-    "Design", "Planned", "Point", "Range", "Row", "Sample", "Value", "Varied", "plan",
-    "planned_again", "points", "sweep",
+    "Design",
+    "Planned",
+    "Range",
+    "Sample",
+    "SweepPoint",
+    "SweepRow",
+    "Value",
+    "Varied",
+    "plan",
+    "planned_again",
+    "points",
+    "sweep",
 ]  # fmt: skip
 
 
@@ -47,7 +57,7 @@ def sweep(
     timed: bool = True,
     data: str | PathLike[str] | None = None,
     on_step: OnStep = ignore,
-) -> list[Row]:
+) -> list[SweepRow]:
     """Run a pattern on every combination of the values that vary, or on a sample of them.
 
     Parameters

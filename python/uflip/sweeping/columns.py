@@ -11,11 +11,11 @@ from dataclasses import fields
 from uflip.data.document import Table
 from uflip.data.spec_base import MODES
 from uflip.stats.summary import STATISTICS
-from uflip.sweeping.points import Point
-from uflip.sweeping.row import Row, Statistics
+from uflip.sweeping.points import SweepPoint
+from uflip.sweeping.row import Statistics, SweepRow
 
 _APART = ("values", "reads", "writes", "counters", "statistics", "others")
-MEASURED = tuple(each.name for each in fields(Row) if each.name not in _APART)
+MEASURED = tuple(each.name for each in fields(SweepRow) if each.name not in _APART)
 ALL = "all"
 """Stands before statistics of all modes together."""
 
@@ -29,7 +29,7 @@ OF_ANY = frozenset(column for mode in (ALL, *MODES) for column in _named(mode))
 """Every column of response times that a row may have."""
 
 
-def columns(rows: Sequence[Row]) -> list[str]:
+def columns(rows: Sequence[SweepRow]) -> list[str]:
     """List the columns of rows."""
     # A counter may be called as a name that varies; no two columns are.
     counters = dict.fromkeys(name for row in rows for name in row.counters)
@@ -39,7 +39,7 @@ def columns(rows: Sequence[Row]) -> list[str]:
     return [*dict.fromkeys([*names, *MEASURED, *_named(ALL), *OF_MODES, *others, *counters])]
 
 
-def flat(row: Row) -> Table:
+def flat(row: SweepRow) -> Table:
     """Return a row by its columns; what it does not have is None."""
     measured = {name: getattr(row, name) for name in MEASURED}
     every = {ALL: row.statistics, "read": row.reads, "write": row.writes, **row.others}
@@ -51,14 +51,14 @@ def flat(row: Row) -> Table:
     return row.counters | of_modes | measured | row.values
 
 
-def row_of(point: Point, found: Table) -> Row:
+def row_of(point: SweepPoint, found: Table) -> SweepRow:
     """Return the row that `flat` made columns of."""
     known = {*MEASURED, *OF_ANY, *point.values}
     measured = {name: found[name] for name in MEASURED if name not in ("device", "durability")}
     counters = {n: v for n, v in found.items() if n not in known and v is not None}
     of_modes = {mode: _statistics(found, mode) for mode in MODES}
     times = {mode: each for mode, each in of_modes.items() if each is not None}
-    return Row(
+    return SweepRow(
         values=point.values,
         device=point.url,
         durability=point.durability,

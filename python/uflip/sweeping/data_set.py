@@ -25,16 +25,16 @@ from msgspec.structs import replace
 
 from uflip import _native
 from uflip.data import sweep as document
-from uflip.data.bounded_read import Kind, read_document
+from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import Table
-from uflip.data.sweep import Design, Manifest, Range, Value
+from uflip.data.sweep import Design, Range, SweepManifest, Value
 from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
 from uflip.spec import Functions
 from uflip.sweeping.columns import MEASURED, OF_ANY, OF_MODES, columns, flat, row_of
-from uflip.sweeping.points import Point
-from uflip.sweeping.row import Row
+from uflip.sweeping.points import SweepPoint
+from uflip.sweeping.row import SweepRow
 
 PARTS, ALL = "parts", "points.parquet"
 PLACE = "point"
@@ -45,7 +45,9 @@ PART_ROWS, PART_S = 1024, 1.0
 # What a file of rows unpacks to at most: a hundred thousand rows take some ten megabytes.
 MOST_BYTES = 1 << 30
 
-ROWS = Kind("rows of the sweep", MOST_BYTES, "measure them again: uflip sweep --resume FOLDER")
+ROWS = DocumentKind(
+    "rows of the sweep", MOST_BYTES, "measure them again: uflip sweep --resume FOLDER"
+)
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
     column for column in OF_ANY if column.endswith(("mean_ns", "std_ns"))
@@ -64,7 +66,7 @@ def check_new(folder: Path) -> None:
     outputs.check_new_folder(folder, "sweep", OPTION)
 
 
-def kept(folder: Path) -> tuple[Manifest, dict[int, Row]]:
+def kept(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
     """Read what there is of a sweep, finished or not: place among its points -> row.
 
     Raises
@@ -82,17 +84,17 @@ def kept(folder: Path) -> tuple[Manifest, dict[int, Row]]:
         if 0 <= place < len(manifest.points):
             values = dict(zip(names, manifest.points[place], strict=True))
             waits_for, url = content["durability"], content["device"]
-            found[place] = row_of(Point(values, url, spec, waits_for), content)
+            found[place] = row_of(SweepPoint(values, url, spec, waits_for), content)
     return manifest, found
 
 
 class DataSet:
     """The rows of one sweep; made by `begun` and `opened`."""
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: SweepManifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._new: dict[int, Row] = {}
+        self._new: dict[int, SweepRow] = {}
         self._written_s = time.monotonic()
         numbers = (int(path.stem.partition("-")[0]) for path in self._parts())
         self._next = max(numbers, default=-1) + 1
@@ -109,7 +111,7 @@ class DataSet:
         ResultsError
             If anything has the name.
         """
-        manifest = Manifest(
+        manifest = SweepManifest(
             uflip_version=_native.__version__,
             simulator=_native.SIMULATOR_VERSION,
             created_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -153,9 +155,9 @@ class DataSet:
         finally:
             lock.release(held)
 
-    def rows(self, points: Sequence[Point]) -> dict[int, Row]:
+    def rows(self, points: Sequence[SweepPoint]) -> dict[int, SweepRow]:
         """Read the rows that are there: place among the points -> row."""
-        found: dict[int, Row] = {}
+        found: dict[int, SweepRow] = {}
         for content in self.contents():
             place = content.pop(PLACE)
             if 0 <= place < len(points) and content["device"] == points[place].url:
@@ -186,14 +188,14 @@ class DataSet:
                 action=f"measure them again: uflip sweep --resume {self.folder}",
             )
 
-    def add(self, place: int, row: Row) -> None:
+    def add(self, place: int, row: SweepRow) -> None:
         """Keep a row."""
         self._new[place] = row
         late = time.monotonic() - self._written_s >= PART_S
         if late or len(self._new) >= PART_ROWS:
             self._write()
 
-    def finish(self, rows: Sequence[Row]) -> None:
+    def finish(self, rows: Sequence[SweepRow]) -> None:
         """Put all rows in one file, in order; the parts are gone then."""
         self._write()
         content = _parquet(self.manifest, dict(enumerate(rows)))
@@ -247,7 +249,7 @@ def _bytes(path: Path, digest: str) -> bytes | None:
     return None
 
 
-def _parquet(manifest: Manifest, rows: Mapping[int, Row]) -> bytes:
+def _parquet(manifest: SweepManifest, rows: Mapping[int, SweepRow]) -> bytes:
     """Return rows by their places as a Parquet file; the same rows, the same bytes."""
     pyarrow = arrow()
     from pyarrow import parquet

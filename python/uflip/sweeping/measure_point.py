@@ -14,11 +14,11 @@ from uflip.device.resolve import resolve
 from uflip.results.run_statistics import statistics_of
 from uflip.spec import Functions, Parallel
 from uflip.sweeping.costs import costs
-from uflip.sweeping.points import Point
-from uflip.sweeping.row import Row
+from uflip.sweeping.points import SweepPoint
+from uflip.sweeping.row import SweepRow
 
 
-def measure(point: Point, *, warm_up: float, timed: bool) -> Row:
+def measure(point: SweepPoint, *, warm_up: float, timed: bool) -> SweepRow:
     """Measure a point, as it would be measured alone."""
     with open_device(point.url, durability=point.durability) as device:
         if warm_up > 0:
@@ -42,7 +42,7 @@ def _longer(spec: Functions, rounds: float) -> Functions:
     return spec.but(stop=None, io_count=io_count, io_ignore=0)
 
 
-def _timed(device: Device, point: Point) -> Row:
+def _timed(device: Device, point: SweepPoint) -> SweepRow:
     trace = device.run(point.spec)
     found = statistics_of([trace])
     times = {mode: of["statistics"] for mode, of in found.by_mode.items()}
@@ -65,7 +65,7 @@ def _timed(device: Device, point: Point) -> Row:
     )
 
 
-def _untimed(device: Device, point: Point) -> Row:
+def _untimed(device: Device, point: SweepPoint) -> SweepRow:
     counters = device.apply(point.spec)
     totals = resolve(point.spec, device.info).totals
     ratio = write_amplification(counters, device.info.page_bytes, totals.bytes_written)
@@ -73,9 +73,9 @@ def _untimed(device: Device, point: Point) -> Row:
     return _row(device, point, counters, write_amplification=ratio, ios=totals.total_ios, **nothing)
 
 
-def _row(device: Device, point: Point, counters: dict[str, int], **measured: Any) -> Row:
+def _row(device: Device, point: SweepPoint, counters: dict[str, int], **measured: Any) -> SweepRow:
     collected = counters["blocks_collected"]
-    return Row(
+    return SweepRow(
         values=point.values,
         device=point.url,
         durability=point.durability,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import Spec
 from uflip.sweeping.ranking import COSTS, RATES, measured, measures
-from uflip.sweeping.row import Row
+from uflip.sweeping.row import SweepRow
 
 
 def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
     return tuple(names)
 
 
-def front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
+def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
     """Return the places of the rows that no other beats, in the order of the objectives.
 
     Parameters
@@ -76,7 +76,7 @@ def front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
     return [place for _, place in found]
 
 
-def _score(row: Row, objectives: Sequence[str]) -> tuple[float, ...] | None:
+def _score(row: SweepRow, objectives: Sequence[str]) -> tuple[float, ...] | None:
     """Return what is the better the less; None where something is not known."""
     values = [measured(row, name) for name in objectives]
     signs = [-1 if name in RATES else 1 for name in objectives]

@@ -25,7 +25,7 @@ DURABILITY = "durability"
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One combination: a device, a complete pattern, and which values make it this one."""
 
     values: Values
@@ -54,13 +54,13 @@ class Chosen:
         (values, error) of combinations of a sample that make no device or no pattern.
     """
 
-    points: list[Point]
+    points: list[SweepPoint]
     impossible: list[tuple[Values, UsageError]]
 
 
 def points(
     url: str, spec: Functions, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
-) -> list[Point]:
+) -> list[SweepPoint]:
     """List every combination, the last name varying fastest; all of them are checked.
 
     Parameters
@@ -168,7 +168,7 @@ def checked(design: Design, values: Sequence[Sequence[Value]]) -> Chosen:
     return found
 
 
-def _point(design: Design, values: Values) -> Point:
+def _point(design: Design, values: Values) -> SweepPoint:
     overrides = {}
     durability = design.durability
     spec = cast("Functions", design.spec)
@@ -200,4 +200,4 @@ def _point(design: Design, values: Values) -> Point:
             allowed=CACHED,
             action="take times (without --untimed), or leave the durability away",
         )
-    return Point(values, url, complete, durability)
+    return SweepPoint(values, url, complete, durability)

@@ -6,7 +6,7 @@ from uflip.data.spec_base import MODES
 from uflip.errors import unknown_name
 from uflip.spec import Basic, Functions, Parallel, Spec
 from uflip.stats import PERCENTILES, supports
-from uflip.sweeping.row import Row
+from uflip.sweeping.row import SweepRow
 
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
 """What a point is better for with more of it: name -> field of a row."""
@@ -86,7 +86,7 @@ def _most(spec: Functions) -> int:
     return spec.ios * (spec.turns + 1)
 
 
-def measured(row: Row, by: str) -> float | None:
+def measured(row: SweepRow, by: str) -> float | None:
     """Return what a row is ranked by; None where too few I/Os tell it.
 
     Parameters
@@ -107,7 +107,7 @@ def measured(row: Row, by: str) -> float | None:
     return None if statistics is None else statistics[f"{time}_ns"]
 
 
-def best(rows: Sequence[Row], by: str) -> Row | None:
+def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
     """Return the best row: the highest rate, the least response time or write amplification.
 
     Parameters

@@ -8,11 +8,11 @@ from uflip.data.spec_base import MODES
 Values = Table
 """What varies: name -> value at a point."""
 Statistics = dict[str, int | float | None]
-"""As `uflip.stats.Summary` has them."""
+"""As `uflip.stats.RunStatistics` has them."""
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """What a point gave.
 
     Attributes

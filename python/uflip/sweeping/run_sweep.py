@@ -15,8 +15,8 @@ from uflip.executors import OnStep, each, ignore
 from uflip.sweeping import data_set
 from uflip.sweeping.data_set import DataSet
 from uflip.sweeping.measure_point import measure
-from uflip.sweeping.points import Point, checked, combinations
-from uflip.sweeping.row import Row, Values
+from uflip.sweeping.points import SweepPoint, checked, combinations
+from uflip.sweeping.row import SweepRow, Values
 from uflip.units import parse_number
 
 WARMING = ("write", "append")
@@ -42,7 +42,7 @@ class Planned:
     """
 
     design: Design
-    points: list[Point]
+    points: list[SweepPoint]
     impossible: list[tuple[Values, UsageError]]
     folder: Path | None
     begun: bool
@@ -60,7 +60,7 @@ class Planned:
         """How many points are measured."""
         return len(self.places)
 
-    def carry_out(self, on_step: OnStep = ignore) -> list[Row]:
+    def carry_out(self, on_step: OnStep = ignore) -> list[SweepRow]:
         """Measure what is not there.
 
         Parameters
@@ -175,7 +175,7 @@ def planned_again(folder: Path) -> Planned:
     return Planned(manifest.design, points, [], folder, begun=True)
 
 
-def kept(folder: Path) -> list[Row]:
+def kept(folder: Path) -> list[SweepRow]:
     """Read the rows that a folder has, whichever simulator they are of.
 
     Raises
@@ -192,8 +192,8 @@ def kept(folder: Path) -> list[Row]:
     return [_named(found[place], point) for place, point in pairs if place in found]
 
 
-def _named(row: Row, point: Point) -> Row:
+def _named(row: SweepRow, point: SweepPoint) -> SweepRow:
     """Return a row under the values of a point that is alike."""
     if row.values == point.values:
         return row
-    return Row(**(vars(row) | {"values": point.values}))
+    return SweepRow(**(vars(row) | {"values": point.values}))

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from uflip.errors import UsageError
-from uflip.sweeping.points import Point
+from uflip.sweeping.points import SweepPoint
 from uflip.sweeping.ranking import may_tell, measured
-from uflip.sweeping.row import Row
+from uflip.sweeping.row import SweepRow
 from uflip.sweeping.sampling import library, problem
 
 FEWEST = 64
@@ -38,7 +38,7 @@ class Index:
     total_half_width: float
 
 
-def sensitivity(rows: Sequence[Row], by: str) -> list[Index]:
+def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
     """Return the indices of every name that varies.
 
     Parameters
@@ -79,7 +79,7 @@ def sensitivity(rows: Sequence[Row], by: str) -> list[Index]:
     return [Index(name, *each) for name, *each in zip(names, *columns, strict=True)]
 
 
-def check(points: Sequence[Point], by: str, *, timed: bool = True) -> None:
+def check(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
     """Refuse points of which some are known not to tell a measure, before any is measured.
 
     Raises
@@ -105,7 +105,7 @@ def _untold(by: str, telling: int, points: int) -> UsageError:
     )
 
 
-def doubt(rows: Sequence[Row]) -> str | None:
+def doubt(rows: Sequence[SweepRow]) -> str | None:
     """Say why the indices of a sweep are to be doubted; None where nothing speaks against them."""
     points = len(rows) // (len(rows[0].values) + 2)
     if points >= FEWEST:

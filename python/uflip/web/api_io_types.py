@@ -135,7 +135,7 @@ class Spread(TypedDict):
     longest_ns: int
 
 
-class Bands(TypedDict):
+class ResponseBands(TypedDict):
     """Response times of a mix, every so many."""
 
     mix: str
@@ -154,7 +154,7 @@ class Luns(TypedDict):
     read_mb_per_s: list[list[float]]
 
 
-class Wear(TypedDict):
+class BlockWear(TypedDict):
     """Times and failing reads over the erases of a block."""
 
     block: str
@@ -189,10 +189,10 @@ class Ruled(TypedDict):
 class Channel(TypedDict):
     """What was found of an open-channel device."""
 
-    bands: list[Bands]
-    shares: list[Bands]
+    bands: list[ResponseBands]
+    shares: list[ResponseBands]
     luns: Luns | None
-    wear: Wear | None
+    wear: BlockWear | None
     scaling: list[Scaled]
     rules: list[Ruled]
 
@@ -204,7 +204,7 @@ class Die(TypedDict):
     die: int
 
 
-class Inside(TypedDict):
+class DeviceLogView(TypedDict):
     """What was recorded inside a simulated device."""
 
     ios: list[int]

@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 
 from uflip.data import comparison
 from uflip.data.document import Table
-from uflip.data.summary import OfMode, Repetition, Statistics, Warned
+from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSummary, WarningSummary
 from uflip.hints.hint import HintSaid
 
 Problem = dict[str, str]
@@ -44,7 +44,7 @@ class Glance(TypedDict):
     uflip_version: str
 
 
-class Counted(TypedDict):
+class RunCountsView(TypedDict):
     """What the runs of a folder say at a glance; `numbers` are those behind the cells."""
 
     status: str
@@ -57,13 +57,13 @@ class Counted(TypedDict):
     baselines_ms: Mapping[str, float | None]
 
 
-class Known(Counted):
+class Known(RunCountsView):
     """The same with the codes of its doubts."""
 
     warnings: list[str]
 
 
-class Row(Known):
+class WarningRow(Known):
     """The same, and of which folder."""
 
     key: str
@@ -82,7 +82,7 @@ class SweepGlance(TypedDict):
     created_utc: str
 
 
-class Axis(TypedDict):
+class SweepAxis(TypedDict):
     """What a sweep has a number or a word of at each point.
 
     `better` is -1 where less is better, 1 where more is, 0 of what varies. `unit` is "ns", "bytes",
@@ -101,13 +101,13 @@ class Axis(TypedDict):
 class Sweep(SweepGlance):
     """A sweep with its rows: for each point that was measured a value for each axis."""
 
-    axes: list[Axis]
+    axes: list[SweepAxis]
     places: list[int]
     devices: list[str]
     rows: list[list[float | None]]
 
 
-class Listed(TypedDict):
+class ResultList(TypedDict):
     """The list of results, and of sweeps."""
 
     version: str
@@ -121,14 +121,14 @@ class Listed(TypedDict):
 class Rows(TypedDict):
     """Rows that were asked for."""
 
-    rows: list[Row | Failed]
+    rows: list[WarningRow | Failed]
 
 
 Advised = TypedDict("Advised", {"class": str, "hints": list[HintSaid]})
 """The class of a device and its design hints."""
 
 
-class Measured(TypedDict):
+class ExperimentView(TypedDict):
     """An experiment."""
 
     pattern: str
@@ -136,13 +136,13 @@ class Measured(TypedDict):
     parameter: str | None
     value: int | float | None
     label: str
-    statistics: Statistics | None
+    statistics: StatisticsSummary | None
     half_width_ns: float | None
     converged: bool | None
     runs: list[str]
 
 
-class Point(Measured):
+class ExperimentPoint(ExperimentView):
     """The same where it stands on the axis of its figure."""
 
     at: float
@@ -160,10 +160,10 @@ class Pattern(TypedDict):
 
     pattern: str
     words: str
-    points: list[Point]
+    points: list[ExperimentPoint]
 
 
-class MicroBenchmark(TypedDict):
+class MicroBenchmarkView(TypedDict):
     """What is drawn and said of a micro-benchmark, of those runs in which one parameter varies."""
 
     name: str
@@ -176,10 +176,10 @@ class MicroBenchmark(TypedDict):
     values: list[Tick]
     levels_ms: Mapping[str, float | None]
     patterns: list[Pattern]
-    others: list[Measured]
+    others: list[ExperimentView]
 
 
-class Doubt(Warned):
+class WarningView(WarningSummary):
     """A doubt about the data, and the runs that it names."""
 
     runs: list[str]
@@ -198,7 +198,7 @@ class NamedRun(TypedDict):
     is_job: bool
 
 
-class Result(Counted):
+class ResultView(RunCountsView):
     """A result: its numbers, its micro-benchmarks, its doubts, its runs."""
 
     key: str
@@ -218,9 +218,9 @@ class Result(Counted):
     columns: Sequence[str]
     note: str
     advice: Advised | None
-    baselines: list[Measured]
-    benchmarks: list[MicroBenchmark]
-    warnings: list[Doubt]
+    baselines: list[ExperimentView]
+    benchmarks: list[MicroBenchmarkView]
+    warnings: list[WarningView]
     missing: int
     skipped: int
     runs: list[NamedRun]
@@ -233,7 +233,7 @@ class Spent(TypedDict):
     ns: float
 
 
-class Run(NamedRun):
+class RunView(NamedRun):
     """What a run says in numbers."""
 
     key: str
@@ -244,9 +244,9 @@ class Run(NamedRun):
     io_ignore: int
     elapsed_ns: int
     ios_per_s: float | None
-    statistics: Statistics | None
-    by_mode: dict[str, OfMode]
-    repetitions: list[Repetition]
+    statistics: StatisticsSummary | None
+    by_mode: dict[str, ModeStatistics]
+    repetitions: list[RepetitionSummary]
     causes: list[str]
     spent_ns: list[Spent]
     counters: dict[str, int]
@@ -270,7 +270,7 @@ class Side(Known):
     durability: str
 
 
-class ComparedRow(comparison.Row):
+class ComparedRow(comparison.ComparedExperimentDocument):
     """An experiment of both, in words."""
 
     title: str
@@ -279,19 +279,19 @@ class ComparedRow(comparison.Row):
 
 
 class Pair(TypedDict):
-    """A result beside the first; as `uflip.data.comparison.Compared`, facts as text."""
+    """A result beside the first; as `uflip.data.comparison.ComparisonDocument`, facts as text."""
 
     first: str
     second: str
     devices: dict[str, list[str]]
-    conditions: list[Warned]
+    conditions: list[WarningSummary]
     verdicts: dict[str, int]
     rows: list[ComparedRow]
     only_in_first: list[str]
     only_in_second: list[str]
 
 
-class Comparison(TypedDict):
+class ComparisonView(TypedDict):
     """Results side by side, each with the first."""
 
     results: list[Side]

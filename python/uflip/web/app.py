@@ -290,7 +290,7 @@ def _document(document: object, status: int = 200, **headers: str) -> "Response"
     return Response(content, status, headers, "application/json")
 
 
-def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> api_types.Listed:
+def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> api_types.ResultList:
     return {
         "version": __version__,
         "roots": [str(path) for path in opened.folders.roots],
@@ -306,7 +306,7 @@ def _rows(listing: Listing, query: Query) -> api_types.Rows:
     return {"rows": [_row_or_error(listing, key) for key in keys]}
 
 
-def _row_or_error(listing: Listing, key: str) -> api_types.Row | api_types.Failed:
+def _row_or_error(listing: Listing, key: str) -> api_types.WarningRow | api_types.Failed:
     try:
         return listing.row(key)
     except ResultsError as error:
@@ -337,7 +337,7 @@ def _slowest(opened: Opened, query: Query) -> api_io_types.Slowest:
     return slowest(run, start, stop)
 
 
-def _compare(opened: Opened, query: Query) -> api_types.Comparison:
+def _compare(opened: Opened, query: Query) -> api_types.ComparisonView:
     keys = list(dict.fromkeys(text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MOST_COMPARED:
         raise UsageError(

@@ -11,10 +11,10 @@ import numpy as np
 from uflip.errors import UsageError
 from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import Series
+from uflip.microbench.open_channel.series import ResponseSeries
 from uflip.oc.contract import Rule
 from uflip.oc.figures import TOP_PERCENTILE
-from uflip.oc.kept import Kept
+from uflip.oc.kept import OpenChannelResult
 from uflip.web import api_io_types
 from uflip.web.open_results import Opened
 
@@ -39,7 +39,7 @@ def channel(opened: Opened, key: str) -> api_io_types.Channel:
             allowed="results of uFLIP-OC",
             action="open it as a result",
         )
-    kept = Kept(results)
+    kept = OpenChannelResult(results)
     found = kept.measured
     scaling = {**(found.oc2 or {}), **(found.oc3.scaling if found.oc3 else {})}
     return {
@@ -58,9 +58,9 @@ def channel(opened: Opened, key: str) -> api_io_types.Channel:
 
 
 def _bands(
-    mixes: Mapping[str, Series], throughput: Mapping[str, float]
-) -> list[api_io_types.Bands]:
-    found: list[api_io_types.Bands] = []
+    mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float]
+) -> list[api_io_types.ResponseBands]:
+    found: list[api_io_types.ResponseBands] = []
     for mix, series in mixes.items():
         step = max(1, len(series.op) // MOST_DOTS) | 1
         at = np.arange(0, len(series.op), step)
@@ -78,7 +78,7 @@ def _bands(
     return found
 
 
-def _wear(worn: Oc1) -> api_io_types.Wear:
+def _wear(worn: Oc1) -> api_io_types.BlockWear:
     cycles = worn.cycles - worn.erase_failed
     at = np.unique(np.linspace(0, max(cycles - 1, 0), LINE_POINTS).astype(np.int64))
     return {

@@ -9,14 +9,14 @@ block is not averaged away.
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.results.device_log import Inside, read_inside
+from uflip.results.device_log import DeviceLog, read_inside
 from uflip.web import api_io_types
 from uflip.web.open_results import Opened
 
 COLUMNS = 128
 
 
-def inside(opened: Opened, key: str, name: str) -> api_io_types.Inside | None:
+def inside(opened: Opened, key: str, name: str) -> api_io_types.DeviceLogView | None:
     """Return what was recorded during a run; None where nothing was."""
     found = read_inside(opened.run(key, name).run)
     if found is None:
@@ -67,7 +67,7 @@ def _by_die(values: NDArray[np.int64], dies: int) -> list[list[int]]:
     return found
 
 
-def _distribution(found: Inside) -> list[int] | None:
+def _distribution(found: DeviceLog) -> list[int] | None:
     """How many full blocks have so many valid pages, from none to all."""
     if found.valid is None:
         return None

@@ -26,7 +26,7 @@ Stamp = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class ResultFolder:
     """A result folder: its key, its name from where it was found, and where it is."""
 
     key: str
@@ -51,7 +51,7 @@ class Folders:
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [_root(path) for path in roots]
         self._own: list[Path] = []
-        self._known: dict[str, Place] = {}
+        self._known: dict[str, ResultFolder] = {}
         self._lock = Lock()
 
     @property
@@ -65,25 +65,25 @@ class Folders:
             if root not in self._own:
                 self._own.append(root)
 
-    def scan(self) -> list[Place]:
+    def scan(self) -> list[ResultFolder]:
         """Walk through all folders, and find the results as they are now."""
-        found: dict[str, Place] = {}
+        found: dict[str, ResultFolder] = {}
         for root in [*self._roots, *self._own]:
             for path in _below(root):
-                found.setdefault(key_of(path), Place(key_of(path), _named(root, path), path))
+                found.setdefault(key_of(path), ResultFolder(key_of(path), _named(root, path), path))
         with self._lock:
             self._known = found
         return list(found.values())
 
-    def sweeps(self) -> list[Place]:
+    def sweeps(self) -> list[ResultFolder]:
         """Find the sweeps below the folders that were named, as they are now."""
-        found: dict[str, Place] = {}
+        found: dict[str, ResultFolder] = {}
         for root in self._roots:
             for path in _below(root, _is_sweep):
-                found.setdefault(key_of(path), Place(key_of(path), _named(root, path), path))
+                found.setdefault(key_of(path), ResultFolder(key_of(path), _named(root, path), path))
         return list(found.values())
 
-    def find_sweep(self, key: str) -> Place:
+    def find_sweep(self, key: str) -> ResultFolder:
         """Find a sweep by its key.
 
         Raises
@@ -104,7 +104,7 @@ class Folders:
         _refuse_links(found)
         return found
 
-    def find(self, key: str) -> Place:
+    def find(self, key: str) -> ResultFolder:
         """Find a folder by its key.
 
         Raises
@@ -129,7 +129,7 @@ class Folders:
         return place
 
 
-def stamp_of(place: Place) -> Stamp:
+def stamp_of(place: ResultFolder) -> Stamp:
     """What changes when a benchmark goes on in a folder, or the folder is another one."""
     names = (manifest.FILE_NAME, "ledger.jsonl")
     return tuple(_look(place.path / name) for name in names)
@@ -187,7 +187,7 @@ def _is_sweep(path: Path) -> bool:
     return os.path.lexists(path / sweep.FILE_NAME)
 
 
-def refuse_names(place: Place) -> None:
+def refuse_names(place: ResultFolder) -> None:
     """Refuse a folder whose name is no text: its files cannot be named to what reads them.
 
     Raises
@@ -206,7 +206,7 @@ def refuse_names(place: Place) -> None:
         ) from None
 
 
-def _refuse_links(place: Place) -> None:
+def _refuse_links(place: ResultFolder) -> None:
     """Refuse a folder with links in it: they could lead to what nobody named."""
     within = (manifest.RUNS, "summaries", "parts")
     for folder in (place.path, *(place.path / name for name in within)):

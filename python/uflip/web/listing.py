@@ -22,8 +22,8 @@ from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells, numbers
 from uflip.results import Results
 from uflip.results.summarise import describe_device, experiments_of
-from uflip.web.api_types import Failed, Glance, Known, Row
-from uflip.web.folders import FORMER, Place, refuse_names, stamp_of
+from uflip.web.api_types import Failed, Glance, Known, WarningRow
+from uflip.web.folders import FORMER, ResultFolder, refuse_names, stamp_of
 from uflip.web.open_results import Latest, Opened
 
 ROWS = 20_000
@@ -67,7 +67,7 @@ class Listing:
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._glances: Latest[Glance | Failed] = Latest(ROWS)
-        self._rows: Latest[Row | Failed] = Latest(ROWS)
+        self._rows: Latest[WarningRow | Failed] = Latest(ROWS)
 
     def glances(self) -> list[Glance | Failed]:
         """Say of every folder what its manifest says."""
@@ -76,13 +76,13 @@ class Listing:
             for place in self._opened.folders.scan()
         ]
 
-    def row(self, key: str) -> Row | Failed:
+    def row(self, key: str) -> WarningRow | Failed:
         """Say of a folder what its runs say: its row of Table 3, and how many means are known."""
         place = self._opened.place(key)
         return self._rows.get(key, stamp_of(place), partial(_row, place))
 
 
-def _glance(place: Place) -> Glance | Failed:
+def _glance(place: ResultFolder) -> Glance | Failed:
     try:
         refuse_names(place)
         path = place.path / manifest.FILE_NAME
@@ -120,7 +120,7 @@ def _read(path: Path, content: bytes) -> _Glance | Manifest:
     return manifest.parse(path, content)
 
 
-def _row(place: Place) -> Row | Failed:
+def _row(place: ResultFolder) -> WarningRow | Failed:
     try:
         results = Results.load(place.path)
         return {"key": place.key, **of_summary(summary(results))}

@@ -10,7 +10,7 @@ from uflip.benchmarks import summary
 from uflip.data.summary import Summary
 from uflip.errors import unknown_name
 from uflip.results import Results
-from uflip.web.folders import Folders, Place, Stamp, stamp_of
+from uflip.web.folders import Folders, ResultFolder, Stamp, stamp_of
 from uflip.web.open_run import OpenRun
 
 RESULTS, RUNS = 8, 3
@@ -64,7 +64,7 @@ class Opened:
         self._summaries: Latest[Summary] = Latest(RESULTS)
         self._runs: Latest[OpenRun] = Latest(RUNS)
 
-    def place(self, key: str) -> Place:
+    def place(self, key: str) -> ResultFolder:
         """Find a folder; see `Folders.find`."""
         return self.folders.find(key)
 

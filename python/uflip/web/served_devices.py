@@ -15,7 +15,7 @@ PATIENCE_S = 2.0
 MOST_BYTES = 1 << 24
 
 
-class Times(TypedDict):
+class ServiceTimes(TypedDict):
     """How long something took [ns], so often; null where nothing did."""
 
     count: int
@@ -27,7 +27,7 @@ class Times(TypedDict):
     max_ns: int | None
 
 
-class Lately(Times):
+class Lately(ServiceTimes):
     """The same in the last whole stretch of time."""
 
     span_ns: int
@@ -54,9 +54,9 @@ class ExportNow(TypedDict):
     bytes_read: int
     bytes_written: int
     bytes_zeroed: int
-    response_time: Times
-    simulated: Times
-    lag: Times
+    response_time: ServiceTimes
+    simulated: ServiceTimes
+    lag: ServiceTimes
     held_ns: int
     recent: Lately
     counters: dict[str, int] | None
@@ -64,7 +64,7 @@ class ExportNow(TypedDict):
     write_amplification: float | None
 
 
-class Clients(TypedDict):
+class ClientCounts(TypedDict):
     """Who is connected, and who was."""
 
     now: int
@@ -72,15 +72,15 @@ class Clients(TypedDict):
     turned_away: int
 
 
-class Told(TypedDict):
+class ServerStatus(TypedDict):
     """What a server tells."""
 
     elapsed_ns: int
-    clients: Clients
+    clients: ClientCounts
     exports: list[ExportNow]
 
 
-class Server(Told):
+class Server(ServerStatus):
     """The same, and where it was asked."""
 
     socket: str
@@ -124,7 +124,7 @@ def _server(path: Path) -> Server | Silent:
     return {"socket": str(path), **document}
 
 
-def ask(path: Path) -> Told:
+def ask(path: Path) -> ServerStatus:
     """Ask one server what it has served so far.
 
     Raises
@@ -139,7 +139,7 @@ def ask(path: Path) -> Told:
             asking.connect(str(path))
             while (more := asking.recv(1 << 16)) and len(text) < MOST_BYTES:
                 text += more
-        document: Told = json.loads(text)
+        document: ServerStatus = json.loads(text)
         if not {"exports", "clients", "elapsed_ns"} <= document.keys():
             raise ValueError("a document of something else")
     except (OSError, ValueError, AttributeError) as error:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from uflip.data import sweep as document
 from uflip.data.spec import text_of
-from uflip.data.sweep import Manifest, Range, Value
+from uflip.data.sweep import Range, SweepManifest, Value
 from uflip.errors import UflipError
 from uflip.sweeping.data_set import ALL, PARTS, kept
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
-from uflip.sweeping.row import Row
-from uflip.web.api_types import Axis, Failed, Sweep, SweepGlance
-from uflip.web.folders import Folders, Place, refuse_names
+from uflip.sweeping.row import SweepRow
+from uflip.web.api_types import Failed, Sweep, SweepAxis, SweepGlance
+from uflip.web.folders import Folders, ResultFolder, refuse_names
 from uflip.web.open_results import Latest
 
 OPEN = 4
@@ -78,7 +78,7 @@ def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _glance(place: Place) -> SweepGlance | Failed:
+def _glance(place: ResultFolder) -> SweepGlance | Failed:
     try:
         refuse_names(place)
         return _said(place, document.read(place.path))
@@ -86,7 +86,7 @@ def _glance(place: Place) -> SweepGlance | Failed:
         return {"key": place.key, "name": place.name, "error": error.parts()}
 
 
-def _said(place: Place, manifest: Manifest) -> SweepGlance:
+def _said(place: ResultFolder, manifest: SweepManifest) -> SweepGlance:
     design = manifest.design
     return {
         "key": place.key,
@@ -100,7 +100,7 @@ def _said(place: Place, manifest: Manifest) -> SweepGlance:
     }
 
 
-def _told(place: Place) -> Sweep:
+def _told(place: ResultFolder) -> Sweep:
     manifest, found = kept(place.path)
     rows = [found[number] for number in sorted(found)]
     varied = [_varied(name, manifest, rows) for name in manifest.design.vary]
@@ -115,19 +115,19 @@ def _told(place: Place) -> Sweep:
     }
 
 
-def _measures(manifest: Manifest) -> list[str]:
+def _measures(manifest: SweepManifest) -> list[str]:
     design = manifest.design
     return [*COSTS, *measures(design.spec, timed=design.timed)]
 
 
-Column = tuple[Axis, list[float | None]]
+Column = tuple[SweepAxis, list[float | None]]
 
 
-def _varied(name: str, manifest: Manifest, rows: list[Row]) -> Column:
+def _varied(name: str, manifest: SweepManifest, rows: list[SweepRow]) -> Column:
     vary, values = manifest.design.vary[name], [row.values[name] for row in rows]
     unit = "bytes" if name.endswith("_bytes") or name == "io_size" else ""
     unit = "ns" if name.endswith("_ns") else unit
-    axis: Axis = {
+    axis: SweepAxis = {
         "name": name,
         "varies": True,
         "better": 0,
@@ -142,11 +142,11 @@ def _varied(name: str, manifest: Manifest, rows: list[Row]) -> Column:
     return axis | {"words": words, "unit": ""}, [float(words.index(_word(each))) for each in values]
 
 
-def _measured(name: str, rows: list[Row]) -> Column:
+def _measured(name: str, rows: list[SweepRow]) -> Column:
     values = [measured(row, name) for row in rows]
     known = [value for value in values if value is not None and isfinite(value)]
     wide = bool(known) and min(known) > 0 and max(known) > WIDE * min(known)
-    axis: Axis = {
+    axis: SweepAxis = {
         "name": name,
         "varies": False,
         "better": 1 if name in RATES else -1,

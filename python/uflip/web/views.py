@@ -10,7 +10,7 @@ from typing import cast
 from uflip.data import summary as said_of
 from uflip.data.document import plain
 from uflip.data.spec_base import PLURALS
-from uflip.data.summary import Experiment, Summary, Warned
+from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
 from uflip.durability import meaning
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
@@ -29,7 +29,7 @@ from uflip.web.listing import of_summary
 from uflip.web.open_results import Opened
 
 
-def result(opened: Opened, key: str) -> api_types.Result:
+def result(opened: Opened, key: str) -> api_types.ResultView:
     """Return a result: its numbers, its micro-benchmarks, its doubts, its runs."""
     results, document = opened.results(key), opened.summary(key)
     runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
@@ -84,17 +84,20 @@ def _advice(document: Summary, *, is_job: bool) -> api_types.Advised | None:
     return {"class": said, "hints": hints}
 
 
-def _by_parameter(runs: Sequence[Experiment]) -> list[list[Experiment]]:
+def _by_parameter(runs: Sequence[ExperimentSummary]) -> list[list[ExperimentSummary]]:
     """Take runs apart by what varies: a value of one parameter says nothing beside another's."""
-    found: dict[str | None, list[Experiment]] = {}
+    found: dict[str | None, list[ExperimentSummary]] = {}
     for run in runs:
         found.setdefault(run["parameter"], []).append(run)
     return list(found.values())
 
 
 def _benchmark(
-    name: str, runs: Sequence[Experiment], document: Summary, runs_of: Mapping[str, Sequence[str]]
-) -> api_types.MicroBenchmark:
+    name: str,
+    runs: Sequence[ExperimentSummary],
+    document: Summary,
+    runs_of: Mapping[str, Sequence[str]],
+) -> api_types.MicroBenchmarkView:
     known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
@@ -128,8 +131,8 @@ def _benchmark(
 
 
 def _experiment(
-    run: Experiment | said_of.Measured, runs_of: Mapping[str, Sequence[str]]
-) -> api_types.Measured:
+    run: ExperimentSummary | said_of.MeasuredExperiment, runs_of: Mapping[str, Sequence[str]]
+) -> api_types.ExperimentView:
     return {
         "pattern": run["pattern"],
         "words": PATTERN_NAMES.get(run["pattern"], ""),
@@ -143,7 +146,7 @@ def _experiment(
     }
 
 
-def _warning(warning: Warned, runs: Sequence[str]) -> api_types.Doubt:
+def _warning(warning: WarningSummary, runs: Sequence[str]) -> api_types.WarningView:
     """Return a doubt with the runs that it names, and its numbers without them."""
     named: list[str] = []
     _find(warning["numbers"], set(runs), named)
@@ -177,10 +180,10 @@ def _named(run: StoredRun) -> api_types.NamedRun:
     }
 
 
-def run(opened: Opened, key: str, name: str) -> api_types.Run:
+def run(opened: Opened, key: str, name: str) -> api_types.RunView:
     """Return what a run says in numbers; its I/Os are asked for stretch by stretch."""
     one = opened.run(key, name)
-    said = cast("Experiment", plain(one.summary))
+    said = cast("ExperimentSummary", plain(one.summary))
     results: Results = one.results
     order = [each.id for each in results.runs]
     at = order.index(name)
@@ -210,7 +213,7 @@ def run(opened: Opened, key: str, name: str) -> api_types.Run:
     }
 
 
-def comparison(opened: Opened, keys: Sequence[str]) -> api_types.Comparison:
+def comparison(opened: Opened, keys: Sequence[str]) -> api_types.ComparisonView:
     """Return two results or more side by side, each with the first."""
     documents = [opened.summary(key) for key in keys]
     first, *others = documents

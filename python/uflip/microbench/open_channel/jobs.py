@@ -8,7 +8,7 @@ from uflip import _native
 from uflip.data.device import Geometry
 from uflip.data.spec import Job
 from uflip.experiment import PlannedRun
-from uflip.microbench.open_channel.series import Series, mb_per_s
+from uflip.microbench.open_channel.series import ResponseSeries, mb_per_s
 
 Block = tuple[int, int, int]
 """Channel, LUN, block."""
@@ -38,7 +38,7 @@ SCALES = {"standard": Scale(64, 17_000, 1 << 20), "quick": Scale(4, 17_000, 32)}
 
 
 @dataclass(frozen=True)
-class Place:
+class JobScope:
     """What the jobs of a benchmark may use.
 
     Attributes
@@ -108,7 +108,7 @@ class Bench(Protocol):
     """Who has the logs of jobs: a device, or a folder that keeps them."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> JobScope:
         """What the jobs may use."""
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
@@ -122,11 +122,11 @@ def throughput(bench: Bench, job: PlannedRun) -> float:
 
 def measure_each(
     bench: Bench, jobs: Mapping[str, PlannedRun]
-) -> tuple[dict[str, Series], dict[str, float]]:
+) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
     """Return the response times of jobs by name, and their throughput [MB/s]."""
     found, rates = {}, {}
     for name, job in jobs.items():
         trace = bench.run(job)
-        found[name] = Series.of(trace)
+        found[name] = ResponseSeries.of(trace)
         rates[name] = mb_per_s(trace, bench.place.geometry.sector_bytes)
     return found, rates

@@ -17,8 +17,14 @@ from numpy.typing import NDArray
 
 from uflip.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.open_channel.jobs import Bench, Place, measure_each, reads_percent, throughput
-from uflip.microbench.open_channel.series import Series
+from uflip.microbench.open_channel.jobs import (
+    Bench,
+    JobScope,
+    measure_each,
+    reads_percent,
+    throughput,
+)
+from uflip.microbench.open_channel.series import ResponseSeries
 
 NAME = "oc0"
 TITLE = "reads and writes of a single LUN"
@@ -40,18 +46,18 @@ class Oc0:
         Of every LUN, one at a time [MB/s].
     """
 
-    mixes: dict[str, Series]
+    mixes: dict[str, ResponseSeries]
     throughput: dict[str, float]
     write_mb_per_s: NDArray[np.float64]
     read_mb_per_s: NDArray[np.float64]
 
 
-def mixes(place: Place) -> dict[str, PlannedRun]:
+def mixes(place: JobScope) -> dict[str, PlannedRun]:
     """Lay out the five mixes on the first LUN."""
     return {mix: place.job(NAME, mix, mix, reads_percent(mix)) for mix in MIXES}
 
 
-def luns(place: Place, mix: str) -> list[PlannedRun]:
+def luns(place: JobScope, mix: str) -> list[PlannedRun]:
     """Lay out reads or writes of every LUN alone, channel by channel."""
     geometry = place.geometry
     every = np.ndindex(geometry.channels, geometry.luns_per_channel)
@@ -68,18 +74,18 @@ def luns(place: Place, mix: str) -> list[PlannedRun]:
     ]
 
 
-def order(place: Place) -> PlannedRun:
+def order(place: JobScope) -> PlannedRun:
     """Lay out a write of the second page of a block that is erased."""
     begins = (FIRST_PAGE, 1, "")
     return place.job(NAME, "order-W", "W", begins, first_page=1, pages=1, blocks=1)
 
 
-def layout(place: Place) -> list[PlannedRun]:
+def layout(place: JobScope) -> list[PlannedRun]:
     """Lay out all of it but `order`, which comes last of the whole benchmark."""
     return [*mixes(place).values(), *luns(place, "W"), *luns(place, "R")]
 
 
-def measure_mixes(bench: Bench) -> tuple[dict[str, Series], dict[str, float]]:
+def measure_mixes(bench: Bench) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
     """Run the five mixes on the first LUN."""
     return measure_each(bench, mixes(bench.place))
 

@@ -16,7 +16,7 @@ from uflip import _native
 from uflip.data.spec import Job
 from uflip.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.open_channel.jobs import Bench, Block, Place
+from uflip.microbench.open_channel.jobs import Bench, Block, JobScope
 
 NAME = "oc1"
 TITLE = "wear of one block"
@@ -92,7 +92,7 @@ class Oc1:
         return int(reached[0]) + 1 - SMOOTHED_CYCLES // 2 if len(reached) else None
 
 
-def layout(place: Place) -> list[PlannedRun]:
+def layout(place: JobScope) -> list[PlannedRun]:
     """Lay out the cycles of the block that is sacrificed; nothing where none is."""
     if place.sacrifice is None:
         return []
@@ -109,7 +109,7 @@ def layout(place: Place) -> list[PlannedRun]:
     return [PlannedRun("oc1-wear", NAME, "WR", "cycles", place.scale.cycles, "", job)]
 
 
-def pages_worn(place: Place) -> int:
+def pages_worn(place: JobScope) -> int:
     """Return how many pages of the block are written and read in each cycle."""
     return min(place.scale.wear_pages, place.geometry.pages_per_block)
 

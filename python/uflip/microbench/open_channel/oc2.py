@@ -8,7 +8,7 @@
 
 from uflip.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.open_channel.jobs import Bench, Place, throughput
+from uflip.microbench.open_channel.jobs import Bench, JobScope, throughput
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import degrees
 
@@ -24,7 +24,7 @@ KINDS = {
 """What is scaled over LUNs -> mix, and whether every LUN has its thread."""
 
 
-def lay_out_kind(place: Place, kind: str) -> dict[int, PlannedRun]:
+def lay_out_kind(place: JobScope, kind: str) -> dict[int, PlannedRun]:
     """Lay out one of `KINDS`, by number of LUNs."""
     mix, threads = KINDS[kind]
     way = "threads" if threads else "one-thread"
@@ -42,7 +42,7 @@ def lay_out_kind(place: Place, kind: str) -> dict[int, PlannedRun]:
     }
 
 
-def layout(place: Place) -> list[PlannedRun]:
+def layout(place: JobScope) -> list[PlannedRun]:
     """Lay out all of it."""
     return [job for kind in KINDS for job in lay_out_kind(place, kind).values()]
 

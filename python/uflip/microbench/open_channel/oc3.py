@@ -17,9 +17,15 @@ from math import gcd
 
 from uflip.experiment import PlannedRun
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.open_channel.jobs import Bench, Place, measure_each, reads_percent, throughput
+from uflip.microbench.open_channel.jobs import (
+    Bench,
+    JobScope,
+    measure_each,
+    reads_percent,
+    throughput,
+)
 from uflip.microbench.open_channel.scaling import Scaling
-from uflip.microbench.open_channel.series import READ, WRITE, Series, degrees
+from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries, degrees
 
 NAME = "oc3"
 TITLE = "channels, by vectors and by threads"
@@ -47,11 +53,11 @@ class Oc3:
 
     scaling: dict[str, Scaling]
     all_luns: dict[str, float]
-    mixes: dict[str, Series]
+    mixes: dict[str, ResponseSeries]
     throughput: dict[str, float]
 
     @property
-    def halves(self) -> Series | None:
+    def halves(self) -> ResponseSeries | None:
         """Of the mixes of both, the one nearest to as many readers as writers; None without any."""
         both = {
             abs(len(series.times(WRITE)) - len(series.times(READ))): series
@@ -79,7 +85,7 @@ def shares(threads: int) -> dict[str, str]:
     return found
 
 
-def scalings(place: Place) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
+def scalings(place: JobScope) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
     """Lay out vectors and threads: "writes, vectors" -> what there is more of, jobs by degree."""
     channels = place.geometry.channels
     base = {"channels": channels, "iteration": "round_robin"}
@@ -100,7 +106,7 @@ def scalings(place: Place) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
     return found
 
 
-def all_luns(place: Place) -> dict[str, PlannedRun]:
+def all_luns(place: JobScope) -> dict[str, PlannedRun]:
     """Lay out writes and reads with a thread for every LUN."""
     channels, luns = place.geometry.channels, place.geometry.luns_per_channel
     job = {"channels": channels, "luns": luns, "threads": channels * luns,
@@ -111,7 +117,7 @@ def all_luns(place: Place) -> dict[str, PlannedRun]:
     }
 
 
-def mixes(place: Place) -> dict[str, PlannedRun]:
+def mixes(place: JobScope) -> dict[str, PlannedRun]:
     """Lay out readers beside writers, a channel for each thread."""
     channels = place.geometry.channels
     job = {"channels": channels, "threads": channels, "iteration": "isolated"}
@@ -121,7 +127,7 @@ def mixes(place: Place) -> dict[str, PlannedRun]:
     }
 
 
-def layout(place: Place) -> list[PlannedRun]:
+def layout(place: JobScope) -> list[PlannedRun]:
     """Lay out all of it."""
     scaled = [job for _, jobs in scalings(place).values() for job in jobs.values()]
     return [*scaled, *all_luns(place).values(), *mixes(place).values()]
@@ -140,7 +146,7 @@ def measure_all_luns(bench: Bench) -> dict[str, float]:
     return {word: throughput(bench, job) for word, job in all_luns(bench.place).items()}
 
 
-def measure_mixes(bench: Bench) -> tuple[dict[str, Series], dict[str, float]]:
+def measure_mixes(bench: Bench) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
     """Readers beside writers, a channel for each thread."""
     return measure_each(bench, mixes(bench.place))
 

@@ -15,7 +15,7 @@ MB = 1e6
 
 
 @dataclass(frozen=True)
-class Series:
+class ResponseSeries:
     """Response times of a job, in the order of submission.
 
     Attributes
@@ -33,10 +33,10 @@ class Series:
     failed: int
 
     @staticmethod
-    def of(trace: _native.FlashTrace) -> "Series":
+    def of(trace: _native.FlashTrace) -> "ResponseSeries":
         """Take what figures need out of a log."""
         order = np.argsort(np.asarray(trace.column("submit_ns")), kind="stable")
-        return Series(
+        return ResponseSeries(
             np.asarray(trace.column("op"))[order],
             np.asarray(trace.column("response_time_ns"))[order] / 1e6,
             int(np.count_nonzero(np.asarray(trace.column("failed")))),

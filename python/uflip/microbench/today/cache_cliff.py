@@ -19,7 +19,7 @@ c bytes leaves it that is larger than the cache: it holds c × (1 − x / y). Bo
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
@@ -47,7 +47,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, size: int) -> Spec:
     io_size = max(context.io_size, IO_SIZE)
-    counts = Counts(max(size // io_size, 1), 0)
+    counts = IoCounts(max(size // io_size, 1), 0)
     return baseline_spec(context, pattern, io_size=io_size, counts=counts, target_size=size)
 
 
@@ -62,7 +62,7 @@ def too_large(context: Context, spec: Spec) -> str | None:
     )
 
 
-class Cliff(NamedTuple):
+class CacheCliff(NamedTuple):
     """What bursts say: costs [ns per byte], where the first ends, what the cache holds [bytes]."""
 
     fast: float
@@ -76,7 +76,7 @@ class Cliff(NamedTuple):
         return self.at * (1 - self.fast / self.slow)
 
 
-def cliff(runs: Sequence[Run]) -> Cliff | None:
+def cliff(runs: Sequence[Run]) -> CacheCliff | None:
     """Return the two lines through bursts, in the order of their length; None where one does.
 
     The cost beyond the cliff is that between the last two bursts, that before it the least of any.
@@ -93,11 +93,11 @@ def cliff(runs: Sequence[Run]) -> Cliff | None:
     beyond = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
     if not beyond:
         # The last two stand on different sides: all that is known lies between them.
-        return Cliff(fast, slow, at, sizes[-1] - sizes[-2])
+        return CacheCliff(fast, slow, at, sizes[-1] - sizes[-2])
     # Each pair of bursts beyond says where; they differ by what was not said.
     places = [_meet(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
     io_size = int(runs[0]["spec"]["io_size"])
-    return Cliff(fast, slow, at, (max(places) - min(places)) / 2 + io_size)
+    return CacheCliff(fast, slow, at, (max(places) - min(places)) / 2 + io_size)
 
 
 def _slope(times: Sequence[float], sizes: Sequence[int], n: int) -> float:

@@ -9,7 +9,7 @@ is left out.
 cliff says whether it was long enough. On a small device all three are a quarter of it.
 """
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
@@ -38,7 +38,7 @@ def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
     io_size = max(context.io_size, IO_SIZE)
     wanted = QUICK_BURST if context.quick else BURST
     burst = max(min(wanted, context.capacity // (SHARE * BURSTS)) // io_size, 1)
-    counts = Counts(BURSTS * burst, burst)
+    counts = IoCounts(BURSTS * burst, burst)
     return baseline_spec(
         context,
         pattern,

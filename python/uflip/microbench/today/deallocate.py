@@ -18,7 +18,7 @@ device, 128 MiB at most; what is left over at its end stays.
 cheap until these are used up: `SHARE` of what is written to, and no more than other runs do.
 """
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
@@ -86,7 +86,7 @@ def _describe(context: Context, pattern: str, percent: int) -> Spec:
     if pattern == WRITES:
         ios = max(min(ios, size // SHARE // context.io_size), 1)
     size = max(size // context.io_size, 1) * context.io_size
-    counts = Counts(ios, ios // 8)
+    counts = IoCounts(ios, ios // 8)
     return baseline_spec(context, pattern, counts=counts, target_offset=place, target_size=size)
 
 

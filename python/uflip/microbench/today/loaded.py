@@ -8,7 +8,7 @@ time.
 busy, and is no more than one queue of any NVMe device.
 """
 
-from uflip.data.summary import ResponseTime, Statistics
+from uflip.data.summary import ResponseTime, StatisticsSummary
 from uflip.experiment import Context
 from uflip.microbench.mix import half_size
 from uflip.spec import Mix, baseline, mix
@@ -72,7 +72,7 @@ PERCENTILES: tuple[tuple[ResponseTime, str], ...] = (
 )  # fmt: skip
 
 
-def tail(one: Statistics, other: Statistics) -> tuple[str, float, float]:
+def tail(one: StatisticsSummary, other: StatisticsSummary) -> tuple[str, float, float]:
     """Return the highest percentile up to p99 that both samples support: its name, and both."""
     for key, name in PERCENTILES:
         first, second = one[key], other[key]

@@ -16,7 +16,7 @@ this size: an I/O that occupies two dies halves it.
 
 from collections.abc import Sequence
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
 from uflip.microbench.layout import LABELS, ROUNDS, Varying, baseline_spec, lay_out, target_size
 from uflip.microbench.micro_benchmark import MicroBenchmark
@@ -38,7 +38,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, depth: int) -> Spec:
     plain = context.counts(pattern)
-    counts = Counts(
+    counts = IoCounts(
         max(plain.io_count, plain.io_ignore + ROUNDS * depth), max(plain.io_ignore, depth)
     )
     return baseline_spec(

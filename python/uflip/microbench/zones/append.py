@@ -9,7 +9,7 @@ other has one under way to a zone; an append begins wherever the pointer is, so 
 **Ambiguous**: hosts that keep more writes in order by themselves; the reference is one at a time.
 """
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
@@ -48,12 +48,12 @@ def _describe(context: Context, pattern: str, depth: int) -> Spec:
     )
 
 
-def _counts(context: Context, depth: int) -> Counts:
+def _counts(context: Context, depth: int) -> IoCounts:
     """Return a length that leaves out the filling of the queue, and has its emptying be little."""
     plain = counts_within(context, WRITES, capacity_of(context))
     fits = max(capacity_of(context) // context.io_size, 1)
     ios = min(max(plain.io_count, ROUNDS * depth), fits)
-    return Counts(ios, min(plain.io_ignore + depth - 1, ios - 1))
+    return IoCounts(ios, min(plain.io_ignore + depth - 1, ios - 1))
 
 
 def _why_not(context: Context, spec: Spec) -> str | None:

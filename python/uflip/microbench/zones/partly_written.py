@@ -10,7 +10,7 @@ Where it comes from is said in `reset` and `finish`.
 
 from collections.abc import Callable
 
-from uflip.experiment import Context, Counts, Experiment
+from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Rule, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.zones.zone_layout import at_once, capacity_of, why_not, zones_of
@@ -54,7 +54,7 @@ def layout_of(command: str, label: str) -> Callable[[Context], list[Experiment]]
         return baseline_spec(
             context,
             WRITES,
-            counts=Counts(writes_per_zone(context, percent), 0),
+            counts=IoCounts(writes_per_zone(context, percent), 0),
             parallel_degree=zones,
             target_offset=0,
             target_size=zones * size,

@@ -1,7 +1,7 @@
 """What micro-benchmarks of zones share: how large zones are, and why a device cannot do one."""
 
 from uflip.data.zones import ZoneLimits
-from uflip.experiment import Context, Counts
+from uflip.experiment import Context, IoCounts
 from uflip.microbench.layout import WhyNot
 from uflip.spec import Spec
 
@@ -40,10 +40,10 @@ def powers_up_to(most: int) -> tuple[int, ...]:
     return tuple(2**k for k in range(most.bit_length()) if 2**k <= most)
 
 
-def counts_within(context: Context, pattern: str, room: int) -> Counts:
+def counts_within(context: Context, pattern: str, room: int) -> IoCounts:
     """Return the ordinary length of a run, but no more I/Os than fit into so many bytes."""
     ios = max(min(context.plain_counts(pattern).io_count, room // context.io_size), 1)
-    return Counts(ios, ios // IGNORED_PART)
+    return IoCounts(ios, ios // IGNORED_PART)
 
 
 def why_not(*others: WhyNot) -> WhyNot:

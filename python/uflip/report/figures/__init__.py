@@ -77,23 +77,23 @@ BASELINES: list[Callable[[Document, Traces], Figure | None]] = [
 """What is drawn of the baselines, in the order of the page."""
 
 
-class Kind(NamedTuple):
+class FigureKind(NamedTuple):
     """How a micro-benchmark is drawn: on a page, and as a figure of its own."""
 
     figure: Callable[[Document, str], Figure | None]
     chart: Callable[[Document, str], Chart]
 
 
-MICRO_BENCHMARKS: dict[str, Kind] = {
-    "sweep": Kind(sweep.figure, sweep.chart),
-    "mix": Kind(mix.figure, mix.chart),
-    "queue": Kind(queue.figure, queue.chart),
-    "rounds": Kind(rounds.figure, rounds.chart),
+MICRO_BENCHMARKS: dict[str, FigureKind] = {
+    "sweep": FigureKind(sweep.figure, sweep.chart),
+    "mix": FigureKind(mix.figure, mix.chart),
+    "queue": FigureKind(queue.figure, queue.chart),
+    "rounds": FigureKind(rounds.figure, rounds.chart),
 }
 """How a micro-benchmark can be drawn."""
 
 
-def kind_of(micro_benchmark: str) -> Kind:
+def kind_of(micro_benchmark: str) -> FigureKind:
     """Return how a micro-benchmark is drawn; one that is not known, as a sweep."""
     about = MEASURED.get(micro_benchmark)
     return MICRO_BENCHMARKS[about.figure if about else "sweep"]

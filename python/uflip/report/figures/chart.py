@@ -34,7 +34,7 @@ MARKERS = ("o", "s", "^", "v", "D", "<", ">", "_", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Polyline:
     """Points (n,) in the units of the axes, joined, marked, or both.
 
     Attributes
@@ -87,7 +87,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ReferenceLine:
     """A line through the whole panel at a height, or `upright` at a place.
 
     `part` is how much of the panel it crosses, from its beginning.
@@ -150,7 +150,7 @@ class Words:
     shift: float = 0.0
 
 
-Mark = Line | Spans | Level | Band | Box | Area | Words
+Mark = Polyline | Spans | ReferenceLine | Band | Box | Area | Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Chart:
     panels: Sequence[Panel]
     height: float
     columns: int = 1
-    legend: Sequence[Line | Box] = ()
+    legend: Sequence[Polyline | Box] = ()
     x_label: str = ""
     share_y: bool = False
     simulated: bool = False

@@ -11,11 +11,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from uflip.data.summary import Experiment as Run
+from uflip.data.summary import ExperimentSummary as Run
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.chart import DOTTED, Axis, Chart, Level, Line, Mark, Panel
+from uflip.report.figures.chart import DOTTED, Axis, Chart, Mark, Panel, Polyline, ReferenceLine
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.tables import intervals_table
@@ -26,7 +26,7 @@ ASKED = 0.05
 # Of a device that repeats itself exactly the half width is zero, which has no place on the axis.
 LEAST = 1e-4
 TICKS = tuple((share, f"{100 * share:g} %") for share in (1e-4, 1e-3, 1e-2, 0.1, 1.0))
-HOLLOW = Line(
+HOLLOW = Polyline(
     width=0, marker="o", size=4.5, face="none", edge=palette.INK, edge_width=0.7,
     label="hollow: not converged",
 )  # fmt: skip
@@ -53,17 +53,17 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     marks: list[Mark] = []
     for (look, is_filled), places in groups.items():
         x, y = zip(*places, strict=True)
-        mark = Line(
+        mark = Polyline(
             x, y, look.color, width=0, marker=look.marker, size=3.4,
             face=look.color if is_filled else "none", edge=look.color, edge_width=0.7, clip=False,
         )  # fmt: skip
         marks.append(mark)
-    marks.append(Level(ASKED, palette.MUTED, dashes=DOTTED))
+    marks.append(ReferenceLine(ASKED, palette.MUTED, dashes=DOTTED))
     columns = [(column + 0.5, title(name)) for column, name in enumerate(experiments)]
     across = Axis(0, len(experiments), ticks=columns, grid=False, turned=20)
     up = Axis(LEAST / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
     patterns = [
-        Line(color=look.color, width=0, marker=look.marker, size=5, label=name)
+        Polyline(color=look.color, width=0, marker=look.marker, size=5, label=name)
         for name, look in palette.PATTERNS.items()
     ]
     legend = [*patterns, HOLLOW]

@@ -15,7 +15,7 @@ from uflip.report.blocks import Figure
 from uflip.report.data import BaselineTrace, Document, Traces, is_simulated, pooled
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.chart import Axis, Chart, Line, Mark, Panel
+from uflip.report.figures.chart import Axis, Chart, Mark, Panel, Polyline
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.tables import baselines_tables
@@ -51,10 +51,10 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
         time_ms, share = slower_than(trace.measured_ms)
         look = palette.look(trace.pattern)
         name = f"{trace.pattern} {PATTERN_NAMES.get(trace.pattern, '')}"
-        marks.append(Line(time_ms, share, look.color, step=True))
+        marks.append(Polyline(time_ms, share, look.color, step=True))
         last = time_ms[-1:], share[-1:]
-        marks.append(Line(*last, look.color, width=0, marker=look.marker, size=5, clip=False))
-        legend.append(Line(color=look.color, label=name))
+        marks.append(Polyline(*last, look.color, width=0, marker=look.marker, size=5, clip=False))
+        legend.append(Polyline(color=look.color, label=name))
     lowest = 0.8 / max(len(trace.measured_ms) for trace in measured)
     ticks = [(share, name) for share, name in TICKS.items() if share >= lowest]
     y = Axis(lowest, 1.15, "share of I/Os slower", log=True, ticks=ticks)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uflip.errors import UsageError
 from uflip.report.figures.canvas import only_text, styled
 from uflip.results import checksums, outputs
-from uflip.results.outputs import Place
+from uflip.results.outputs import OutputPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DPI = 160
 
 
-def check_name(path: Path, *, force: bool = False) -> Place:
+def check_name(path: Path, *, force: bool = False) -> OutputPath:
     """Refuse a name that cannot become a figure, before anything is measured.
 
     Raises

@@ -33,7 +33,7 @@ NARROWEST = 0.06
 
 
 @dataclass(frozen=True)
-class Workload:
+class WorkloadHistory:
     """One of them: its pattern, how long it lasted [s], its rate in each stretch (n,) [IOPS]."""
 
     pattern: str
@@ -49,7 +49,7 @@ def runs_of(results: Results) -> list[StoredRun]:
     return runs
 
 
-def workloads_of(results: Results) -> list[Workload]:
+def workloads_of(results: Results) -> list[WorkloadHistory]:
     """Read the runs that are drawn."""
     found = []
     for run in runs_of(results):
@@ -59,15 +59,17 @@ def workloads_of(results: Results) -> list[Workload]:
     return found
 
 
-def workload(pattern: str, ended_s: NDArray[np.float64]) -> Workload:
+def workload(pattern: str, ended_s: NDArray[np.float64]) -> WorkloadHistory:
     """Make one of the instants at which its I/Os ended [s since the first was submitted]."""
     seconds = float(ended_s.max())
     windows = max(min(WINDOWS, len(ended_s) // LEAST_A_WINDOW), 1)
     counts, _ = np.histogram(ended_s, bins=windows, range=(0, seconds))
-    return Workload(pattern, seconds, counts / (seconds / windows))
+    return WorkloadHistory(pattern, seconds, counts / (seconds / windows))
 
 
-def draw_on(axis: "Axes", workloads: Sequence[Workload], dashes: Mapping[str, Dashes]) -> None:
+def draw_on(
+    axis: "Axes", workloads: Sequence[WorkloadHistory], dashes: Mapping[str, Dashes]
+) -> None:
     """Draw them along one time axis, with a number above each, and dashes by their patterns."""
     begins = [0.0, *accumulate(each.seconds for each in workloads)]
     named = set()

@@ -18,7 +18,16 @@ from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.chart import DOTTED, Axis, Band, Chart, Level, Line, Mark, Panel
+from uflip.report.figures.chart import (
+    DOTTED,
+    Axis,
+    Band,
+    Chart,
+    Mark,
+    Panel,
+    Polyline,
+    ReferenceLine,
+)
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.tables import windows_table
@@ -26,10 +35,10 @@ from uflip.report.words import format_ms
 
 HEIGHT = 173.0
 LEGEND = (
-    Line(color=palette.look("SR").color, width=0, marker="o", size=3, label="SR"),
-    Line(color=palette.look("RW").color, width=0, marker="o", size=3, label="RW"),
-    Line(width=0, marker="_", size=4, edge_width=1, label="slowest of 64"),
-    Line(color=palette.MUTED, width=0.8, dashes=DOTTED, label="95 % of the first reads"),
+    Polyline(color=palette.look("SR").color, width=0, marker="o", size=3, label="SR"),
+    Polyline(color=palette.look("RW").color, width=0, marker="o", size=3, label="RW"),
+    Polyline(width=0, marker="_", size=4, edge_width=1, label="slowest of 64"),
+    Polyline(color=palette.MUTED, width=0.8, dashes=DOTTED, label="95 % of the first reads"),
 )
 BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
 
@@ -70,13 +79,13 @@ def chart_of(found: Interference, windows: Batches, *, simulated: bool) -> Chart
         color = palette.look(pattern).color
         if name == "after":
             marks.append(Band(begin, begin + found["reads_affected"]))
-        marks.append(Line(place, mean, color, width=0, marker="o", size=2.6))
+        marks.append(Polyline(place, mean, color, width=0, marker="o", size=2.6))
         marks.append(
-            Line(place, most, color, width=0, marker="_", size=4, edge_width=0.8, alpha=0.6)
+            Polyline(place, most, color, width=0, marker="_", size=4, edge_width=0.8, alpha=0.6)
         )
         begin += windows["ios"] * len(mean)
         every += [*mean, *most]
-    slow = Level(found["slow_ns"] / 1e6, palette.MUTED, dashes=DOTTED)
+    slow = ReferenceLine(found["slow_ns"] / 1e6, palette.MUTED, dashes=DOTTED)
     x = Axis(0, begin, "I/O number", grid=False)
     panel = Panel(x, scales.of_times(np.array(every)), [*marks, slow])
     return Chart([panel], HEIGHT, legend=LEGEND, simulated=simulated)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from uflip.report.figures.axes import ticks_of
-from uflip.report.figures.chart import TEXT, Axis, Box, Chart, Line, Panel
+from uflip.report.figures.chart import TEXT, Axis, Box, Chart, Panel, Polyline
 
 # Advance widths of the characters from " " to "~" in DejaVu Sans 2.37 [1/1000 of the size].
 _ADVANCES = (
@@ -140,7 +140,7 @@ def _widest(wide: Sequence[float], across: int) -> list[float]:
     return [max(wide[column::across]) for column in range(across)]
 
 
-def entry_width(entry: Line | Box) -> float:
+def entry_width(entry: Polyline | Box) -> float:
     """How wide an entry of a legend is: its swatch and its name."""
     return SWATCH + GAP + text_width(entry.label)
 

@@ -6,7 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.report.figures import dots
-from uflip.report.figures.chart import Area, Axis, Band, Box, Level, Line, Mark, Spans, Words
+from uflip.report.figures.chart import (
+    Area,
+    Axis,
+    Band,
+    Box,
+    Mark,
+    Polyline,
+    ReferenceLine,
+    Spans,
+    Words,
+)
 from uflip.report.figures.elements import MIDDLE, Element, fill, image, n, path, stroke, words
 from uflip.report.figures.layout import Frame
 
@@ -54,11 +64,11 @@ def _scaled(axis: Axis, values: object, begin: float, end: float) -> Floats:
 def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
     """Draw a mark of any kind; `clip` is what lines end at."""
     match mark:
-        case Line():
+        case Polyline():
             yield from _line(mark, scales, clip)
         case Spans():
             yield path(_spans(mark, scales), stroke(mark.color, mark.width, (), mark.alpha), clip)
-        case Level():
+        case ReferenceLine():
             yield path(_level(mark, scales), stroke(mark.color, mark.width, mark.dashes), clip)
         case Band():
             low, high = scales.x([mark.low, mark.high])
@@ -85,7 +95,7 @@ def _words(mark: Words, scales: Scales) -> Iterator[Element]:
         yield words(text, x, low, across=mark.across, color=mark.color, size=mark.size)
 
 
-def _level(mark: Level, scales: Scales) -> str:
+def _level(mark: ReferenceLine, scales: Scales) -> str:
     frame = scales.frame
     if mark.upright:
         return f"M{n(float(scales.x(mark.at)))} {n(frame.bottom)}v{n(-mark.part * frame.height)}"
@@ -100,7 +110,7 @@ def _spans(spans: Spans, scales: Scales) -> str:
     return "".join(f"M{n(at)} {n(low)}V{n(high)}" for at, low, high in each)
 
 
-def _line(line: Line, scales: Scales, clip: str) -> Iterator[Element]:
+def _line(line: Polyline, scales: Scales, clip: str) -> Iterator[Element]:
     x, y = scales.x(line.x), scales.y(line.y)
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]
@@ -119,7 +129,7 @@ def _line(line: Line, scales: Scales, clip: str) -> Iterator[Element]:
         yield markers(line, x, y, clip)
 
 
-def markers(line: Line, x: Floats, y: Floats, clip: str = "") -> Element:
+def markers(line: Polyline, x: Floats, y: Floats, clip: str = "") -> Element:
     """The marks of a line at points (n,) of the figure, as one path."""
     shape, half = line.marker, line.size / 2
     outline = _outline(shape, half)

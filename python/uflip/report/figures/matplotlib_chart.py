@@ -18,10 +18,10 @@ from uflip.report.figures.chart import (
     Band,
     Box,
     Chart,
-    Level,
-    Line,
     Mark,
     Panel,
+    Polyline,
+    ReferenceLine,
     Spans,
     Words,
 )
@@ -109,20 +109,20 @@ def on_axes(axis: "Axes", panel: Panel) -> None:
         axis.set_title(panel.title)
 
 
-def handles(entries: "Sequence[Line | Box]") -> "list[Artist]":
+def handles(entries: "Sequence[Polyline | Box]") -> "list[Artist]":
     """Make what a legend of matplotlib shows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     return [
         Line2D([], [], **_look(each))
-        if isinstance(each, Line)
+        if isinstance(each, Polyline)
         else Patch(facecolor=each.color, edgecolor=each.edge, label=each.label)
         for each in entries
     ]
 
 
-def _look(line: Line) -> LineLook:
+def _look(line: Polyline) -> LineLook:
     """How a line is drawn, in matplotlib's words."""
     is_dash = line.marker == "_"
     return {
@@ -145,7 +145,7 @@ def _dashes(dashes: Sequence[float]) -> Dashes:
 
 def _draw(axis: "Axes", mark: Mark, order: float) -> None:
     match mark:
-        case Line():
+        case Polyline():
             style = "steps-post" if mark.step else "default"
             axis.plot(
                 mark.x, mark.y, drawstyle=style, clip_on=mark.clip, zorder=order,
@@ -157,7 +157,7 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
                 mark.at, mark.low, mark.high,
                 color=mark.color, lw=mark.width, alpha=mark.alpha, zorder=order,
             )  # fmt: skip
-        case Level():
+        case ReferenceLine():
             look: LineLook = {
                 "color": mark.color,
                 "linewidth": mark.width,

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from uflip.data.summary import Experiment, Measured
+from uflip.data.summary import ExperimentSummary, MeasuredExperiment
 from uflip.microbench.mix import expected_mix_ms
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
@@ -28,9 +28,9 @@ from uflip.report.figures.chart import (
     SOLID,
     Axis,
     Chart,
-    Line,
     Mark,
     Panel,
+    Polyline,
     Spans,
 )
 from uflip.report.figures.svg import Drawing
@@ -40,13 +40,13 @@ from uflip.report.tables import components_tables
 from uflip.report.words import axis_name, title
 
 COLUMNS = 3
-MIX = Line(marker="o", label="the mix")
-ALONE = Line(width=1.3, dashes=DOTTED, label="from baselines")
+MIX = Polyline(marker="o", label="the mix")
+ALONE = Polyline(width=1.3, dashes=DOTTED, label="from baselines")
 HEIGHT, PANEL_HEIGHT = 32.0, 151.0
 
 
 def draw(
-    runs: Sequence[Experiment],
+    runs: Sequence[ExperimentSummary],
     baselines_ms: Mapping[str, float | None],
     *,
     simulated: bool,
@@ -84,7 +84,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
 
 
 def chart_of(
-    experiments: Mapping[str, Sequence[Measured]],
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
     baselines_ms: Mapping[str, float | None],
     *,
     simulated: bool,
@@ -122,7 +122,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
 
 def _panel(
     pattern: str,
-    runs: Sequence[Measured],
+    runs: Sequence[MeasuredExperiment],
     baselines_ms: Mapping[str, float | None],
     y: Axis,
 ) -> Panel:
@@ -142,7 +142,7 @@ def _panel(
     return Panel(scales.of_values(ratios, names), y, marks, pattern.replace("/", " / "))
 
 
-def _component(runs: Sequence[Measured], x: Sequence[float], name: str) -> list[Line]:
+def _component(runs: Sequence[MeasuredExperiment], x: Sequence[float], name: str) -> list[Polyline]:
     """One of the two patterns within the mix, faint, in its own colour."""
     parts = [part for run in runs if (part := run.get("components", {}).get(name))]
     means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]
@@ -151,30 +151,30 @@ def _component(runs: Sequence[Measured], x: Sequence[float], name: str) -> list[
     return [replace(_part(runs[0]["pattern"], name), x=x, y=means, alpha=0.75)]
 
 
-def _part(mix: str, name: str) -> Line:
+def _part(mix: str, name: str) -> Polyline:
     """How the first or the second pattern of a mix is drawn: filled only to tell two of a kind."""
     first, _, second = mix.partition("/")
     pattern = first if name == "first" else second
     look, is_other = palette.look(pattern), first == second and name == "second"
-    return Line(
+    return Polyline(
         color=look.color, width=1.0, dashes=DASHED if is_other else SOLID,
         marker=look.marker, size=4.0, face=look.color if is_other else palette.CARD,
         edge=look.color, label=f"{pattern} in it{', the second' if is_other else ''}",
     )  # fmt: skip
 
 
-def _is_in_turn(run: Measured) -> bool:
+def _is_in_turn(run: MeasuredExperiment) -> bool:
     """Whether a mix takes turns, so that it can cost what its baselines do; one that is drawn is
     under load.
     """
     return run["parameter"] == "ratio"
 
 
-def _expected_ms(run: Measured, baselines_ms: Mapping[str, float | None]) -> float | None:
+def _expected_ms(run: MeasuredExperiment, baselines_ms: Mapping[str, float | None]) -> float | None:
     return expected_mix_ms(run, baselines_ms) if _is_in_turn(run) else None
 
 
-def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Line]:
+def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Polyline]:
     parts = [_part(mix, name) for mix in mixes if "/" in mix for name in ("first", "second")]
     patterns = [
         part
@@ -186,7 +186,8 @@ def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Line]:
 
 
 def _range(
-    experiments: Mapping[str, Sequence[Measured]], baselines_ms: Mapping[str, float | None]
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
+    baselines_ms: Mapping[str, float | None],
 ) -> tuple[float, float]:
     seen: list[float] = []
     for runs in experiments.values():
@@ -203,7 +204,8 @@ def _range(
 
 
 def _describe(
-    experiments: Mapping[str, Sequence[Measured]], baselines_ms: Mapping[str, float | None]
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
+    baselines_ms: Mapping[str, float | None],
 ) -> str:
     parts = []
     for pattern, runs in experiments.items():

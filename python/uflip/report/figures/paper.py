@@ -30,7 +30,7 @@ from uflip.report.figures import (
     varied,
 )
 from uflip.report.figures.canvas import INCH, Dashes, new_figure, styled
-from uflip.report.figures.chart import Axis, Chart, Level, Line, Panel
+from uflip.report.figures.chart import Axis, Chart, Panel, Polyline, ReferenceLine
 from uflip.report.figures.matplotlib_chart import figure_of, on_axes, within
 from uflip.report.words import axis_name
 from uflip.results import Results
@@ -85,7 +85,7 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
     return found
 
 
-def kinds_of_sweep(points: Sequence[varied.Point]) -> dict[str, Draw]:
+def kinds_of_sweep(points: Sequence[varied.VariedPoint]) -> dict[str, Draw]:
     """Return what can be drawn of a sweep: a kind for each name that varied and is a number."""
     return {
         name.replace("_", "-"): partial(_varied, points, name) for name in varied.names_of(points)
@@ -152,7 +152,7 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
     places = scales.places_of(values)
     lines = [
-        Line(
+        Polyline(
             [places[run["value"]] for run in some],
             [run["statistics"]["mean_ns"] / 1e6 / level_ms for run in some],
             palette.look(pattern).color,
@@ -167,7 +167,7 @@ def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     most = max(max(line.y) for line in lines)
     y = Axis(0, 1.05 * max(most, 1.0), "mean over that of SW")
     figure, axis = _column()
-    on_axes(axis, Panel(x, y, [*lines, Level(1.0, palette.MUTED)]))
+    on_axes(axis, Panel(x, y, [*lines, ReferenceLine(1.0, palette.MUTED)]))
     axis.legend()
     return _small(figure, axis, simulated)
 
@@ -178,7 +178,7 @@ def _history(results: Results, simulated: bool) -> "Figure":
     return _small(figure, axis, simulated)
 
 
-def _varied(points: Sequence[varied.Point], name: str) -> "Figure":
+def _varied(points: Sequence[varied.VariedPoint], name: str) -> "Figure":
     figure = varied.picture_of(points, name, COLUMN)
     for axis in reversed(figure.axes):
         _small(figure, axis, axis is figure.axes[0])

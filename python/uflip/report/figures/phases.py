@@ -25,14 +25,14 @@ from uflip.report.data import (
 )
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.chart import Axis, Band, Box, Chart, Line, Mark, Panel
+from uflip.report.figures.chart import Axis, Band, Box, Chart, Mark, Panel, Polyline
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 
 HEIGHT, PANEL_HEIGHT = 36.0, 97.0
 LEGEND = (
-    Line(color=palette.MUTED, width=0, marker="o", size=2, label="one I/O"),
-    Line(width=1.2, label="levels (thicker: more I/Os)"),
+    Polyline(color=palette.MUTED, width=0, marker="o", size=2, label="one I/O"),
+    Polyline(width=1.2, label="levels (thicker: more I/Os)"),
     Box(edge=palette.GRID, label="start-up"),
 )
 
@@ -103,11 +103,13 @@ def _panel(trace: BaselineTrace, seen: PhasesOfPattern, y: Axis) -> Panel:
     color = palette.look(trace.pattern).dot
     marks: list[Mark] = [Band(0.5, startup + 0.5)] if startup else []
     number = np.arange(1, n + 1)
-    marks.append(Line(number, times, color, width=0, marker="o", size=1.1, alpha=0.5, raster=True))
+    marks.append(
+        Polyline(number, times, color, width=0, marker="o", size=1.1, alpha=0.5, raster=True)
+    )
     for level in seen["levels"]:
         height = level["mean_ns"] / 1e6
         width = 0.6 + 2.4 * level["share"]
-        marks.append(Line([startup + 1, n], [height, height], width=width, alpha=0.8))
+        marks.append(Polyline([startup + 1, n], [height, height], width=width, alpha=0.8))
     title = f"{trace.pattern}: {_verdict(seen)}"
     return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 

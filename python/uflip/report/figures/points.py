@@ -20,8 +20,8 @@ MARKERS = "osD^vPX"
 Times = Mapping[str, int | float | None]
 
 
-class Point(Protocol):
-    """What is drawn of a row; `uflip.sweeping.Row` is one."""
+class SweepPointLike(Protocol):
+    """What is drawn of a row; `uflip.sweeping.SweepRow` is one."""
 
     @property
     def values(self) -> Mapping[str, str | int | float]:
@@ -40,11 +40,13 @@ class Point(Protocol):
         """Bytes programmed over bytes written."""
 
 
-ValueOf = Callable[[Point], float | None]
+ValueOf = Callable[[SweepPointLike], float | None]
 
 
 @styled
-def draw_points(rows: Sequence[Point], title: str, path: Path, *, force: bool = False) -> str:
+def draw_points(
+    rows: Sequence[SweepPointLike], title: str, path: Path, *, force: bool = False
+) -> str:
     """Draw the rows of a sweep into a file; an older figure of this name is replaced.
 
     Parameters
@@ -73,7 +75,7 @@ def draw_points(rows: Sequence[Point], title: str, path: Path, *, force: bool = 
         raise nothing_to_draw("no point has times, or a write amplification", path)
     figure, axes = new_figure(1, len(panels), height=HEIGHT)
     (first, *others) = rows[0].values
-    lines: dict[str, list[Point]] = {}
+    lines: dict[str, list[SweepPointLike]] = {}
     for row in rows:
         label = ", ".join(f"{name} {row.values[name]}" for name in others)
         lines.setdefault(label, []).append(row)
@@ -103,7 +105,7 @@ def draw_points(rows: Sequence[Point], title: str, path: Path, *, force: bool = 
 
 
 def _line(
-    rows: Sequence[Point], first: str, places: list[Any], value_of: ValueOf
+    rows: Sequence[SweepPointLike], first: str, places: list[Any], value_of: ValueOf
 ) -> tuple[list[Any], list[float]]:
     """Return x and y of the rows that have a value."""
     known = [(row.values[first], y) for row in rows if (y := value_of(row)) is not None]
@@ -123,11 +125,11 @@ def _columns(labels: list[str]) -> int:
     return max(1, min(len(labels), int(WIDTH / width)))
 
 
-def _panels(rows: Sequence[Point]) -> list[tuple[str, ValueOf]]:
+def _panels(rows: Sequence[SweepPointLike]) -> list[tuple[str, ValueOf]]:
     """List the panels: title, and a row's value there (None where it has none)."""
 
     def response_ms(mode: str, name: str) -> ValueOf:
-        def of_row(row: Point) -> float | None:
+        def of_row(row: SweepPointLike) -> float | None:
             ns = row.times.get(mode, {}).get(name)
             return None if ns is None else ns / 1e6
 

@@ -15,14 +15,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from uflip.data.summary import Experiment, Measured
+from uflip.data.summary import ExperimentSummary, MeasuredExperiment
 from uflip.microbench.today.queue_depth import knee, rate
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.chart import Axis, Chart, Level, Mark, Panel
+from uflip.report.figures.chart import Axis, Chart, Mark, Panel, ReferenceLine
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import key_of, marks_of, range_ms, with_numbers
@@ -32,7 +32,9 @@ HEIGHT = 238.0
 THOUSAND = 1e3
 
 
-def draw(micro_benchmark: str, runs: Sequence[Experiment], *, simulated: bool) -> Drawing | None:
+def draw(
+    micro_benchmark: str, runs: Sequence[ExperimentSummary], *, simulated: bool
+) -> Drawing | None:
     """Draw a queue.
 
     Parameters
@@ -62,7 +64,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
     return chart_of(experiments, simulated=is_simulated(document))
 
 
-def chart_of(experiments: Mapping[str, Sequence[Measured]], *, simulated: bool) -> Chart:
+def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulated: bool) -> Chart:
     """Throughput and response time of some experiments."""
     measured = [run for experiment in experiments.values() for run in experiment]
     depths = sorted({run["value"] for run in measured})
@@ -83,7 +85,7 @@ def chart_of(experiments: Mapping[str, Sequence[Measured]], *, simulated: bool) 
 
 
 def _throughput(
-    experiments: Mapping[str, Sequence[Measured]], places: Mapping[float, float], x: Axis
+    experiments: Mapping[str, Sequence[MeasuredExperiment]], places: Mapping[float, float], x: Axis
 ) -> Panel:
     """Thousands of IOPS; a short line below marks the knee of each pattern."""
     marks: list[Mark] = []
@@ -95,7 +97,7 @@ def _throughput(
         marks.append(replace(key_of(pattern), x=at, y=rates))
         if (found := knee(runs)) is not None and found >= 1:
             color = palette.look(pattern).color
-            marks.append(Level(math.log2(found), color, width=2.0, upright=True, part=0.06))
+            marks.append(ReferenceLine(math.log2(found), color, width=2.0, upright=True, part=0.06))
     y = scales.of_response_times(min(seen), max(seen), "throughput [1,000 IOPS]")
     return Panel(x, y, marks)
 
@@ -107,7 +109,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
     return with_numbers(document, micro_benchmark, drawing)
 
 
-def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:
+def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
     """The figure in words, for those who do not see it."""
     parts = []
     for pattern, runs in experiments.items():

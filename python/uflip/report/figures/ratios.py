@@ -19,12 +19,22 @@ from uflip.report.blocks import Figure
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
 from uflip.report.figures.canvas import INCH, styled
-from uflip.report.figures.chart import WIDTH, Axis, Band, Chart, Level, Line, Mark, Panel, Spans
+from uflip.report.figures.chart import (
+    WIDTH,
+    Axis,
+    Band,
+    Chart,
+    Mark,
+    Panel,
+    Polyline,
+    ReferenceLine,
+    Spans,
+)
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.words import title
 from uflip.results.agreement import AGREEMENT
-from uflip.results.comparison import Comparison, Row
+from uflip.results.comparison import ComparedExperiment, ResultComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +55,7 @@ HOW_TO_READ = (
 )
 
 
-def largest(rows: Sequence[Row], most: int = MOST) -> list[Row]:
+def largest(rows: Sequence[ComparedExperiment], most: int = MOST) -> list[ComparedExperiment]:
     """Return the rows that differ most, those first that do so by more than chance.
 
     Parameters
@@ -60,7 +70,7 @@ def largest(rows: Sequence[Row], most: int = MOST) -> list[Row]:
     return ranked[:most]
 
 
-def figure(comparison: Comparison, name: str) -> Figure | None:
+def figure(comparison: ResultComparison, name: str) -> Figure | None:
     """Draw a comparison for a page; None where the results have nothing in common.
 
     Parameters
@@ -79,7 +89,7 @@ def figure(comparison: Comparison, name: str) -> Figure | None:
     return Figure(name, f"Second over first: {told}", draw(shown, name), HOW_TO_READ)
 
 
-def draw(rows: Sequence[Row], name: str) -> Drawing:
+def draw(rows: Sequence[ComparedExperiment], name: str) -> Drawing:
     """Draw rows from top to bottom.
 
     Parameters
@@ -96,7 +106,7 @@ def draw(rows: Sequence[Row], name: str) -> Drawing:
 
 
 @styled
-def draw_on(axis: "Axes | None", comparison: Comparison) -> "Axes":
+def draw_on(axis: "Axes | None", comparison: ResultComparison) -> "Axes":
     """Draw a comparison on axes of somebody else, or on those of a new figure of pyplot."""
     from uflip.report.figures.matplotlib_chart import handles, on_axes
 
@@ -114,11 +124,11 @@ def draw_on(axis: "Axes | None", comparison: Comparison) -> "Axes":
     return axis
 
 
-def _panel(rows: Sequence[Row]) -> tuple[Panel, list[Line]]:
+def _panel(rows: Sequence[ComparedExperiment]) -> tuple[Panel, list[Polyline]]:
     """Rows from top to bottom, and what a legend shows of them."""
     low, high = _limits(rows)
     marks: list[Mark] = [Band(1 / (1 + AGREEMENT), 1 + AGREEMENT)]
-    marks.append(Level(1, palette.MUTED, width=0.9, upright=True))
+    marks.append(ReferenceLine(1, palette.MUTED, width=0.9, upright=True))
     for place, row in enumerate(rows):
         marks += _row(place, row, (low, high))
     ticks = [(tick, f"{tick:g}") for tick in _ticks(low, high)]
@@ -126,13 +136,13 @@ def _panel(rows: Sequence[Row]) -> tuple[Panel, list[Line]]:
     names = [(float(place), _label(row)) for place, row in enumerate(rows)]
     y = Axis(len(rows) - 0.4, -0.6, ticks=names, grid=False)
     legend = [
-        Line(color=look.color, width=0, marker=look.marker, size=5, label=pattern)
+        Polyline(color=look.color, width=0, marker=look.marker, size=5, label=pattern)
         for pattern, look in _looks(rows).items()
     ]
     return Panel(x, y, marks), legend
 
 
-def _row(place: int, row: Row, limits: tuple[float, float]) -> Iterator[Mark]:
+def _row(place: int, row: ComparedExperiment, limits: tuple[float, float]) -> Iterator[Mark]:
     color = palette.look(row.pattern).color
     low, high = limits
     if row.low is not None and row.high is not None:
@@ -140,8 +150,8 @@ def _row(place: int, row: Row, limits: tuple[float, float]) -> Iterator[Mark]:
         yield Spans([place], [begin], [end], color, width=1.6, alpha=0.6, across=True)
         for leaves, at, arrow in ((row.low < low, low, "<"), (row.high > high, high, ">")):
             if leaves:
-                yield Line([at], [place], color, width=0, marker=arrow, size=5, clip=False)
-    yield Line(
+                yield Polyline([at], [place], color, width=0, marker=arrow, size=5, clip=False)
+    yield Polyline(
         [min(max(row.ratio, low), high)],
         [place],
         color,
@@ -154,7 +164,7 @@ def _row(place: int, row: Row, limits: tuple[float, float]) -> Iterator[Mark]:
     )
 
 
-def _limits(rows: Sequence[Row]) -> tuple[float, float]:
+def _limits(rows: Sequence[ComparedExperiment]) -> tuple[float, float]:
     """From where to where the axis goes: all ratios, and intervals that are not far too wide."""
     ratios = [row.ratio for row in rows]
     low, high = min(1 / LEAST_SPAN, *ratios), max(LEAST_SPAN, *ratios)
@@ -172,14 +182,14 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(n * step, 2) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _looks(rows: Sequence[Row]) -> dict[str, palette.Look]:
+def _looks(rows: Sequence[ComparedExperiment]) -> dict[str, palette.Look]:
     """Each pattern's look, in the order of the paper; mixes look all the same."""
     shown = {row.pattern for row in rows}
     found = {pattern: look for pattern, look in palette.PATTERNS.items() if pattern in shown}
     return found | ({"a mix": palette.OTHER} if shown - palette.PATTERNS.keys() else {})
 
 
-def _label(row: Row) -> str:
+def _label(row: ComparedExperiment) -> str:
     varies = f"{parameter_name(row.parameter)} {format_value(row.value, row.unit)}".strip()
     return f"{title(row.micro_benchmark)} {row.pattern} {varies}".strip()
 

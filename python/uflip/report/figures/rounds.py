@@ -13,7 +13,7 @@ by dashes.
 
 from collections.abc import Mapping, Sequence
 
-from uflip.data.summary import Experiment, Measured, Round
+from uflip.data.summary import ExperimentSummary, MeasuredExperiment, RoundSummary
 from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
@@ -27,9 +27,9 @@ from uflip.report.figures.chart import (
     Axis,
     Band,
     Chart,
-    Line,
     Mark,
     Panel,
+    Polyline,
 )
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.words import title
@@ -53,7 +53,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
     return chart_of(experiments, simulated=is_simulated(document))
 
 
-def chart_of(experiments: Mapping[str, Sequence[Measured]], *, simulated: bool) -> Chart:
+def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulated: bool) -> Chart:
     """A panel for each quantity that is known."""
     runs = _with_rounds(experiments)
     every = [each for run in runs for rounds in run["rounds"] for each in rounds]
@@ -69,16 +69,18 @@ def chart_of(experiments: Mapping[str, Sequence[Measured]], *, simulated: bool) 
     return Chart(panels, HEIGHT, columns=len(panels), legend=legend, simulated=simulated)
 
 
-def _with_rounds(experiments: Mapping[str, Sequence[Measured]]) -> list[Measured]:
+def _with_rounds(
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
+) -> list[MeasuredExperiment]:
     return [run for runs in experiments.values() for run in runs if any(run.get("rounds", ()))]
 
 
-def _value(of: Round, name: str) -> float | None:
+def _value(of: RoundSummary, name: str) -> float | None:
     value: float | None = of[name]  # type: ignore[literal-required]
     return value
 
 
-def _marks(runs: Sequence[Measured], name: str, factor: float, most: float) -> list[Mark]:
+def _marks(runs: Sequence[MeasuredExperiment], name: str, factor: float, most: float) -> list[Mark]:
     longest = max(run["rounds"][0][-1]["written_bytes"] for run in runs) / GIB
     marks: list[Mark] = [Band(longest / 2, min(longest, most))]
     for number, run in enumerate(runs):
@@ -92,19 +94,19 @@ def _marks(runs: Sequence[Measured], name: str, factor: float, most: float) -> l
                 x, y = zip(*points, strict=True)
                 look = _key(run, number)
                 thin = 0.5 if repetition else look.width
-                marks.append(Line(x, y, look.color, width=thin, dashes=look.dashes))
+                marks.append(Polyline(x, y, look.color, width=thin, dashes=look.dashes))
     return marks
 
 
-def _key(run: Measured, number: int) -> Line:
+def _key(run: MeasuredExperiment, number: int) -> Polyline:
     color = palette.look(run["pattern"]).color
     label = f"{run['pattern']} {format_value(run['value'], run['unit'])}"
-    return Line(color=color, dashes=DASHES[number % len(DASHES)], label=label)
+    return Polyline(color=color, dashes=DASHES[number % len(DASHES)], label=label)
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
     """The rounds, with the numbers of the runs."""
-    runs: Sequence[Experiment] = document["micro_benchmarks"].get(micro_benchmark, [])
+    runs: Sequence[ExperimentSummary] = document["micro_benchmarks"].get(micro_benchmark, [])
     experiments = by_pattern(runs)
     if not _with_rounds(experiments):
         return sweep.figure(document, micro_benchmark)
@@ -113,7 +115,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
     return sweep.with_numbers(document, micro_benchmark, drawing)
 
 
-def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:
+def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
     """The figure in words, for those who do not see it."""
     parts = []
     for run in _with_rounds(experiments):

@@ -13,7 +13,7 @@ import numpy as np
 
 from uflip.report.figures import palette
 from uflip.report.figures.axes import ticks_of
-from uflip.report.figures.chart import TEXT, Axis, Band, Box, Chart, Line, Panel
+from uflip.report.figures.chart import TEXT, Axis, Band, Box, Chart, Panel, Polyline
 from uflip.report.figures.elements import MIDDLE, Clip, Element, n, path, stroke, words
 from uflip.report.figures.layout import (
     EDGE,
@@ -180,7 +180,7 @@ def _widest(ticks: Sequence[tuple[float, str]]) -> float:
     return max((text_width(name) for _, name in ticks), default=0.0)
 
 
-def _entry(entry: Line | Box, left: float, middle: float) -> Iterator[Element]:
+def _entry(entry: Polyline | Box, left: float, middle: float) -> Iterator[Element]:
     """An entry of the legend: how something is drawn, and its name."""
     if isinstance(entry, Box):
         yield box(entry, left, middle - 3, SWATCH, 6)

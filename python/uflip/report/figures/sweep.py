@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from uflip.data.summary import Experiment, Measured
+from uflip.data.summary import ExperimentSummary, MeasuredExperiment
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value
 from uflip.report.blocks import Figure, Table
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette
-from uflip.report.figures.chart import FINE_DOTS, Chart, Level, Line, Mark, Panel, Spans
+from uflip.report.figures.chart import FINE_DOTS, Chart, Mark, Panel, Polyline, ReferenceLine, Spans
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.findings import finding
@@ -37,7 +37,7 @@ DODGE, MOST_DODGE = 0.11, 0.011
 
 def draw(
     micro_benchmark: str,
-    runs: Sequence[Experiment],
+    runs: Sequence[ExperimentSummary],
     *,
     simulated: bool,
     levels: Mapping[str, float | None] | None = None,
@@ -74,7 +74,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
 
 
 def chart_of(
-    experiments: Mapping[str, Sequence[Measured]],
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
     levels: Mapping[str, float | None] | None,
     *,
     simulated: bool,
@@ -85,8 +85,9 @@ def chart_of(
 
 
 def panel_of(
-    experiments: Mapping[str, Sequence[Measured]], levels: Mapping[str, float | None] | None
-) -> tuple[Panel, list[Line]]:
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
+    levels: Mapping[str, float | None] | None,
+) -> tuple[Panel, list[Polyline]]:
     """Experiments with their levels, and what a legend shows of them."""
     measured = [run for experiment in experiments.values() for run in experiment]
     marks: list[Mark] = []
@@ -99,7 +100,7 @@ def panel_of(
         legend.append(key_of(pattern))
         if levels and (level := levels.get(pattern)):
             color = palette.look(pattern).color
-            marks.append(Level(level, color, width=0.7, dashes=FINE_DOTS))
+            marks.append(ReferenceLine(level, color, width=0.7, dashes=FINE_DOTS))
     units = {run["value"]: run["unit"] for run in measured}
     names = [format_value(value, unit) for value, unit in units.items()]
     label = axis_name(measured[0]["parameter"], measured[0]["unit"])
@@ -141,7 +142,10 @@ def with_numbers(
 
 
 def marks_of(
-    pattern: str, runs: Sequence[Measured], places: Mapping[float, float], shift: float = 0.0
+    pattern: str,
+    runs: Sequence[MeasuredExperiment],
+    places: Mapping[float, float],
+    shift: float = 0.0,
 ) -> list[Mark]:
     """Whiskers, median dashes and mean line of one experiment, `shift` beside their places."""
     look = palette.look(pattern)
@@ -156,19 +160,19 @@ def marks_of(
     mean = [run["statistics"]["mean_ns"] / 1e6 for run in runs]
     return [
         Spans(x, low, high, look.color, alpha=0.55),
-        Line(at, median, look.color, width=0, marker="_", size=6, edge_width=1),
+        Polyline(at, median, look.color, width=0, marker="_", size=6, edge_width=1),
         replace(key_of(pattern), x=x, y=mean),
     ]
 
 
-def key_of(pattern: str) -> Line:
+def key_of(pattern: str) -> Polyline:
     """How the means of a pattern are drawn, and what it is called."""
     look = palette.look(pattern)
     name = f"{pattern} {PATTERN_NAMES[pattern]}" if pattern in PATTERN_NAMES else pattern
-    return Line(color=look.color, marker=look.marker, size=5.5, edge=palette.CARD, label=name)
+    return Polyline(color=look.color, marker=look.marker, size=5.5, edge=palette.CARD, label=name)
 
 
-def whisker_ms(run: Measured) -> tuple[float, float]:
+def whisker_ms(run: MeasuredExperiment) -> tuple[float, float]:
     """p5 to p95 of a run [ms], or min to max where the sample supports no such percentiles."""
     statistics = run["statistics"]
     if statistics["p5_ns"] is None or statistics["p95_ns"] is None:
@@ -176,7 +180,7 @@ def whisker_ms(run: Measured) -> tuple[float, float]:
     return statistics["p5_ns"] / 1e6, statistics["p95_ns"] / 1e6
 
 
-def range_ms(runs: Sequence[Measured]) -> tuple[float, float]:
+def range_ms(runs: Sequence[MeasuredExperiment]) -> tuple[float, float]:
     """From the least to the most that is drawn of some runs [ms]."""
     ends = np.array([whisker_ms(run) for run in runs])
     means = np.array([run["statistics"]["mean_ns"] / 1e6 for run in runs])
@@ -190,7 +194,7 @@ def _dodge(places: Sequence[float]) -> float:
     return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
 
 
-def _describe(experiments: Mapping[str, Sequence[Measured]]) -> str:
+def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
     """The figure in words, for those who do not see it."""
     parts = []
     for pattern, runs in experiments.items():

@@ -15,7 +15,7 @@ from uflip.data.summary import TargetSpace
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import palette
-from uflip.report.figures.chart import DASHED, Axis, Chart, Level, Panel, Spans
+from uflip.report.figures.chart import DASHED, Axis, Chart, Panel, ReferenceLine, Spans
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.tables import places_table
@@ -50,7 +50,7 @@ def draw(
     )
     written = Spans(range(1, len(spaces) + 1), begins, ends, palette.look("SW").color, width=1.6)
     resets = [
-        Level(number - 0.5, palette.MUTED, width=0.7, dashes=DASHED, upright=True)
+        ReferenceLine(number - 0.5, palette.MUTED, width=0.7, dashes=DASHED, upright=True)
         for number, space in enumerate(spaces, 1)
         if space["reset_before"]
     ]

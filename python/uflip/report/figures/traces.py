@@ -36,9 +36,9 @@ from uflip.report.figures.chart import (
     Box,
     Chart,
     Dashes,
-    Line,
     Mark,
     Panel,
+    Polyline,
 )
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
@@ -54,9 +54,9 @@ MOST_VECTOR_POINTS = 500
 # A running average is smooth: this many points draw it to the width of a line.
 LINE_POINTS = 400
 LEGEND = (
-    Line(color=palette.MUTED, width=0, marker="o", size=2, label="one I/O"),
-    Line(width=1.2, label="running average without start-up"),
-    Line(width=1.2, dashes=DASHED, label="with start-up"),
+    Polyline(color=palette.MUTED, width=0, marker="o", size=2, label="one I/O"),
+    Polyline(width=1.2, label="running average without start-up"),
+    Polyline(width=1.2, dashes=DASHED, label="with start-up"),
     Box(edge=palette.GRID, label="start-up (IOIgnore)"),
 )
 
@@ -130,7 +130,7 @@ def _panel(trace: BaselineTrace, shown: int, y: Axis, run: str) -> Panel:
     few = n <= MOST_VECTOR_POINTS
     marks: list[Mark] = [Band(0.5, ignored + 0.5)] if ignored else []
     marks.append(
-        Line(
+        Polyline(
             number,
             times,
             look.color if few else look.dot,
@@ -150,10 +150,10 @@ def _panel(trace: BaselineTrace, shown: int, y: Axis, run: str) -> Panel:
     return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 
-def _average(number: NDArray[np.int_], mean_ms: NDArray[np.float64], dashes: Dashes) -> Line:
+def _average(number: NDArray[np.int_], mean_ms: NDArray[np.float64], dashes: Dashes) -> Polyline:
     """A running average, with most of its points where it moves most: at the start."""
     picked = np.unique(np.geomspace(1, len(number), LINE_POINTS).astype(int)) - 1
-    return Line(number[picked], mean_ms[picked], width=1.2, dashes=dashes)
+    return Polyline(number[picked], mean_ms[picked], width=1.2, dashes=dashes)
 
 
 def _describe(baselines: Sequence[BaselineTrace]) -> str:

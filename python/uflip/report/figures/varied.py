@@ -28,7 +28,7 @@ AXES = {"spare_factor": ("spare factor [%]", 100.0)}
 
 
 @dataclass(frozen=True)
-class Point:
+class VariedPoint:
     """One row of a sweep.
 
     Attributes
@@ -46,7 +46,7 @@ class Point:
     write_amplification: float | None
 
 
-def names_of(points: Sequence[Point]) -> list[str]:
+def names_of(points: Sequence[VariedPoint]) -> list[str]:
     """Names that can stand on an axis: numbers, at least two of them."""
     found = []
     for name in points[0].values if points else ():
@@ -60,9 +60,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def lines_of(points: Sequence[Point], name: str) -> dict[str, list[Point]]:
+def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedPoint]]:
     """Points by what varies beside the name, in words, each in the order of the axis."""
-    found: dict[str, list[Point]] = {}
+    found: dict[str, list[VariedPoint]] = {}
     for point in points:
         beside = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
         found.setdefault(beside, []).append(point)
@@ -72,7 +72,7 @@ def lines_of(points: Sequence[Point], name: str) -> dict[str, list[Point]]:
     }
 
 
-def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
+def picture_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure":
     """Draw rate and write amplification, one above the other, over the same axis."""
     lines = lines_of(points, name)
     drawn = list(lines.items())[:MOST_LINES]
@@ -105,14 +105,14 @@ def picture_of(points: Sequence[Point], name: str, width: float) -> "Figure":
     return figure
 
 
-def left_out(points: Sequence[Point], name: str) -> int:
+def left_out(points: Sequence[VariedPoint], name: str) -> int:
     """How many lines have no room in the picture."""
     return max(len(lines_of(points, name)) - MOST_LINES, 0)
 
 
-def _kiops(point: Point) -> float | None:
+def _kiops(point: VariedPoint) -> float | None:
     return None if point.iops is None else point.iops / 1e3
 
 
-def _amplification(point: Point) -> float | None:
+def _amplification(point: VariedPoint) -> float | None:
     return point.write_amplification
