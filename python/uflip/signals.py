@@ -99,7 +99,7 @@ def in_a_hurry() -> bool:
 
 
 def check() -> None:
-    """Raise `ProcessTerminated` where a signal came, or where nobody waits any more for this thread."""
+    """Raise `ProcessTerminated` after a signal, or where nothing waits for this thread any more."""
     for_whom = leaving.get()
     if _state.caught is not None or (for_whom is not None and for_whom.gone):
         _state.told = True

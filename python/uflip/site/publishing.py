@@ -18,8 +18,8 @@ _KNOWN = [
 ]
 STANDS_FOR_DEVICE = (
     # A replay, or a benchmark of other things, would empty the row of its device.
-    case((and_(*_KNOWN, ResultRecord.scale == "standard"), 0), (and_(*_KNOWN), 1), (or_(*_KNOWN), 2),
-         else_=3),
+    case((and_(*_KNOWN, ResultRecord.scale == "standard"), 0), (and_(*_KNOWN), 1),
+         (or_(*_KNOWN), 2), else_=3),
     ResultRecord.created_utc.desc(),
     ResultRecord.id.desc(),
 )  # fmt: skip

@@ -46,7 +46,7 @@ LISTED_BY = (
 )  # fmt: skip
 """What lists of results are ordered by and filtered by."""
 WORDS = table("result_words", column("id"), column("words"))
-"""Full text of `ResultRecord.words` in SQLite, kept by triggers; PostgreSQL has an index instead."""
+"""Full text of `ResultRecord.words` in SQLite, kept by triggers; PostgreSQL has an index."""
 
 
 class Account(Base):
