@@ -59,8 +59,8 @@ def results() -> Select[Any]:
     """Select the rows of all results, with their devices and owners, in no order."""
     columns: tuple[Any, ...] = (
         ResultRecord.id, DeviceRecord.model.label("device"), DeviceRecord.slug.label("device_slug"),
-        DeviceRecord.kind, DeviceRecord.capacity_bytes, ResultRecord.submitted_utc, ResultRecord.published_utc,
-        Account.name.label("submitted_by"), ResultRecord.bytes, ResultRecord.cells,
+        DeviceRecord.kind, DeviceRecord.capacity_bytes, ResultRecord.submitted_utc,
+        ResultRecord.published_utc, Account.name.label("submitted_by"), ResultRecord.bytes, ResultRecord.cells,
         *(getattr(ResultRecord, name) for name in ResultSummary.model_fields),
     )  # fmt: skip
     return (
