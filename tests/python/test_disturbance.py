@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import start, uflip
+from fused import fused, needed, stop
 
 from uflip.device.disturbance import check_target, disturbed
 from uflip.device.handle import Device
@@ -43,6 +45,31 @@ def seen(device: Device, meanwhile: Callable[[], object]) -> dict[str, int]:
 def test_a_quiet_run_is_not_disturbed(target: Path) -> None:
     with open_device(f"file:{target}", buffered=True) as device:
         assert seen(device, lambda: None) == {}
+
+
+@needed
+def test_a_file_server_that_hangs_delays_no_run_on_another_file(
+    target: Path, tmp_path: Path
+) -> None:
+    with fused(tmp_path, "memory", "1M") as (image, _), image.open() as held:
+        found = subprocess.run(
+            ["pgrep", "-f", f"^nbdfuse {image} "], capture_output=True, text=True, check=True
+        )
+        pid = int(found.stdout)
+        holder = subprocess.Popen(["sleep", "60"], stdin=held)
+        try:
+            # The kernel keeps attributes for a second; then it asks the server, which is stopped.
+            time.sleep(1.1)
+            stop(pid)
+            program = (
+                "from uflip.device.opener import open_device; "
+                f"device = open_device('file:{target}', buffered=True); device.standing()"
+            )
+            subprocess.run([sys.executable, "-c", program], timeout=30, check=True)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+            holder.kill()
+            holder.wait()
 
 
 def test_a_simulated_device_cannot_be_disturbed() -> None:

@@ -8,6 +8,7 @@
 mod block;
 mod brand;
 mod buffer;
+mod cached_stat;
 mod clock;
 mod completions;
 mod data_file;

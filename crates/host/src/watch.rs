@@ -4,12 +4,12 @@
 //! another thread can read it: plain stores to a cache line of its own, outside of what is timed.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use uflip_core::{Bytes, Error, Io, Mode, Nanos, SECTOR_BYTES_MIN};
+use uflip_core::{Bytes, Error, Io, Mode, Nanos};
 
+use crate::cached_stat::CachedStat;
 use crate::clock;
 
 /// What one handle does now.
@@ -94,9 +94,9 @@ impl Watch {
     /// The same, which follows the size of `file` from now on, as long as it has to be; `incompressible`
     /// says what is written to it.
     pub(crate) fn following(&self, file: &File, size: Bytes, incompressible: bool) -> Watch {
-        let found = file.metadata().ok().filter(|found| found.is_file() && found.len() >= size.0);
+        let found = CachedStat::of(file).filter(|found| found.is_file() && found.length >= size.0);
         let extent = found.and_then(|found| {
-            let is_allocated = incompressible && found.blocks() * SECTOR_BYTES_MIN >= size.0;
+            let is_allocated = incompressible && found.allocated >= size.0;
             Some(Arc::new(Extent { file: file.try_clone().ok()?, size: size.0, is_allocated }))
         });
         self.deallocated.store(false, Ordering::Relaxed);
@@ -113,10 +113,10 @@ impl Watch {
     #[must_use]
     pub fn cut(&self) -> Option<Error> {
         let extent = self.extent.as_ref()?;
-        let found = extent.file.metadata().ok()?;
-        let allocated = found.blocks() * SECTOR_BYTES_MIN;
-        let got = if found.len() < extent.size {
-            format!("{} bytes", found.len())
+        let found = CachedStat::of(&extent.file)?;
+        let allocated = found.allocated;
+        let got = if found.length < extent.size {
+            format!("{} bytes", found.length)
         } else if extent.is_allocated
             && !self.deallocated.load(Ordering::Relaxed)
             && extent.size - allocated.min(extent.size) > extent.size / CUT_PART

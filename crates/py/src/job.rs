@@ -55,8 +55,8 @@ impl Handle {
         self.work.overdue(Nanos(limit_ns)).map_or(Ok(()), |error| Err(raise(&error)))
     }
 
-    fn check_target(&self) -> PyResult<()> {
-        self.work.cut().map_or(Ok(()), |error| Err(raise(&error)))
+    fn check_target(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.work.cut()).map_or(Ok(()), |error| Err(raise(&error)))
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

@@ -1,12 +1,11 @@
 //! Who else has a device or file open for writing: a virtual machine, `dd`, a database. They need not claim
 //! or lock anything; but what a process has open can be seen.
 
-use std::fs::Metadata;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use super::attribute;
 use super::machine::{Machine, Number};
+use crate::cached_stat::CachedStat;
 
 /// Processes, other than this one, that have the block device of a number open for writing, or its
 /// disk, or a partition of it.
@@ -14,19 +13,18 @@ pub(crate) fn of_block(machine: &Machine, number: Number) -> Vec<String> {
     let mut numbers: Vec<Number> = machine.partitions(number).map(|node| node.number).collect();
     numbers.push(number);
     numbers.extend(machine.nodes.get(&number).and_then(|node| node.disk));
-    let is_it = |metadata: &Metadata| {
-        metadata.file_type().is_block_device() && numbers.contains(&Number::of(metadata.rdev()))
-    };
+    let is_it =
+        |stat: CachedStat| stat.is_block_device() && numbers.contains(&Number::of(stat.node));
     writers(&machine.roots.proc, &is_it)
 }
 
 /// Processes, other than this one, that have the file of an inode open for writing.
 pub(crate) fn of_file(machine: &Machine, device: u64, inode: u64) -> Vec<String> {
-    let is_it = |metadata: &Metadata| (metadata.dev(), metadata.ino()) == (device, inode);
+    let is_it = |stat: CachedStat| (stat.device, stat.inode) == (device, inode);
     writers(&machine.roots.proc, &is_it)
 }
 
-fn writers(proc: &Path, is_it: &dyn Fn(&Metadata) -> bool) -> Vec<String> {
+fn writers(proc: &Path, is_it: &dyn Fn(CachedStat) -> bool) -> Vec<String> {
     let ours = std::process::id();
     let mut found = vec![];
     let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
@@ -38,7 +36,7 @@ fn writers(proc: &Path, is_it: &dyn Fn(&Metadata) -> bool) -> Vec<String> {
             // Pipes and sockets have no path, and are not asked for more.
             let path = std::fs::read_link(entry.path());
             path.is_ok_and(|path| path.is_absolute())
-                && std::fs::metadata(entry.path()).is_ok_and(|metadata| is_it(&metadata))
+                && CachedStat::at(&entry.path()).is_some_and(is_it)
                 && for_writing(&folder.join("fdinfo").join(entry.file_name()))
         });
         if written {
@@ -60,6 +58,7 @@ fn for_writing(about: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
     use std::process::{Command, Stdio};
 
     use super::*;

@@ -1,0 +1,91 @@
+//! The attributes of a file as the kernel has them cached. A server of files (NFS, FUSE) is not asked, so
+//! that one that hangs does not stop the caller: `AT_STATX_DONT_SYNC` of statx(2). Those of local files
+//! are always current.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use uflip_core::SECTOR_BYTES_MIN;
+
+/// The attributes of a file or device node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedStat {
+    /// The device number of its file system, and its inode there.
+    pub(crate) device: libc::dev_t,
+    pub(crate) inode: u64,
+    /// The number of the device that the node stands for.
+    pub(crate) node: libc::dev_t,
+    mode: u32,
+    /// Its length and what of it is allocated [bytes].
+    pub(crate) length: u64,
+    pub(crate) allocated: u64,
+}
+
+impl CachedStat {
+    /// Return the attributes of an open file.
+    pub(crate) fn of(file: &File) -> Option<CachedStat> {
+        statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
+    }
+
+    /// Return the attributes of the file at a path, symbolic links followed.
+    pub(crate) fn at(path: &Path) -> Option<CachedStat> {
+        statx(libc::AT_FDCWD, &CString::new(path.as_os_str().as_bytes()).ok()?, 0)
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFREG
+    }
+
+    pub(crate) fn is_block_device(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFBLK
+    }
+}
+
+fn statx(folder: libc::c_int, path: &std::ffi::CStr, flags: libc::c_int) -> Option<CachedStat> {
+    // SAFETY: statx is plain data, for which all zeros is a valid value.
+    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = flags | libc::AT_STATX_DONT_SYNC;
+    let mask = libc::STATX_BASIC_STATS;
+    // SAFETY: an open descriptor or AT_FDCWD, a string that ends in NUL, and a valid place to write to.
+    let result = unsafe { libc::statx(folder, path.as_ptr(), flags, mask, &raw mut stat) };
+    (result == 0).then(|| CachedStat {
+        device: libc::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+        inode: stat.stx_ino,
+        node: libc::makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
+        mode: u32::from(stat.stx_mode),
+        length: stat.stx_size,
+        allocated: stat.stx_blocks * SECTOR_BYTES_MIN,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+    use super::*;
+
+    #[test]
+    fn attributes_are_those_of_stat() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f");
+        std::fs::write(&path, [1; 5000]).expect("room");
+        let file = File::open(&path).expect("made");
+        file.sync_all().expect("room");
+        for path in [path.as_path(), Path::new("/dev/null"), Path::new("/dev/loop0"), folder.path()]
+        {
+            let Ok(expected) = std::fs::metadata(path) else { continue };
+            let found = CachedStat::at(path).expect("it is there");
+            assert_eq!((found.device, found.inode), (expected.dev(), expected.ino()));
+            assert_eq!((found.node, found.length), (expected.rdev(), expected.len()));
+            assert_eq!(found.allocated, expected.blocks() * 512);
+            assert_eq!(found.is_file(), expected.is_file());
+            assert_eq!(found.is_block_device(), expected.file_type().is_block_device());
+        }
+        let found = CachedStat::of(&file).expect("open");
+        assert_eq!((found.length, found.is_file()), (5000, true));
+        assert!(CachedStat::at(&folder.path().join("g")).is_none());
+    }
+}
