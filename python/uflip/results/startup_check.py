@@ -17,7 +17,9 @@ measured.
 cache (`cache_cliff`, `cache_refill`) are not judged: what they measure ends with the cache.
 **Ambiguous** (1) How much start-up is too much. Here: so much that the mean is off by `AGREEMENT`,
 by what the beginning of the baseline is off; and a run that looks for its start-up itself must be
-twice as long as that of the baselines. What sequential writes show counts for these alone.
+twice as long as that of the baselines. What sequential writes show counts for these alone. A run
+that goes on for long enough after the start-up of the baselines shows by itself whether it had one:
+it is clear where its mean is that of the rest.
 (2) Whether a baseline is past it. Not where its analysis says that it is not over; and of a device
 that answers writes from a buffer not before `SPARE_SHARE` of the capacity was written, and all
 baselines that write are past it: a cache of SLC and blocks that were collected ahead are spare
@@ -33,7 +35,7 @@ fastest flash there is (`PROGRAM_NS`), and the device answers a write sooner tha
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import exp
+from math import ceil, exp
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,8 @@ OF_THE_CACHE = ("cache_cliff", "cache_refill")
 # A steady device shows no slow write with this chance at most.
 BY_CHANCE = 0.01
 TWICE = 2
+# What was measured is compared in so many parts.
+PARTS = 16
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class StartupInput:
     writes: tuple[Writes, ...] = ()
     # Of a baseline: all response times, and of a read the quickest of twenty [ns].
     times_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    # Means of equal parts of what was measured, in the order of the I/Os [ns].
+    parts_ns: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -255,7 +261,23 @@ def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
     share = min(within / max(count - ignored, 1), 1.0)
     effect = startup.write_effect if run.spec.writes else startup.read_effect
     found = StartupMark(run.run_id, share, rows, count, ignored)
-    return found if share * effect > AGREEMENT else None
+    return found if share * effect > AGREEMENT and not _is_level(run, share) else None
+
+
+def parts_of(measured_ns: NDArray[Any]) -> tuple[float, ...]:
+    """Return the means of `PARTS` equal parts of response times (n,) [ns]; none of too few."""
+    if len(measured_ns) < PARTS:
+        return ()
+    return tuple(float(part.mean()) for part in np.array_split(measured_ns, PARTS))
+
+
+def _is_level(run: StartupInput, share: float) -> bool:
+    """Whether the mean of a run is that of its rest after a share of it, and the rest is long."""
+    rest = run.parts_ns[ceil(share * PARTS) :]
+    if len(rest) < PARTS // 2:
+        return False
+    mean_ns, rest_ns = np.mean(run.parts_ns), np.mean(rest)
+    return bool(abs(mean_ns - rest_ns) <= AGREEMENT * rest_ns)
 
 
 class _Baselines:

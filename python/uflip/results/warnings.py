@@ -42,6 +42,7 @@ from uflip.results.startup_check import (
     INTERFERENCE,
     Checked,
     check_runs,
+    parts_of,
 )
 from uflip.results.startup_check import StartupInput as ExaminedStartup
 from uflip.startup import MOST_ROWS
@@ -127,6 +128,7 @@ class Examiner:
                 entry.micro_benchmark,
                 () if self.device.null or self.device.zoned else writes_of(trace, spec),
                 run.response_time_ns if is_long else NOTHING,
+                parts_of(run.measured_ns),
             )
         )
         if len(run.measured_ns):

@@ -60,7 +60,8 @@ def results() -> Select[Any]:
     columns: tuple[Any, ...] = (
         ResultRecord.id, DeviceRecord.model.label("device"), DeviceRecord.slug.label("device_slug"),
         DeviceRecord.kind, DeviceRecord.capacity_bytes, ResultRecord.submitted_utc,
-        ResultRecord.published_utc, Account.name.label("submitted_by"), ResultRecord.bytes, ResultRecord.cells,
+        ResultRecord.published_utc, Account.name.label("submitted_by"), ResultRecord.bytes,
+        ResultRecord.cells,
         *(getattr(ResultRecord, name) for name in ResultSummary.model_fields),
     )  # fmt: skip
     return (
