@@ -324,7 +324,7 @@ def test_a_circle_of_modules_is_found() -> None:
 
 
 # Has a table whose entries are looked up by their keys, and gone through in the order of these.
-HASHED = "crates/sim/src/device/leaving.rs"
+HASHED = "crates/sim/src/device/inflight_flushes.rs"
 
 
 def test_core_engine_and_sim_know_no_clock_and_no_hash_order() -> None:

@@ -44,7 +44,7 @@ impl AnyBackend {
 }
 
 /// Say `$what` of the backend, whichever it is.
-macro_rules! either {
+macro_rules! dispatch {
     ($backend:expr, $name:ident => $what:expr) => {
         match $backend {
             $crate::device::any::AnyBackend::Paged($name) => $what,
@@ -53,4 +53,4 @@ macro_rules! either {
         }
     };
 }
-pub(crate) use either;
+pub(crate) use dispatch;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use uflip_core::{Error, Io, Mode, Result};
 
-use crate::device::token::{Target, Token, Told};
+use crate::device::event::{DeviceEvent, EventTag, Target};
 use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
@@ -18,7 +18,7 @@ use crate::timeline::Timeline;
 /// The flash and its clocks, which outlive every operation of an FTL.
 pub(crate) struct Hardware<'a> {
     pub(crate) flash: &'a mut Flash,
-    pub(crate) events: &'a mut Timeline<Token>,
+    pub(crate) events: &'a mut Timeline<EventTag>,
 }
 
 /// A page that is to be written, which belongs to `extent` and whose data is there.
@@ -34,7 +34,8 @@ pub(crate) struct Write {
 impl Write {
     /// Whether it is of one of `pages`, and its data was in the write cache: the host takes it for written.
     pub(crate) fn has_left_cache(&self, pages: &Range<u32>) -> bool {
-        pages.contains(&self.page.0) && matches!(self.target.token.told(), Told::Flushed(..))
+        pages.contains(&self.page.0)
+            && matches!(self.target.token.event(), DeviceEvent::Flushed(..))
     }
 }
 
@@ -59,7 +60,7 @@ pub(crate) trait Backend {
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>);
 
     /// What a collection, or a plan, waited for has happened.
-    fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>);
+    fn handle_event(&mut self, event: DeviceEvent, at: u64, hardware: &mut Hardware<'_>);
 
     /// A read of the host ends at `end`.
     #[inline]

@@ -6,9 +6,9 @@ use crate::config::{GcPart, Profile};
 use crate::device::any::AnyBackend;
 use crate::device::cache::WriteCache;
 use crate::device::collector::Pace;
-use crate::device::gather::Gather;
 use crate::device::jobs::Jobs;
 use crate::device::merging::Merged;
+use crate::device::page_buffer::PageBuffer;
 use crate::device::paged::Paged;
 use crate::device::zoned::Zoned;
 use crate::ftl::{Merging, PageMap};
@@ -55,7 +55,7 @@ impl Profile {
         let ftl = PageMap::new(self.ftl_options()?);
         let hosts = ftl.write_streams();
         let frontiers = self.relocation_frontier(gc).open_blocks(hosts);
-        let gather = (self.units() > 1).then(|| Gather::new(planes, hosts, frontiers));
+        let gather = (self.units() > 1).then(|| PageBuffer::new(planes, hosts, frontiers));
         Ok(AnyBackend::Paged(Paged::new(ftl, geometry.shape(), gc.pace(), gather)))
     }
 }

@@ -22,9 +22,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::leaving::{Leaving, Sectors};
+use super::inflight_flushes::{InflightFlushes, Sectors};
 use crate::config::Flush;
-use crate::device::token::{EPOCHS, Epoch, PageIdx};
+use crate::device::event::{EPOCHS, Epoch, PageIdx};
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
 
@@ -60,7 +60,7 @@ pub(crate) struct WriteCache {
     /// The order in which they came; a page that was trimmed meanwhile is not in `dirty` any more.
     order: VecDeque<Lpn>,
     /// What is being flushed, and stays until it is on flash.
-    leaving: Leaving,
+    leaving: InflightFlushes,
     /// How many pages that is, which still have their place: by epoch, the present one last.
     epochs: VecDeque<usize>,
     /// The number of the first of these epochs.
@@ -83,7 +83,7 @@ impl WriteCache {
             whole: u64::MAX >> (64 - sectors),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
-            leaving: Leaving::default(),
+            leaving: InflightFlushes::default(),
             epochs: VecDeque::from([0]),
             oldest: 0,
             waiting: VecDeque::new(),

@@ -6,10 +6,10 @@ use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::Write;
 use super::cache::{Flushed, WriteCache};
-use super::leaving::Sectors;
-use super::token::{Epoch, PageIdx, Target};
+use super::event::{Epoch, PageIdx, Target};
+use super::inflight_flushes::Sectors;
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{DieIdx, Lpn};
-use crate::flash::make::Equipped;
 use crate::ftl::extent::Extent;
 
 impl SimDevice {
@@ -32,7 +32,7 @@ impl SimDevice {
         let extent = flushed.extent();
         let through = false; // who waits for it waits for its epoch
         let write = Write { page, extent, target: Target::flush(page, epoch), through };
-        self.write::<Equipped>(write, at);
+        self.write::<Full>(write, at);
     }
 
     /// Write to flash what the cache has of pages that are written past it.
@@ -60,7 +60,7 @@ impl SimDevice {
         }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
             self.has_waited(index, self.host.page_of(index).arrived, page, at);
-            self.ended::<Equipped>(index, at);
+            self.ended::<Full>(index, at);
         }
         let first = self.cache.as_ref().and_then(WriteCache::first_waiting);
         let arrived = first.map(|index| self.host.page_of(index).arrived);

@@ -19,11 +19,11 @@
 
 use std::collections::VecDeque;
 
-use crate::device::gather::Gather;
-use crate::device::issued::Issued;
-use crate::device::token::{Target, Token, Told};
+use crate::device::event::{DeviceEvent, EventTag, Target};
+use crate::device::page_buffer::PageBuffer;
+use crate::device::timed_flash::TimedFlash;
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{Place, PlaneIdx};
-use crate::flash::make::{Equipped, Make};
 use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
 use crate::timeline::{Kind, Op, Purpose, Timeline, Timing};
@@ -78,8 +78,8 @@ enum Step {
 pub(crate) struct Parts<'a> {
     pub(crate) ftl: &'a mut PageMap,
     pub(crate) flash: &'a mut Flash,
-    pub(crate) events: &'a mut Timeline<Token>,
-    pub(crate) gather: Option<&'a mut Gather>,
+    pub(crate) events: &'a mut Timeline<EventTag>,
+    pub(crate) gather: Option<&'a mut PageBuffer>,
 }
 
 impl Parts<'_> {
@@ -89,9 +89,13 @@ impl Parts<'_> {
 
     /// Where an operation of the collection of `plane` goes to.
     #[inline]
-    fn media<M: Make>(&mut self, plane: PlaneIdx, at: u64) -> (&mut PageMap, Issued<'_, M>) {
-        let media = Issued::made(self.flash, self.events, at, Target::collection(plane));
-        if M::PLAIN {
+    fn media<M: FastPath>(
+        &mut self,
+        plane: PlaneIdx,
+        at: u64,
+    ) -> (&mut PageMap, TimedFlash<'_, M>) {
+        let media = TimedFlash::made(self.flash, self.events, at, Target::collection(plane));
+        if M::MINIMAL {
             return (self.ftl, media);
         }
         (self.ftl, media.gathering(self.gather.as_deref_mut()))
@@ -118,7 +122,7 @@ impl Collector {
     }
 
     /// Whether every plane may collect as it likes, a page after the other.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_minimal(&self) -> bool {
         self.pace.blocks.is_none() && self.pace.pages == 1
     }
 
@@ -172,7 +176,7 @@ impl Collector {
     }
 
     fn begin_now(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) -> bool {
-        let (ftl, mut media) = parts.media::<Equipped>(plane, at);
+        let (ftl, mut media) = parts.media::<Full>(plane, at);
         let Some(collection) = ftl.begin_collection(plane, &mut media) else {
             return false;
         };
@@ -200,25 +204,25 @@ impl Collector {
 
     /// What the collection of `plane` waited for has happened at `at`.
     #[inline(always)]
-    pub(crate) fn step<M: Make>(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+    pub(crate) fn step<M: FastPath>(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
         match job.step {
             Step::Beginning | Step::Settling => {}
             Step::Reading(item) => {
-                if !M::PLAIN
+                if !M::MINIMAL
                     && let Some(gather) = &mut parts.gather
                 {
                     gather.serve_moved(parts.ftl.goes_with(&job.collection));
                 }
                 let (ftl, mut media) = parts.media::<M>(plane, at);
-                if !M::PLAIN {
+                if !M::MINIMAL {
                     media.moves = job.collection.purpose();
                 }
                 let mut next = Some(item);
                 while let Some(item) = next {
                     ftl.relocate(&mut job.collection, item, &mut media);
                     media.beside = true;
-                    if M::PLAIN {
+                    if M::MINIMAL {
                         break;
                     }
                     next = ftl.next_beside(&mut job.collection, item);
@@ -226,7 +230,7 @@ impl Collector {
             }
             Step::Erasing => return self.finish(plane, at, parts),
         }
-        if !M::PLAIN && self.pace.pages > 1 {
+        if !M::MINIMAL && self.pace.pages > 1 {
             return self.read_ahead(plane, at, parts);
         }
         match parts.ftl.next_item(&mut job.collection) {
@@ -248,7 +252,7 @@ impl Collector {
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
         {
             ahead.push_back(item);
-            read::<Equipped>(parts, &job.collection, item.from, at);
+            read::<Full>(parts, &job.collection, item.from, at);
         }
         match ahead.pop_front() {
             Some(item) => job.step = Step::Reading(item),
@@ -259,13 +263,13 @@ impl Collector {
     fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[plane.0 as usize].take().expect("it was being collected");
         self.under_way -= 1;
-        let (ftl, mut media) = parts.media::<Equipped>(plane, at);
+        let (ftl, mut media) = parts.media::<Full>(plane, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
             self.let_others_begin(parts.channel_of(plane), at, parts);
         }
         // Relocated pages may have taken what was just gained.
-        let due = parts.ftl.wants_collection::<Equipped>(plane) || parts.ftl.has_to_scrub(plane);
+        let due = parts.ftl.wants_collection::<Full>(plane) || parts.ftl.has_to_scrub(plane);
         if due {
             self.begin(plane, at, parts);
         }
@@ -305,7 +309,7 @@ impl Job {
     #[inline(never)]
     fn erase(&mut self, at: u64, parts: &mut Parts<'_>) {
         let Collection { plane, victim, .. } = self.collection;
-        let token = Told::Collect(plane).into();
+        let token = DeviceEvent::Collect(plane).into();
         let settled = matches!(self.step, Step::Settling);
         if !settled && parts.events.waits_for_programs(token) {
             self.step = Step::Settling;
@@ -327,24 +331,25 @@ impl Job {
 
 /// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
 #[inline(always)]
-fn read<M: Make>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
+fn read<M: FastPath>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;
-    let (die, token) = (flash.geometry.die_at_of::<M>(from), Told::Collect(from.plane).into());
-    let purpose = if M::PLAIN { Purpose::Relocation } else { of.purpose() };
-    let slc_ns = if M::PLAIN { None } else { flash.slc_ns(from.block) };
+    let (die, token) =
+        (flash.geometry.die_at_of::<M>(from), DeviceEvent::Collect(from.plane).into());
+    let purpose = if M::MINIMAL { Purpose::Relocation } else { of.purpose() };
+    let slc_ns = if M::MINIMAL { None } else { flash.slc_ns(from.block) };
     let read_ns = match slc_ns {
         Some((read_ns, _)) => read_ns,
         None => events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from)),
     };
     let (kind, transfers) = match events.timing.read_transfers {
         _ if events.timing.copy_back => (Kind::Inside, 1),
-        1 if !M::PLAIN && flash.geometry.units() > 1 => {
+        1 if !M::MINIMAL && flash.geometry.units() > 1 => {
             (Kind::Read, ftl.valid_beside(from.page) as u16)
         }
         whole => (Kind::Read, whole),
     };
     let op = Op { kind, transfers, ..Op::read(die, read_ns, purpose, token) };
-    let op = if M::PLAIN { op } else { op.on(from) };
+    let op = if M::MINIMAL { op } else { op.on(from) };
     let Timing { relocate_ns, relocate_latency_ns, .. } = events.timing;
     let planned = events.process(at, relocate_ns, relocate_latency_ns);
     events.issue_when_of::<M>(planned, at, op);

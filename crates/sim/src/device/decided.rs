@@ -5,9 +5,9 @@
 //! nothing can replace, nothing is planned any more: what is newest is read where it is.
 
 use super::backend::Hardware;
+use super::event::Target;
 use super::jobs::Line;
 use super::merging::Merged;
-use super::token::Target;
 use super::written::Written;
 use crate::flash::contents::planned::notes_of;
 use crate::flash::contents::{Contents, Origin};

@@ -20,14 +20,16 @@ use std::collections::VecDeque;
 use uflip_core::Durability;
 
 use crate::config::Profile;
-use crate::device::token::Epoch;
-use crate::device::token::PageIdx;
+use crate::device::event::Epoch;
+use crate::device::event::PageIdx;
 
 /// What one write waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Promise {
+#[serde(rename = "Promise")]
+pub(crate) enum CompletionRule {
     /// Its data has been taken.
-    Taken,
+    #[serde(rename = "Taken")]
+    Accepted,
     /// Its data is on flash: it goes past the cache.
     Durable,
     /// Everything is on flash that was taken before it was; all that a flush waits for.
@@ -62,8 +64,8 @@ impl Durable {
     }
 
     /// What a flush by itself waits for.
-    pub(crate) fn flush(&self) -> Promise {
-        if self.protected { Promise::Taken } else { Promise::Flushed }
+    pub(crate) fn flush(&self) -> CompletionRule {
+        if self.protected { CompletionRule::Accepted } else { CompletionRule::Flushed }
     }
 
     /// Nobody waits any more.
@@ -78,13 +80,13 @@ impl Durable {
 
     /// What the next write waits for.
     #[inline]
-    pub(crate) fn promise(&mut self) -> Promise {
+    pub(crate) fn completion_rule(&mut self) -> CompletionRule {
         self.written += 1;
         match self.durability {
-            _ if self.protected => Promise::Taken,
-            Durability::Fua => Promise::Durable,
-            other if other.flushes_after(self.written - 1) => Promise::Flushed,
-            _ => Promise::Taken,
+            _ if self.protected => CompletionRule::Accepted,
+            Durability::Fua => CompletionRule::Durable,
+            other if other.flushes_after(self.written - 1) => CompletionRule::Flushed,
+            _ => CompletionRule::Accepted,
         }
     }
 

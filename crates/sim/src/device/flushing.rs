@@ -11,13 +11,13 @@
 use uflip_core::{Io, Mode};
 
 use super::SimDevice;
-use super::any::{AnyBackend, either};
+use super::any::{AnyBackend, dispatch};
 use super::backend::{Backend, Hardware};
 use super::cache::WriteCache;
 use super::durable::Held;
-use super::token::{IoIdx, PageIdx, Target, Told};
+use super::event::{DeviceEvent, IoIdx, PageIdx, Target};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::Lpn;
-use crate::flash::make::Equipped;
 use crate::timeline::Timing;
 
 impl SimDevice {
@@ -31,7 +31,7 @@ impl SimDevice {
             self.events.timing;
         let taken_in = self.events.process(at, length, latency);
         if taken_in > at {
-            self.events.remind(taken_in, Told::TakenIn(index).into());
+            self.events.remind(taken_in, DeviceEvent::CommandProcessed(index).into());
         } else {
             self.taken_in_without_data(index, io, taken_in);
         }
@@ -53,7 +53,7 @@ impl SimDevice {
         self.host.taken_in(index, at);
         self.trim(io.offset, io.size);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended::<Equipped>(page, at);
+        self.ended::<Full>(page, at);
     }
 
     /// A flush is let in at `at`, and waits for what the host takes for written.
@@ -62,7 +62,7 @@ impl SimDevice {
         self.events.reach(at);
         self.host.taken_in(index, at);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended::<Equipped>(page, at);
+        self.ended::<Full>(page, at);
     }
 
     /// The last page of an I/O, all of which was `taken` then, ends when everything is durable.
@@ -74,7 +74,7 @@ impl SimDevice {
             self.set_cache_idle(false);
             let SimDevice { backend, flash, events, .. } = self;
             let hardware = &mut Hardware { flash, events };
-            either!(backend, backend => backend.fill_up(end, hardware));
+            dispatch!(backend, backend => backend.fill_up(end, hardware));
         }
         self.fail_if_worn_out(index);
         if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
@@ -86,7 +86,7 @@ impl SimDevice {
 
     /// What the cache has of a device that has worn out finds no place: whoever waits for that waits in vain.
     pub(super) fn fail_if_worn_out(&mut self, index: PageIdx) {
-        if self.cache.is_some() && either!(&self.backend, backend => backend.is_read_only()) {
+        if self.cache.is_some() && dispatch!(&self.backend, backend => backend.is_read_only()) {
             self.host.fail(index);
         }
     }
@@ -97,7 +97,7 @@ impl SimDevice {
         let SimDevice { backend, flash, events, host, .. } = self;
         let hardware = &mut Hardware { flash, events };
         let waits =
-            either!(backend, backend => backend.drain(at, Target::drained(index), hardware));
+            dispatch!(backend, backend => backend.drain(at, Target::drained(index), hardware));
         if let AnyBackend::Merged(merged) = backend
             && merged.keeps_in_vain()
         {
@@ -107,7 +107,7 @@ impl SimDevice {
             // From then on it waits.
             host.arrived(index, end);
         } else {
-            self.end::<Equipped>(index, end);
+            self.end::<Full>(index, end);
         }
     }
 
@@ -117,6 +117,6 @@ impl SimDevice {
         let die = self.events.programmed_until(None, at);
         let merges = matches!(self.backend, AnyBackend::Merged(_));
         self.events.spent_on_flush(index.account(), die, merges, since, at);
-        self.end::<Equipped>(index, at);
+        self.end::<Full>(index, at);
     }
 }

@@ -11,8 +11,8 @@ use std::hint::cold_path;
 use uflip_core::{Completion, Io, Mode, Nanos, Ticket};
 
 use crate::collections::slab;
-use crate::device::durable::Promise;
-use crate::device::token::{IoIdx, PageIdx};
+use crate::device::durable::CompletionRule;
+use crate::device::event::{IoIdx, PageIdx};
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
@@ -31,7 +31,8 @@ struct HostIo {
     last: PageIdx,
     /// A page of it was not written, or could not be read.
     failed: bool,
-    promise: Promise,
+    #[serde(rename = "promise")]
+    rule: CompletionRule,
 }
 
 /// A page of an I/O.
@@ -120,7 +121,7 @@ impl Host {
         io: Io,
         extent: Extent,
         now: u64,
-        promise: Promise,
+        rule: CompletionRule,
     ) -> (IoIdx, Ticket) {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
@@ -137,7 +138,7 @@ impl Host {
             end: 0,
             last: NO_PAGE,
             failed: false,
-            promise,
+            rule,
         };
         (IoIdx(slab::put(&mut self.ios, &mut self.unused_ios, new)), ticket)
     }
@@ -161,7 +162,7 @@ impl Host {
     /// Whether the write goes past the write cache.
     #[inline]
     pub(crate) fn is_write_through(&self, index: IoIdx) -> bool {
-        self.ios[index.0 as usize].promise == Promise::Durable
+        self.ios[index.0 as usize].rule == CompletionRule::Durable
     }
 
     /// The pages that the I/O touches.
@@ -213,7 +214,7 @@ impl Host {
     #[inline]
     pub(crate) fn before_flush(&self, index: PageIdx, end: u64) -> Option<u64> {
         let io = &self.ios[self.pages[index.0 as usize].of.0 as usize];
-        (io.promise == Promise::Flushed && io.pages_left == 1).then(|| io.end.max(end))
+        (io.rule == CompletionRule::Flushed && io.pages_left == 1).then(|| io.end.max(end))
     }
 
     /// The I/O, which touches no page of its own, ends with so many operations, or at once.

@@ -3,7 +3,7 @@
 
 use super::SimDevice;
 use super::any::AnyBackend;
-use super::token::{Token, Told};
+use super::event::{DeviceEvent, EventTag};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::timeline::log::{Operations, Work};
 
@@ -82,9 +82,9 @@ impl SimDevice {
 
 /// For whom what bears the token is done.
 fn work_of(token: u64) -> Work {
-    match Token::from(token).told() {
-        Told::Collect(plane) => Work::Collection(plane.0),
-        Told::Stepped(job, _) => Work::Plan(job.0),
+    match EventTag::from(token).event() {
+        DeviceEvent::Collect(plane) => Work::Collection(plane.0),
+        DeviceEvent::StepDone(job, _) => Work::Plan(job.0),
         _ => Work::Other,
     }
 }

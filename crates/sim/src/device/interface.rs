@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use uflip_core::Mode;
 
-use crate::device::token::IoIdx;
+use crate::device::event::IoIdx;
 
 /// Who is let in, and who waits.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]

@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use uflip_core::Mode;
 
 use super::SimDevice;
-use super::any::either;
+use super::any::dispatch;
 use super::backend::{Backend, Hardware};
-use super::token::{IoIdx, PageIdx, Told};
+use super::event::{DeviceEvent, IoIdx, PageIdx};
 use crate::config::InterruptsPart;
-use crate::flash::make::Equipped;
+use crate::flash::fast_path::Full;
 use crate::timeline::breakdown::{Account as _, Cause};
 
 /// Completions that the host has not heard of.
@@ -50,7 +50,7 @@ impl SimDevice {
     #[cold]
     pub(super) fn end_unheard(&mut self, index: PageIdx, end: u64) {
         if let Some((io, end)) = self.host.ended_unheard(index, end) {
-            self.events.remind(end, Told::Posted(io).into());
+            self.events.remind(end, DeviceEvent::CompletionPosted(io).into());
         }
     }
 
@@ -64,19 +64,19 @@ impl SimDevice {
             self.tell_host(at);
         } else if waiting == 1 {
             let until = at + interrupts.of.coalescing_ns;
-            self.events.remind(until, Told::Coalesced(raised).into());
+            self.events.remind(until, DeviceEvent::CoalescingTimeout(raised).into());
         }
         let (ended, _) = self.host.io(io);
         if self.interface.is_limited()
             && let Some(next) = self.interface.next()
         {
             let (io, extent) = self.host.io(next);
-            self.begin::<Equipped>(next, &io, extent, at);
+            self.begin::<Full>(next, &io, extent, at);
         }
         if ended.mode == Mode::Read {
             let SimDevice { backend, flash, events, .. } = self;
             let hardware = &mut Hardware { flash, events };
-            either!(backend, backend => backend.after_read(at, hardware));
+            dispatch!(backend, backend => backend.after_read(at, hardware));
         }
     }
 

@@ -14,8 +14,8 @@
 use uflip_core::Error;
 
 use crate::device::backend::{Backend, Hardware, Write};
+use crate::device::event::{DeviceEvent, Target};
 use crate::device::jobs::{Jobs, Line, Order, serve};
-use crate::device::token::{Target, Told};
 use crate::device::written::Written;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
@@ -248,10 +248,10 @@ impl Backend for Merged {
     }
 
     #[inline]
-    fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+    fn handle_event(&mut self, event: DeviceEvent, at: u64, hardware: &mut Hardware<'_>) {
         let alone = !self.may_step(at, hardware);
         let until = if alone { hardware.events.undisturbed_until() } else { 0 };
-        self.jobs.happened(told, at, until, hardware);
+        self.jobs.handle_event(event, at, until, hardware);
         self.go_on_beside(hardware.events.now(), hardware);
     }
 

@@ -10,22 +10,23 @@ mod build;
 mod cache;
 mod cached;
 mod collector;
-mod contract;
 mod decided;
 mod describe;
+mod device_impl;
 mod durable;
+mod event;
 mod flushing;
-mod gather;
-mod gathering;
 mod host;
+mod inflight_flushes;
 mod inside;
 mod interface;
 mod interrupts;
-mod issued;
+mod io_path;
 mod jobs;
-mod leaving;
 mod merging;
 mod outage;
+mod page_allocation;
+mod page_buffer;
 mod paged;
 mod power;
 mod precondition;
@@ -34,13 +35,12 @@ mod recovery;
 mod saved;
 mod scan;
 mod scrub;
-mod seeking;
+mod sub_page;
 #[cfg(test)]
 mod tests;
-mod token;
+mod timed_flash;
 mod untimed;
-mod waiting;
-mod work;
+mod write_backlog;
 mod written;
 mod zone_commands;
 mod zoned;
@@ -50,17 +50,17 @@ use std::ops::Range;
 use uflip_core::{Bytes, Counters, DeviceInfo, Durability, Error, ErrorKind, Io, Mode, Result};
 
 use crate::config::{CLOCK_END_NS, Profile};
-use crate::device::any::{AnyBackend, either};
+use crate::device::any::{AnyBackend, dispatch};
 use crate::device::backend::{Backend as _, Hardware};
 use crate::device::cache::WriteCache;
 use crate::device::describe::{describe, history};
 use crate::device::durable::Durable;
+use crate::device::event::EventTag;
 use crate::device::host::Host;
 use crate::device::interface::Interface;
 use crate::device::interrupts::Interrupts;
-use crate::device::token::Token;
 use crate::flash::contents::Origin;
-use crate::flash::make::Equipped;
+use crate::flash::fast_path::Full;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
 use crate::snapshot::not_described;
@@ -81,7 +81,7 @@ pub struct SimDevice {
     info: DeviceInfo,
     flash: Flash,
     backend: AnyBackend,
-    events: Timeline<Token>,
+    events: Timeline<EventTag>,
     host: Host,
     interface: Interface,
     /// Where the host does not hear of an end by that alone.
@@ -92,9 +92,9 @@ pub struct SimDevice {
     /// From then on nothing is submitted any more: at the end of the clock, and while there is no power.
     refuses_from: u64,
     sector_bytes: u64,
-    /// See [`SimDevice::is_made_plain`]; false of a device that was not described yet.
+    /// See [`SimDevice::is_built_minimal`]; false of a device that was not described yet.
     #[serde(skip)]
-    plain: bool,
+    minimal: bool,
     /// So much may happen before the host has its turn again.
     #[serde(skip)]
     events_most: u64,
@@ -148,14 +148,14 @@ impl SimDevice {
             now: 0,
             refuses_from: CLOCK_END_NS,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
-            plain: false,
+            minimal: false,
             events_most: SimDevice::most_events(&geometry),
             read_end: 0,
             announced: Default::default(),
             announcements: 0,
         };
         device.keep_contents(&profile);
-        device.plain = device.is_made_plain();
+        device.minimal = device.is_built_minimal();
         device.do_untimed(precondition::writes(&profile).take_while(|io| !is_stopped(io.size)))?;
         if is_stopped(Bytes(0)) {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
@@ -168,14 +168,14 @@ impl SimDevice {
     }
 
     /// Whether it has nothing that a device need not have: see [`crate::flash::make`].
-    fn is_made_plain(&self) -> bool {
+    fn is_built_minimal(&self) -> bool {
         let paged = match &self.backend {
-            AnyBackend::Paged(paged) => paged.is_plain(),
+            AnyBackend::Paged(paged) => paged.is_minimal(),
             _ => false,
         };
         let waits =
             self.cache.is_some() || self.interface.is_limited() || self.interrupts.is_some();
-        paged && !waits && self.flash.is_plain() && self.events.is_plain()
+        paged && !waits && self.flash.is_minimal() && self.events.is_minimal()
     }
 
     /// What is known of the device that `profile` describes, without making it: no state, no history.
@@ -199,7 +199,7 @@ impl SimDevice {
         self.host_has_its_turn();
         while !self.host.is_settled() {
             match self.events.next(u64::MAX) {
-                Some((at, token)) => self.happens::<Equipped>(at, token),
+                Some((at, token)) => self.dispatch::<Full>(at, token),
                 // Units of several streams may wait in buffers that nobody fills up.
                 None => self.is_stuck(),
             }
@@ -217,7 +217,7 @@ impl SimDevice {
     fn do_untimed(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
         self.lend_contents(Origin::Map);
         let SimDevice { backend, flash, cache, .. } = self;
-        let applied = either!(backend, backend => {
+        let applied = dispatch!(backend, backend => {
             backend.end_untimed(flash);
             for flushed in cache.iter_mut().flat_map(WriteCache::empty) {
                 backend.write_untimed(flushed.page, &flushed.extent(), flash);
@@ -240,7 +240,7 @@ impl SimDevice {
             .at(at)
             .got("more wrong bits than the ECC corrects, after all retries")
             .action("set fail_uncorrectable = false to count such reads, or wear the device less"),
-            _ => either!(&self.backend, backend => backend.why_read_only()).at(at),
+            _ => dispatch!(&self.backend, backend => backend.why_read_only()).at(at),
         }
     }
 
@@ -253,10 +253,10 @@ impl SimDevice {
         if self.cache.is_some() {
             let SimDevice { backend, flash, events, .. } = self;
             let (at, hardware) = (events.now(), &mut Hardware { flash, events });
-            either!(backend, backend => backend.forget(covered.clone(), at, hardware));
+            dispatch!(backend, backend => backend.forget(covered.clone(), at, hardware));
         }
         for page in covered.map(crate::Lpn) {
-            either!(&mut self.backend, backend => backend.trim(page));
+            dispatch!(&mut self.backend, backend => backend.trim(page));
             if let Some(cache) = &mut self.cache {
                 cache.trim(page);
             }

@@ -7,12 +7,12 @@ use uflip_core::{Error, Mode};
 
 use crate::device::backend::{Backend, Hardware, Piece, Write};
 use crate::device::collector::{Collector, Pace, Parts};
-use crate::device::gather::Gather;
-use crate::device::issued::Issued;
-use crate::device::token::{Target, Told};
-use crate::device::waiting::{Sought, Waiter, Waiting};
+use crate::device::event::{DeviceEvent, Target};
+use crate::device::page_buffer::PageBuffer;
+use crate::device::timed_flash::TimedFlash;
+use crate::device::write_backlog::{Attempt, PendingWrite, WriteBacklog};
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{Lpn, PlaneIdx, Shape};
-use crate::flash::make::{Equipped, Make};
 use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
 use crate::ftl::extent::Extent;
@@ -23,24 +23,29 @@ pub(crate) struct Paged {
     pub(super) ftl: PageMap,
     pub(super) collector: Collector,
     /// Pages that wait for a free one.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WriteBacklog,
     /// Steps of collections since a waiting page found its place.
     pub(super) in_vain: u64,
     /// Where units are gathered that are smaller than a flash page.
-    pub(super) gather: Option<Box<Gather>>,
+    pub(super) gather: Option<Box<PageBuffer>>,
 }
 
 impl Paged {
     /// Planes collect at `pace`.
-    pub(crate) fn new(ftl: PageMap, shape: &Shape, pace: Pace, gather: Option<Gather>) -> Paged {
+    pub(crate) fn new(
+        ftl: PageMap,
+        shape: &Shape,
+        pace: Pace,
+        gather: Option<PageBuffer>,
+    ) -> Paged {
         let collector = Collector::new(shape.planes, shape.channels, pace);
-        let (waiting, gather) = (Waiting::new(shape.planes), gather.map(Box::new));
+        let (waiting, gather) = (WriteBacklog::new(shape.planes), gather.map(Box::new));
         Paged { ftl, collector, waiting, in_vain: 0, gather }
     }
 
     /// Whether there is nothing beside map and collector: see [`crate::flash::make`].
-    pub(crate) fn is_plain(&self) -> bool {
-        self.ftl.is_plain() && self.collector.is_plain() && self.gather.is_none()
+    pub(crate) fn is_minimal(&self) -> bool {
+        self.ftl.is_minimal() && self.collector.is_minimal() && self.gather.is_none()
     }
 
     /// The FTL, for a look at it.
@@ -60,7 +65,7 @@ impl Paged {
 
     /// Write to `plane`, which has room.
     #[inline(always)]
-    pub(super) fn write_to<M: Make>(
+    pub(super) fn write_to<M: FastPath>(
         &mut self,
         plane: PlaneIdx,
         write: &Write,
@@ -68,15 +73,15 @@ impl Paged {
         hardware: &mut Hardware<'_>,
     ) {
         let Write { page, extent, target, through } = write;
-        if !M::PLAIN
+        if !M::MINIMAL
             && let Some(gather) = &mut self.gather
         {
             gather.serve(self.ftl.served());
         }
         // Of a unit that is gathered the rest is there already.
-        let whole = !M::PLAIN && self.gather.is_some() || extent.covers(*page);
-        let mut media = Issued::<M>::made(hardware.flash, hardware.events, at, *target);
-        if !M::PLAIN {
+        let whole = !M::MINIMAL && self.gather.is_some() || extent.covers(*page);
+        let mut media = TimedFlash::<M>::made(hardware.flash, hardware.events, at, *target);
+        if !M::MINIMAL {
             media = media.gathering(self.gather.as_deref_mut());
             media.through = *through;
         }
@@ -91,13 +96,13 @@ impl Paged {
 
     /// Write a page where there is room, or let it wait.
     #[inline(always)]
-    pub(super) fn seek_and_write<M: Make>(
+    pub(super) fn allocate_and_write<M: FastPath>(
         &mut self,
         write: &Write,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
-        if !M::PLAIN {
+        if !M::MINIMAL {
             self.serve(write.extent.stream());
             // Who waits is not overtaken by what the host wrote to the same page afterwards.
             let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
@@ -106,16 +111,16 @@ impl Paged {
             }
         }
         let turn = self.ftl.turn::<M>(write.page);
-        let sought = match self.ftl.has_room::<M>(turn) {
-            true => Sought::Room(turn),
-            false => self.seek(turn, &mut false, at, hardware),
+        let attempt = match self.ftl.has_room::<M>(turn) {
+            true => Attempt::FreePage(turn),
+            false => self.allocate(turn, &mut false, at, hardware),
         };
-        match sought {
-            Sought::Room(plane) => self.write_to::<M>(plane, write, at, hardware),
-            Sought::Begun | Sought::Waits => {
+        match attempt {
+            Attempt::FreePage(plane) => self.write_to::<M>(plane, write, at, hardware),
+            Attempt::CollectionBegun | Attempt::NoRoom => {
                 self.waiting.add(turn, *write, at);
                 if self.ftl.is_read_only() {
-                    self.refuse_waiting(at, hardware);
+                    self.fail_backlog(at, hardware);
                 }
             }
         }
@@ -123,11 +128,16 @@ impl Paged {
 
     /// The next step of the collection of `plane`.
     #[inline(always)]
-    pub(super) fn step<M: Make>(&mut self, plane: PlaneIdx, at: u64, hardware: &mut Hardware<'_>) {
+    pub(super) fn step<M: FastPath>(
+        &mut self,
+        plane: PlaneIdx,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
         let (collector, mut parts) = self.split(hardware);
         collector.step::<M>(plane, at, &mut parts);
         if !self.waiting.is_empty() {
-            self.try_again(at, hardware);
+            self.retry_backlog(at, hardware);
         }
     }
 }
@@ -144,7 +154,7 @@ impl Backend for Paged {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) {
-        let mut media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
         let collected = self.ftl.fetch_entry(page, &mut media);
         match self.ftl.lookup(page) {
             Some(from) => media.read(from),
@@ -166,7 +176,7 @@ impl Backend for Paged {
         if self.gather.is_some() {
             return self.gather(write, at, hardware);
         }
-        self.seek_and_write::<Equipped>(write, at, hardware);
+        self.allocate_and_write::<Full>(write, at, hardware);
     }
 
     fn fill_up(&mut self, at: u64, hardware: &mut Hardware<'_>) {
@@ -178,9 +188,11 @@ impl Backend for Paged {
     }
 
     #[inline]
-    fn happened(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
-        let Told::Collect(plane) = told else { return self.happened_gathered(told, at, hardware) };
-        self.step::<Equipped>(plane, at, hardware);
+    fn handle_event(&mut self, event: DeviceEvent, at: u64, hardware: &mut Hardware<'_>) {
+        let DeviceEvent::Collect(plane) = event else {
+            return self.handle_sub_page_event(event, at, hardware);
+        };
+        self.step::<Full>(plane, at, hardware);
     }
 
     #[inline]
@@ -211,7 +223,7 @@ impl Backend for Paged {
         }
         assert!(!self.waiting.is_empty(), "an I/O under way ends, or waits for a page");
         self.ftl.end_of_life();
-        self.refuse_waiting(at, hardware);
+        self.fail_backlog(at, hardware);
     }
 
     #[inline]
@@ -226,7 +238,7 @@ impl Backend for Paged {
     fn end_untimed(&mut self, flash: &mut Flash) {
         self.collector.end_untimed(&mut self.ftl, flash);
         let gathers = self.gather.is_some();
-        for Waiter { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
+        for PendingWrite { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
             self.ftl.write(page, gathers || extent.covers(page), extent.stream(), flash);
         }
         for Write { page, extent, .. } in self.gather.iter_mut().flat_map(|gather| gather.end()) {

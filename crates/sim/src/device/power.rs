@@ -12,8 +12,8 @@ use uflip_core::{Error, Nanos, Result};
 
 use super::SimDevice;
 use super::any::AnyBackend;
+use super::event::PageIdx;
 use super::interface::Interface;
-use super::token::PageIdx;
 use crate::config::{CLOCK_END_NS, Profile, clock_ran_out};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};

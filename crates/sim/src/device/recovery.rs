@@ -21,7 +21,7 @@
 use uflip_core::{Error, Nanos, Result};
 
 use super::SimDevice;
-use super::any::{AnyBackend, either};
+use super::any::{AnyBackend, dispatch};
 use super::backend::Backend as _;
 use super::scan::{Scan, What};
 use crate::config::{CLOCK_END_NS, Profile};
@@ -222,7 +222,7 @@ impl SimDevice {
             let (before, version) =
                 (self.flash.counters.host_pages_written, self.version_of(page.0));
             let SimDevice { backend, flash, .. } = self;
-            either!(backend, backend => backend.write_untimed(page, &extent, flash));
+            dispatch!(backend, backend => backend.write_untimed(page, &extent, flash));
             if self.flash.counters.host_pages_written == before {
                 unplaced.push((page, version.unwrap_or(0)));
             }

@@ -36,7 +36,7 @@ impl Snapshot for SimDevice {
 
     fn described(mut self, info: DeviceInfo) -> SimDevice {
         self.info = info;
-        self.plain = self.is_made_plain();
+        self.minimal = self.is_built_minimal();
         self.events_most = SimDevice::most_events(&self.flash.geometry);
         self
     }

@@ -1,6 +1,6 @@
 //! What a plan of an FTL that merges programs for the host.
 
-use super::token::Target;
+use super::event::Target;
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
 

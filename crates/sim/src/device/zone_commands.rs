@@ -5,7 +5,7 @@ use uflip_core::{Io, Result, ZoneReport};
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::no_zones;
-use super::token::{IoIdx, Target};
+use super::event::{IoIdx, Target};
 use crate::flash::geometry::Lpn;
 
 impl SimDevice {
@@ -51,7 +51,7 @@ impl SimDevice {
             if lost {
                 host.fail(page);
             }
-            return self.ended::<crate::flash::make::Equipped>(page, at);
+            return self.ended::<crate::flash::fast_path::Full>(page, at);
         }
         for work in work {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);

@@ -23,8 +23,8 @@ use uflip_core::{
 };
 
 use crate::device::backend::{Backend, Hardware, Write};
-use crate::device::issued::Issued;
-use crate::device::token::{Target, Token, Told};
+use crate::device::event::{DeviceEvent, EventTag, Target};
+use crate::device::timed_flash::TimedFlash;
 use crate::flash::geometry::{Geometry, Lpn, Place};
 use crate::flash::media::{CollectMedia as _, Flash, Media as _};
 use crate::ftl::extent::Extent;
@@ -61,13 +61,13 @@ pub(crate) enum Work {
 
 impl Work {
     /// The operation that does it; `target` is told of its end.
-    pub(crate) fn op(self, geometry: &Geometry, timing: &Timing, target: Target) -> Op<Token> {
+    pub(crate) fn op(self, geometry: &Geometry, timing: &Timing, target: Target) -> Op<EventTag> {
         match self {
             Work::Program(place) => program_op(place, geometry, timing, target),
             Work::Erase(first, extra_ns) => {
                 let erase_ns = timing.erase_ns + extra_ns;
                 let die = geometry.die_at(first);
-                told(Op::inside(die, erase_ns, Purpose::Erase, target.token), target).on(first)
+                report_to(Op::inside(die, erase_ns, Purpose::Erase, target.token), target).on(first)
             }
         }
     }
@@ -127,8 +127,8 @@ impl Zoned {
             Mode::Write | Mode::Append => {
                 let pages = (io.size.0 / page_bytes) as u32;
                 let at = (io.mode == Mode::Write).then_some(page);
-                let told = self.book.write(zone, at, pages);
-                let at = told.map_err(|status| refused(status.error(io.mode.name())))?;
+                let outcome = self.book.write(zone, at, pages);
+                let at = outcome.map_err(|status| refused(status.error(io.mode.name())))?;
                 let content = &mut self.contents[zone as usize];
                 content.taken += pages;
                 content.coming += pages;
@@ -157,8 +157,8 @@ impl Zoned {
                             .action("wait for them"),
                     ));
                 }
-                let told = self.book.manage(zone, mode);
-                told.map_err(|status| refused(status.error(mode.name())))?;
+                let outcome = self.book.manage(zone, mode);
+                outcome.map_err(|status| refused(status.error(mode.name())))?;
                 self.note(zone, mode);
                 Ok(*io)
             }
@@ -255,16 +255,16 @@ impl Zoned {
 
 /// A program of the flash page that ends with `place`; `target` is told of its end.
 #[inline]
-fn program_op(place: Place, geometry: &Geometry, timing: &Timing, target: Target) -> Op<Token> {
+fn program_op(place: Place, geometry: &Geometry, timing: &Timing, target: Target) -> Op<EventTag> {
     let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
     let transfers = timing.program_transfers;
     let die = geometry.die_at(place);
     let op = Op { transfers, ..Op::program(die, cell_ns, Purpose::HostWrite, target.token) };
-    told(op, target).on(place)
+    report_to(op, target).on(place)
 }
 
 #[inline]
-fn told(op: Op<Token>, target: Target) -> Op<Token> {
+fn report_to(op: Op<EventTag>, target: Target) -> Op<EventTag> {
     let Target { report, account, .. } = target;
     Op { report, account, ..op }
 }
@@ -282,7 +282,7 @@ impl Backend for Zoned {
         hardware: &mut Hardware<'_>,
     ) {
         let place = self.find(page);
-        let mut media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
         match place {
             Some(from) => media.read(from),
             None => media.answer(),
@@ -304,8 +304,8 @@ impl Backend for Zoned {
         }
     }
 
-    fn happened(&mut self, told: Told, _at: u64, _hardware: &mut Hardware<'_>) {
-        unreachable!("{told:?} is about no zone")
+    fn handle_event(&mut self, event: DeviceEvent, _at: u64, _hardware: &mut Hardware<'_>) {
+        unreachable!("{event:?} is about no zone")
     }
 
     fn begin_idle(&mut self, _now: u64, _until: u64, _hardware: &mut Hardware<'_>) {}

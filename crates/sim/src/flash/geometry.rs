@@ -18,7 +18,7 @@
 
 use std::hint::cold_path;
 
-use super::make::Make;
+use super::fast_path::FastPath;
 use crate::collections::divisor::Divisor;
 
 /// Logical page number: what the host addresses, in flash pages.
@@ -203,8 +203,8 @@ impl Geometry {
 
     /// [`Geometry::die_at`] in a device of one make.
     #[inline(always)]
-    pub(crate) fn die_at_of<M: Make>(&self, place: Place) -> DieIdx {
-        if M::PLAIN { DieIdx(place.plane.0) } else { self.die_at(place) }
+    pub(crate) fn die_at_of<M: FastPath>(&self, place: Place) -> DieIdx {
+        if M::MINIMAL { DieIdx(place.plane.0) } else { self.die_at(place) }
     }
 
     /// How many of what.

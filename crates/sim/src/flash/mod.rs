@@ -19,10 +19,10 @@
 pub(crate) mod contents;
 mod counted;
 pub(crate) mod done;
+pub(crate) mod fast_path;
 pub(crate) mod geometry;
 mod in_order;
 pub(crate) mod levelling;
-pub(crate) mod make;
 pub(crate) mod media;
 pub(crate) mod moves;
 pub(crate) mod nand;

@@ -149,8 +149,8 @@ impl Replaced {
     /// will be here; and nobody wants to know of each.
     #[inline]
     pub(super) fn finds_pieces(&mut self, row: &Row) -> bool {
-        let is_plain = self.by_nothing && self.levelling.is_none() && !self.keeps_notes;
-        let Some(table) = self.in_order.as_ref().filter(|_| is_plain) else { return false };
+        let is_minimal = self.by_nothing && self.levelling.is_none() && !self.keeps_notes;
+        let Some(table) = self.in_order.as_ref().filter(|_| is_minimal) else { return false };
         self.pieces.clear();
         for piece in row.pieces() {
             match piece.filter(|piece| table.moves(piece)) {

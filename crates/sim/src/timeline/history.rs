@@ -26,8 +26,8 @@ use std::collections::VecDeque;
 
 use super::op::{Noted, Purpose};
 use super::{Account, AccountIdx, Timeline};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{DieIdx, Lpn};
-use crate::flash::make::Equipped;
 use crate::timeline::breakdown::Cause;
 
 /// A time in which a die works for one purpose.
@@ -250,7 +250,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Some((history, die)) = history.as_mut().zip(die) else {
             return account.add(Cause::CacheWait, at - since);
         };
-        let once = timing.transfer::<Equipped>(timing.program_transfers);
+        let once = timing.transfer::<Full>(timing.program_transfers);
         history.explain(die, beside, (since, at), |spent, ns| match spent {
             // The program of the page that made the place.
             Spent::Busy(busy) if busy.end == at && busy.purpose == Purpose::HostWrite => {

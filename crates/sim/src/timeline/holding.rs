@@ -20,15 +20,15 @@
 
 use super::rings::UNKNOWN;
 use super::{Account, Op, Purpose, Timeline};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::DieIdx;
-use crate::flash::make::Equipped;
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// All that arrives by `at` at the channel of `die` is served; nothing will arrive there before `at`.
     #[inline]
     pub(crate) fn catch_up(&mut self, die: DieIdx, at: u64) {
-        self.serve::<Equipped>(self.dies[die.0 as usize].channel as usize, at);
+        self.serve::<Full>(self.dies[die.0 as usize].channel as usize, at);
     }
 
     /// Whether the last that is asked of `die` is a program which goes on at `at`, up to which it has caught up.
@@ -41,7 +41,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// `op` arrives at its die at `at`, up to which that has caught up.
     #[inline]
     pub(crate) fn arrive_at_die(&mut self, at: u64, op: Op<T>) {
-        self.enter_ring::<Equipped>(at, op);
+        self.enter_ring::<Full>(at, op);
     }
 
     /// The program `op` arrives at its channel and its die at `at`, up to which these have caught up, and the
@@ -55,7 +55,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.let_pass(channel, op.die, at);
         }
         let begin = self.charge_known(held, &op);
-        let once = self.timing.transfer::<Equipped>(op.transfers);
+        let once = self.timing.transfer::<Full>(op.transfers);
         self.charge(&op, Cause::DieSwitch, turn_ns);
         self.charge(&op, Cause::Transfer, once);
         let sent = begin + turn_ns + once;
@@ -76,6 +76,6 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Timeline { channels, ops, .. } = self;
         let read = channels[channel].take_out(|index| ops[index as usize].die == die);
         let (at, index) = read.expect("a die that waits for its channel is on the list of that");
-        self.serve_one::<Equipped>(channel, at, index, now);
+        self.serve_one::<Full>(channel, at, index, now);
     }
 }

@@ -33,26 +33,26 @@
 
 pub(crate) mod breakdown;
 mod calendar;
-mod carry;
 pub(crate) mod cells;
 mod channel;
+mod channel_transfer;
 mod descriptors;
 mod history;
 mod holding;
+mod idle;
 pub(crate) mod log;
 mod op;
 mod operation;
 mod planes;
-mod quiet;
 mod recording;
 #[cfg(test)]
 mod reference;
 mod rings;
+mod scheduler;
 mod shared;
 mod suspend;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
@@ -60,8 +60,8 @@ use std::num::NonZeroU32;
 
 use crate::collections::slab;
 use crate::flash::contents::Contents;
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{Geometry, PlaneIdx};
-use crate::flash::make::{Equipped, Make};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
 use crate::timeline::breakdown::{Account, SimBreakdown};
 use calendar::{Calendar, What};
@@ -213,7 +213,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Whether there is nothing but dies, channels, a processor and the link, each of which serves who comes
     /// first, and nobody who wants to know what they did.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_minimal(&self) -> bool {
         let Timing { die_queue, cache_program, suspend, in_turn, rings, .. } = self.timing;
         let parts = self.timing.transfer_parts > 0;
         let shared = parts || !self.buses.is_empty() || self.geometry.has_planes_in_step();
@@ -253,12 +253,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// may have its time in the future: its user asked for no more than to know.
     #[inline(always)]
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, T)> {
-        self.next_of::<Equipped>(until)
+        self.next_of::<Full>(until)
     }
 
     /// [`Timeline::next`] of a device of one make.
     #[inline(always)]
-    pub(crate) fn next_of<M: Make>(&mut self, until: u64) -> Option<(u64, T)> {
+    pub(crate) fn next_of<M: FastPath>(&mut self, until: u64) -> Option<(u64, T)> {
         loop {
             if let Some(told) = self.told.take() {
                 if !self.told_next.is_empty() {
@@ -283,17 +283,17 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Let `op` begin at `at`, which is not before anything that has happened.
     #[inline(always)]
     pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
-        self.issue_of::<Equipped>(at, op);
+        self.issue_of::<Full>(at, op);
     }
 
     /// [`Timeline::issue`] in a device of one make.
     #[inline(always)]
-    pub(crate) fn issue_of<M: Make>(&mut self, at: u64, op: Op<T>) {
-        if !M::PLAIN && self.descriptors.is_some() {
+    pub(crate) fn issue_of<M: FastPath>(&mut self, at: u64, op: Op<T>) {
+        if !M::MINIMAL && self.descriptors.is_some() {
             cold_path();
             return self.issue_to_rings(at, op);
         }
-        let no_bus = M::PLAIN || self.buses.is_empty();
+        let no_bus = M::MINIMAL || self.buses.is_empty();
         if op.stage == Stage::Ring || (op.stage == Stage::BusIn && no_bus) {
             self.enter_ring::<M>(at, op);
         } else {
@@ -325,12 +325,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Let `op` begin at `at`, which lies not before `now`.
     #[inline(always)]
     pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
-        self.issue_when_of::<Equipped>(at, now, op);
+        self.issue_when_of::<Full>(at, now, op);
     }
 
     /// [`Timeline::issue_when`] in a device of one make.
     #[inline(always)]
-    pub(crate) fn issue_when_of<M: Make>(&mut self, at: u64, now: u64, op: Op<T>) {
+    pub(crate) fn issue_when_of<M: FastPath>(&mut self, at: u64, now: u64, op: Op<T>) {
         if at > now {
             let op = self.addressed(op);
             self.begin_when(at, now, op);

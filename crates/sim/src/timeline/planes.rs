@@ -27,8 +27,8 @@ use std::num::NonZeroU32;
 
 use super::op::Kind;
 use super::{Account, DieQueue, Op, Timeline};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{DieIdx, Place, Ppn};
-use crate::flash::make::Equipped;
 use crate::timeline::breakdown::Cause;
 
 /// What the planes of a die can do at the same time.
@@ -148,10 +148,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 let together = self.together(die);
                 together.all.push(op);
                 together.to_send += 1;
-                return self.announce::<Equipped>(at, 0, op);
+                return self.announce::<Full>(at, 0, op);
             }
         }
-        self.wait::<Equipped>(at, op);
+        self.wait::<Full>(at, op);
     }
 
     /// The operation has its die, and what suits it of those that wait has, too.
@@ -196,7 +196,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             if reads {
                 self.charge(&op, Cause::CellRead, op.cell_ns);
             }
-            self.announce::<Equipped>(if reads { at + op.cell_ns } else { at }, 0, op);
+            self.announce::<Full>(if reads { at + op.cell_ns } else { at }, 0, op);
         }
     }
 
@@ -209,7 +209,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 self.write_down(op.die, op.what(), at, end);
             }
         }
-        self.hold::<Equipped>(all[0].die, end, at);
+        self.hold::<Full>(all[0].die, end, at);
         for op in all {
             self.over(end, at, *op);
         }
@@ -229,7 +229,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let together = self.together(die);
         together.to_send -= 1;
         if together.to_send == 0 {
-            self.hold::<Equipped>(die, ends, now);
+            self.hold::<Full>(die, ends, now);
         }
     }
 
@@ -254,7 +254,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 self.write_down_sent(op.die, op.what(), op.arrived, *since, end);
             }
         }
-        self.hold::<Equipped>(die, end, at);
+        self.hold::<Full>(die, end, at);
         for (op, _) in loaded.drain(..) {
             self.over(end, at, op);
         }

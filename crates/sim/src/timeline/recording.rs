@@ -5,8 +5,8 @@ use super::op::{Kind, Noted, Op};
 use super::rings::UNKNOWN;
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{DieIdx, PlaneIdx, Ppn};
-use crate::flash::make::Equipped;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Write down every operation from `now` on, which is not before the last that happened. `work_of` tells of
@@ -200,7 +200,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             history.add(die, what, begin, end, self.calendar.now);
         }
         let Some(log) = &mut self.log else { return };
-        let length = self.timing.transfer::<Equipped>(what.transfers);
+        let length = self.timing.transfer::<Full>(what.transfers);
         let sent = sent_until.saturating_sub(length);
         // What planes do at the same time is kept apart.
         let page = what.page.filter(|_| self.planes.is_some());

@@ -1,7 +1,7 @@
 //! What all dies share, and what carries one thing at a time: the processor, the link, and the like.
 
 use super::{Account, AccountIdx, Kind, Op, Timeline, Timing};
-use crate::flash::make::Equipped;
+use crate::flash::fast_path::Full;
 use crate::timeline::breakdown::Cause;
 
 /// Something that carries one thing at a time, first come, first served.
@@ -47,7 +47,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
         let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
         let setup = if op.kind == Kind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
-        let length = setup + self.timing.length::<Equipped>(bus_ns, op.transfers);
+        let length = setup + self.timing.length::<Full>(bus_ns, op.transfers);
         let end = self.buses[bus].take(at, length) + length;
         self.charge(op, Cause::Bus, end - at);
         end
@@ -55,7 +55,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// A page in or out of the controller's memory; returns the end.
     pub(super) fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
-        let length = self.timing.length::<Equipped>(self.timing.memory_ns, op.transfers);
+        let length = self.timing.length::<Full>(self.timing.memory_ns, op.transfers);
         let end = self.memory.take(at, length) + length;
         self.charge(op, Cause::Bus, end - at);
         end

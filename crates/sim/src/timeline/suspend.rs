@@ -20,8 +20,8 @@
 
 use super::op::Kind;
 use super::{Account, Op, Purpose, Stage, Timeline};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::DieIdx;
-use crate::flash::make::Equipped;
 
 /// What reads of the host may suspend.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -66,7 +66,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.dies[op.die.0 as usize].running.suspended = 0;
             return self.run(end, now, op);
         }
-        self.hold::<Equipped>(op.die, end, now);
+        self.hold::<Full>(op.die, end, now);
         self.over(end, now, op);
     }
 
@@ -79,7 +79,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.calendar.arrive(end, index);
         let running = &mut self.dies[die.0 as usize].running;
         (running.index, running.ends) = (index, end);
-        self.hold::<Equipped>(die, end, now);
+        self.hold::<Full>(die, end, now);
     }
 
     /// The operation, which was kept while it waited for the channel, has it, and its die until its end.

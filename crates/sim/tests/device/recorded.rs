@@ -1,5 +1,5 @@
 //! A device that is recorded goes the way of those that have everything, a plain one its own
-//! (`src/flash/make.rs`): both do the same.
+//! (`src/flash/fast_path.rs`): both do the same.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};

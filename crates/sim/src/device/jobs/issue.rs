@@ -6,7 +6,7 @@ use super::order::Order;
 use super::phase::{NONE, Phase, Step, What};
 use super::site::Site;
 use crate::device::backend::Hardware;
-use crate::device::token::{JobIdx, StepIdx, Target, Token, Told};
+use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx, Target};
 use crate::flash::plan::Cmd;
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
@@ -31,7 +31,7 @@ pub(super) fn serve_step(
     read_bytes: Option<u64>,
     at: u64,
     now: u64,
-    events: &mut Timeline<Token>,
+    events: &mut Timeline<EventTag>,
 ) {
     let Target { token, report, account } = target;
     let link_bytes = read_bytes.unwrap_or(0) as u32;
@@ -53,17 +53,17 @@ impl Phase {
         index: JobIdx,
         account: Option<AccountIdx>,
         at: u64,
-        events: &mut Timeline<Token>,
+        events: &mut Timeline<EventTag>,
     ) {
         self.begin(|number, step| issue(index, number, step, account, at, events));
         self.plan_next(index, at, events);
     }
 
     /// The processor plans the next page that moves.
-    fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<Token>) {
+    fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<EventTag>) {
         if let Some(step) = self.next_planned() {
             let planned = events.process(at, events.timing.relocate_ns, 0);
-            events.remind(planned, Told::Planned(index, StepIdx(step)).into());
+            events.remind(planned, DeviceEvent::MovePlanned(index, StepIdx(step)).into());
         }
     }
 
@@ -74,7 +74,7 @@ impl Phase {
         step: StepIdx,
         account: Option<AccountIdx>,
         at: u64,
-        events: &mut Timeline<Token>,
+        events: &mut Timeline<EventTag>,
     ) {
         self.release(step.0, |number, step| issue(index, number, step, account, at, events));
         self.plan_next(index, at, events);
@@ -87,7 +87,7 @@ impl Phase {
         step: StepIdx,
         account: Option<AccountIdx>,
         at: u64,
-        events: &mut Timeline<Token>,
+        events: &mut Timeline<EventTag>,
     ) -> Option<Purpose> {
         let Step { feeds, counts, purpose, .. } = *self.step(step.0);
         if feeds != NONE {
@@ -106,9 +106,9 @@ fn issue(
     step: &Step,
     account: Option<AccountIdx>,
     at: u64,
-    events: &mut Timeline<Token>,
+    events: &mut Timeline<EventTag>,
 ) {
-    let token = Told::Stepped(job, StepIdx(number)).into();
+    let token = DeviceEvent::StepDone(job, StepIdx(number)).into();
     let waited_for = step.counts || step.feeds != NONE;
     let report = if waited_for { Report::AtEnd } else { Report::Never };
     // What the firmware does is charged as a whole when it has ended.
@@ -126,7 +126,7 @@ fn issue(
 
 impl Step {
     #[inline]
-    fn op(&self, token: Token, timing: &Timing) -> Op<Token> {
+    fn op(&self, token: EventTag, timing: &Timing) -> Op<EventTag> {
         let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
         let op = match what {
             What::Read => Op::read(die, cell_ns, purpose, token),
@@ -142,9 +142,9 @@ impl Step {
     fn read_before(
         &self,
         account: Option<AccountIdx>,
-        token: Token,
+        token: EventTag,
         timing: &Timing,
-    ) -> Option<Op<Token>> {
+    ) -> Option<Op<EventTag>> {
         let (die, kind) = self.rest?;
         let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
         let transfers = timing.program_transfers;

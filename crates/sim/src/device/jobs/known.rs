@@ -9,7 +9,7 @@
 //! **Simplified**: nothing; where anything else goes on, a phase goes the common way.
 
 use super::phase::Phase;
-use crate::device::token::{JobIdx, Token, Told};
+use crate::device::event::{DeviceEvent, EventTag, JobIdx};
 use crate::timeline::Timeline;
 use crate::timeline::breakdown::Cause;
 
@@ -47,7 +47,7 @@ impl Clone for Known {
 impl Known {
     /// What `phase` takes when it begins now; `None` where that depends on what else goes on, or is not worth to be
     /// looked for.
-    pub(super) fn took(&mut self, phase: &Phase, events: &Timeline<Token>) -> Option<&Took> {
+    pub(super) fn took(&mut self, phase: &Phase, events: &Timeline<EventTag>) -> Option<&Took> {
         let words = phase.steps.len() * 2 + phase.planning.len();
         if phase.steps.len() < FEWEST
             || words > LONGEST
@@ -94,15 +94,15 @@ impl Known {
     }
 
     /// Go through `phase` on clocks on which nothing else goes on.
-    fn go_through(phase: &Phase, events: &Timeline<Token>) -> Took {
+    fn go_through(phase: &Phase, events: &Timeline<EventTag>) -> Took {
         let (mut phase, clocks) = (phase.clone(), &mut events.at_rest());
         clocks.allow(u64::MAX);
         let (mut took, mut charged) = (Took::default(), 0);
         phase.start(JobIdx(0), None, 0, clocks);
         while let Some((at, token)) = clocks.next(u64::MAX) {
-            match token.told() {
-                Told::Planned(job, step) => phase.planned(job, step, None, at, clocks),
-                Told::Stepped(job, step) => {
+            match token.event() {
+                DeviceEvent::MovePlanned(job, step) => phase.planned(job, step, None, at, clocks),
+                DeviceEvent::StepDone(job, step) => {
                     if let Some(purpose) = phase.stepped(job, step, None, at, clocks) {
                         took.add(purpose.cause(), at - charged);
                         charged = at;

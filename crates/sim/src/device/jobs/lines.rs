@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::token::JobIdx;
+use crate::device::event::JobIdx;
 use crate::flash::plan::Plan;
 
 /// A line: who goes on, and who waits behind.

@@ -26,7 +26,7 @@ mod phase;
 mod site;
 
 use crate::device::backend::Hardware;
-use crate::device::token::{JobIdx, StepIdx, Token, Told};
+use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx};
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Purpose, Timeline};
@@ -138,7 +138,7 @@ impl Jobs {
         plan: &mut Plan,
         order: Order,
         line: Option<Line>,
-        events: &mut Timeline<Token>,
+        events: &mut Timeline<EventTag>,
     ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
             let (plan, phase) = (Plan::default(), Phase::default());
@@ -159,29 +159,29 @@ impl Jobs {
     /// A plan may begin, the processor has planned a page, or a step has ended. The host asks for nothing
     /// before `until`, unless it is told something, and nobody else begins with anything.
     #[inline]
-    pub(crate) fn happened(
+    pub(crate) fn handle_event(
         &mut self,
-        told: Told,
+        event: DeviceEvent,
         at: u64,
         until: u64,
         hardware: &mut Hardware<'_>,
     ) {
-        match told {
-            Told::Begin(job) => {
+        match event {
+            DeviceEvent::PlanStart(job) => {
                 // Where several go on at once it may have begun.
                 if let Some(line) = self.jobs[job.0 as usize].line {
                     self.let_begin(line, at, until, hardware);
                 }
             }
-            Told::Settled(index) => {
+            DeviceEvent::ProgramsDone(index) => {
                 let Job { phase, order, .. } = &mut self.jobs[index.0 as usize];
                 phase.start(index, order.account(), at, hardware.events);
             }
-            Told::Planned(index, step) => {
+            DeviceEvent::MovePlanned(index, step) => {
                 let Job { phase, order, .. } = &mut self.jobs[index.0 as usize];
                 phase.planned(index, step, order.account(), at, hardware.events);
             }
-            Told::Stepped(job, step) => self.stepped(job, step, at, until, hardware),
+            DeviceEvent::StepDone(job, step) => self.stepped(job, step, at, until, hardware),
             other => unreachable!("{other:?} is about no plan"),
         }
     }
@@ -201,7 +201,7 @@ impl Jobs {
             let job = &mut self.jobs[first.0 as usize];
             let ready = job.order.ready;
             if ready > at {
-                return hardware.events.remind(ready, Told::Begin(first).into());
+                return hardware.events.remind(ready, DeviceEvent::PlanStart(first).into());
             }
             job.charged = at;
             hardware.events.spent(job.account(), Cause::Merge, at - ready);
@@ -249,8 +249,8 @@ impl Jobs {
             if job.phase.is_empty() {
                 continue;
             }
-            let told = Told::Settled(index).into();
-            if job.phase.settles().is_some_and(|of| events.waits_before(of, told)) {
+            let event = DeviceEvent::ProgramsDone(index).into();
+            if job.phase.settles().is_some_and(|of| events.waits_before(of, event)) {
                 return None;
             }
             let ends_line = path.is_some() && only_host;
@@ -303,7 +303,7 @@ impl Job {
         at: u64,
         until: u64,
         known: &mut Known,
-        events: &mut Timeline<Token>,
+        events: &mut Timeline<EventTag>,
     ) -> Option<u64> {
         if until <= at || self.charged != at {
             return None;
@@ -317,7 +317,7 @@ impl Job {
     }
 
     /// Nothing but the host's page is left, or nothing at all.
-    fn end(&mut self, at: u64, events: &mut Timeline<Token>) {
+    fn end(&mut self, at: u64, events: &mut Timeline<EventTag>) {
         let Order { target, read_bytes, .. } = self.order;
         let Some(target) = target else { return };
         match (self.phase.only(), read_bytes) {

@@ -1,6 +1,6 @@
 //! For whom a plan is carried out, and where it waits for others.
 
-use crate::device::token::Target;
+use crate::device::event::Target;
 use crate::timeline::{AccountIdx, Purpose};
 
 /// Where plans wait for each other.

@@ -15,7 +15,7 @@ use crate::SimDevice;
 struct Page {
     /// The number of its last write, of the last of which the host was told, and of the last that is durable.
     written: u64,
-    told: u64,
+    acknowledged: u64,
     durable: u64,
     /// The last before it was trimmed.
     trimmed: u64,
@@ -61,7 +61,7 @@ impl Host {
         let shape = *device.flash.geometry.shape();
         let pages = (0..shape.logical_pages).map(|page| {
             let found = device.version_of(page).expect("an account is kept");
-            Page { written: found, told: found, durable: found, ..Page::default() }
+            Page { written: found, acknowledged: found, durable: found, ..Page::default() }
         });
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Host {
@@ -147,17 +147,17 @@ impl Host {
             known.written += 1;
             known.busy = true;
         }
-        let flushes = flushes.then(|| self.told());
+        let flushes = flushes.then(|| self.acknowledged());
         self.under_way.insert(ticket, Asked { pages, fua, flushes });
     }
 
-    fn told(&self) -> Vec<u64> {
-        self.pages.iter().map(|page| page.told).collect()
+    fn acknowledged(&self) -> Vec<u64> {
+        self.pages.iter().map(|page| page.acknowledged).collect()
     }
 
     fn flush(&mut self, device: &mut SimDevice) {
         let ticket = device.submit_flush();
-        let asked = Asked { pages: Vec::new(), fua: false, flushes: Some(self.told()) };
+        let asked = Asked { pages: Vec::new(), fua: false, flushes: Some(self.acknowledged()) };
         self.under_way.insert(ticket, asked);
     }
 
@@ -184,10 +184,10 @@ impl Host {
             return;
         };
         let asked = self.under_way.remove(&done.ticket).expect("it was submitted");
-        if let Some(told) = &asked.flushes {
-            for (page, told) in self.pages.iter_mut().zip(told) {
-                if *told > page.trimmed {
-                    page.durable = page.durable.max(*told);
+        if let Some(acknowledged) = &asked.flushes {
+            for (page, acknowledged) in self.pages.iter_mut().zip(acknowledged) {
+                if *acknowledged > page.trimmed {
+                    page.durable = page.durable.max(*acknowledged);
                 }
             }
         }
@@ -195,7 +195,7 @@ impl Host {
         for page in &asked.pages {
             let known = &mut self.pages[*page as usize];
             known.busy = false;
-            known.told = known.written;
+            known.acknowledged = known.written;
             if durable {
                 known.durable = known.written;
             }
@@ -254,7 +254,8 @@ impl Host {
                 (known.durable..=known.written).contains(&found),
                 "page {page} has version {found}, and {known:?}"
             );
-            *known = Page { written: found, told: found, durable: found, ..Page::default() };
+            *known =
+                Page { written: found, acknowledged: found, durable: found, ..Page::default() };
         }
     }
 }

@@ -3,8 +3,8 @@
 use uflip_core::Counters;
 
 use super::{CollectMedia, Media};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
-use crate::flash::make::Equipped;
 use crate::flash::nand::{Nand, PageOrder};
 use crate::flash::replaced::Replaced;
 use crate::flash::wear_out::{BEFORE, ReadOutcome, WearOut};
@@ -89,7 +89,7 @@ impl Flash {
     }
 
     /// Whether its pages are programmed in order, none is retired, and all hold as many bits and never fail.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_minimal(&self) -> bool {
         self.wear_out.is_none() && self.slc.is_none() && self.nand.is_regular()
     }
 
@@ -180,7 +180,7 @@ impl Flash {
 }
 
 impl Media for Flash {
-    type Make = Equipped;
+    type Path = Full;
 
     #[inline]
     fn read(&mut self, from: Place) {

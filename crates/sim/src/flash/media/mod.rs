@@ -13,14 +13,14 @@ mod worn;
 pub(crate) use array::Flash;
 
 use crate::flash::contents::Defect;
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
-use crate::flash::make::Make;
 
 /// Where flash operations go. An FTL calls these in the order in which they must take effect; which
 /// of them overlap in time is not its business.
 pub(crate) trait Media {
     /// What the device is made of that they go to.
-    type Make: Make;
+    type Path: FastPath;
     /// What is programmed next holds this logical page, or nothing of anybody's, and is in the block that its
     /// plane has open as the `role`-th.
     #[inline]

@@ -5,8 +5,8 @@ use std::hint::cold_path;
 
 use super::{PageMap, RelocationLoad};
 use crate::collections::huge;
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
-use crate::flash::make::{Equipped, Make};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
 use crate::pool::blocks::{Stream, Taken};
@@ -194,12 +194,12 @@ impl PageMap {
         media: &mut D,
     ) {
         let Item { from, page } = item;
-        self.spend::<D::Make>(collection, 1);
+        self.spend::<D::Path>(collection, 1);
         if page.is_some() && !self.blocks.is_valid(from.page) {
             media.read_for_nothing(from);
             return;
         }
-        if !D::Make::PLAIN {
+        if !D::Path::MINIMAL {
             self.serve_pages_of(from.block);
         }
         media.holds(page, || self.blocks.kind(collection.stream) as u8);
@@ -207,7 +207,7 @@ impl PageMap {
         if let Some(page) = page {
             self.blocks.mark_invalid(from);
             self.place(page, to.place);
-            if !D::Make::PLAIN {
+            if !D::Path::MINIMAL {
                 self.moved(collection, page);
             }
         } else {
@@ -225,8 +225,8 @@ impl PageMap {
         stream: Stream,
         media: &mut D,
     ) -> Option<Taken> {
-        let plane = self.plane_for::<D::Make>(Some(from.plane), stream)?;
-        let mut to = self.blocks.take_page_of::<D::Make>(plane, stream);
+        let plane = self.plane_for::<D::Path>(Some(from.plane), stream)?;
+        let mut to = self.blocks.take_page_of::<D::Path>(plane, stream);
         if !media.relocate(from, to.place) {
             to = self.copy_instead(from, to, stream, media)?;
         }
@@ -287,8 +287,8 @@ impl PageMap {
     }
 
     fn has_made_room(&mut self, plane: PlaneIdx) -> bool {
-        !self.wants_collection::<Equipped>(plane)
-            && (self.on_flash.is_none() || self.has_room::<Equipped>(plane))
+        !self.wants_collection::<Full>(plane)
+            && (self.on_flash.is_none() || self.has_room::<Full>(plane))
     }
 
     /// Move all that is valid of a victim, page by page; returns how much that was.
@@ -330,7 +330,7 @@ impl PageMap {
             _ => self.move_all(&collection, media),
         };
         collection.moved += moved;
-        self.spend::<Equipped>(&mut collection, moved);
+        self.spend::<Full>(&mut collection, moved);
         while let Some(item) = self.next_item(&mut collection) {
             self.relocate(&mut collection, item, media);
         }

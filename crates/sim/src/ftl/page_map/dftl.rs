@@ -31,8 +31,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::PageMap;
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PlaneIdx};
-use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::pool::blocks::{Blocks, Stream};
@@ -198,7 +198,7 @@ impl PageMap {
         let room = self.has_room_to_read();
         match self.need_entry(page, room, media)? {
             WrittenBack::To(plane) => {
-                Some(plane).filter(|plane| self.wants_collection::<Equipped>(*plane))
+                Some(plane).filter(|plane| self.wants_collection::<Full>(*plane))
             }
             WrittenBack::NoRoom => self.plane_to_collect_for_map(),
         }
@@ -208,7 +208,7 @@ impl PageMap {
     #[cold]
     fn plane_to_collect_for_map(&self) -> Option<PlaneIdx> {
         let planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
-        let wanting = planes.filter(|plane| self.wants_collection::<Equipped>(*plane));
+        let wanting = planes.filter(|plane| self.wants_collection::<Full>(*plane));
         wanting.min_by_key(|plane| {
             let emptiest = self.kept().emptiest(*plane, &self.blocks);
             emptiest.map_or(u16::MAX, |block| self.blocks.valid_count(block))
@@ -255,7 +255,7 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         let page = Lpn(self.kept().first + mapping_page);
-        let Some(plane) = self.plane_for::<Equipped>(None, Stream::Mapping) else {
+        let Some(plane) = self.plane_for::<Full>(None, Stream::Mapping) else {
             self.end_of_life();
             return None;
         };

@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 
 use super::PageMap;
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::flash::levelling::STATIC_INTERVAL;
-use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 
 /// Blocks that were read so often, or are so old, that they are to be moved.
@@ -83,7 +83,7 @@ impl PageMap {
 
     fn scrub_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let at = self.next_scrub(plane)?;
-        let wanted = self.wants_collection::<Equipped>(plane);
+        let wanted = self.wants_collection::<Full>(plane);
         let scrubs = self.scrubs.as_mut()?;
         let gave_way = &mut scrubs.gave_way[plane.0 as usize];
         if wanted && !std::mem::replace(gave_way, true) {

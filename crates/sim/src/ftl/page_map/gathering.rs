@@ -18,8 +18,8 @@
 //! `separate_streams`, or several streams of the host, keep their blocks apart.
 
 use super::{Collection, Item, PageMap};
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::{Lpn, Place, PlaneIdx, Ppn};
-use crate::flash::make::Make;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::Stream;
 
@@ -53,8 +53,8 @@ impl PageMap {
 
     /// The next unit of `stream` goes to `plane`.
     #[inline(always)]
-    pub(super) fn goes_to<M: Make>(&mut self, plane: PlaneIdx, stream: Stream) {
-        if M::PLAIN {
+    pub(super) fn goes_to<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) {
+        if M::MINIMAL {
             return;
         }
         let at = self.gathers_at(stream);
@@ -71,9 +71,9 @@ impl PageMap {
     /// How many pages a host page may take away from relocated ones: those that it takes, unless these have
     /// blocks of their own.
     #[inline]
-    pub(super) fn cost_on<M: Make>(&self, plane: PlaneIdx, opens: bool) -> u32 {
+    pub(super) fn cost_on<M: FastPath>(&self, plane: PlaneIdx, opens: bool) -> u32 {
         match self.blocks.cost_of_host_page(opens) {
-            1 if !M::PLAIN => self.pages_taken(plane),
+            1 if !M::MINIMAL => self.pages_taken(plane),
             cost => cost,
         }
     }

@@ -1,7 +1,7 @@
 //! Pages that are set aside for collections under way, so that whatever is begun can be finished.
 
 use super::{Collection, PageMap, RelocationLoad};
-use crate::flash::make::Make;
+use crate::flash::fast_path::FastPath;
 use crate::pool::blocks::Stream;
 
 impl PageMap {
@@ -64,8 +64,8 @@ impl PageMap {
 
     /// `collection` has moved so many of the pages that it promised.
     #[inline]
-    pub(super) fn spend<M: Make>(&mut self, collection: &mut Collection, pages: u32) {
-        if M::PLAIN {
+    pub(super) fn spend<M: FastPath>(&mut self, collection: &mut Collection, pages: u32) {
+        if M::MINIMAL {
             collection.promised -= pages;
             self.promised -= pages;
             return;

@@ -23,8 +23,8 @@ use uflip_core::{Error, ErrorKind};
 
 use super::PageMap;
 use crate::flash::contents::{Defect, Defects};
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
-use crate::flash::make::Equipped;
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
 use crate::pool::free::FreeOrder;
@@ -150,7 +150,7 @@ impl PageMap {
         let plane = if self.blocks.has_page(plane, stream) {
             plane
         } else {
-            self.plane_for::<Equipped>(None, stream)?
+            self.plane_for::<Full>(None, stream)?
         };
         Some(self.blocks.take_page(plane, stream))
     }

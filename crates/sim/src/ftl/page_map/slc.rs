@@ -21,8 +21,8 @@
 use std::collections::VecDeque;
 
 use super::PageMap;
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
-use crate::flash::make::{Equipped, Make};
 use crate::pool::blocks::{CACHE, Stream};
 
 /// How large the cache is.
@@ -92,8 +92,8 @@ impl PageMap {
 
     /// Free blocks that `plane` keeps from the host: the reserve, and what the cache may still open.
     #[inline]
-    pub(super) fn kept_free<M: Make>(&self, plane: PlaneIdx) -> usize {
-        let for_cache = if M::PLAIN { 0 } else { self.kept_for_cache(plane) };
+    pub(super) fn kept_free<M: FastPath>(&self, plane: PlaneIdx) -> usize {
+        let for_cache = if M::MINIMAL { 0 } else { self.kept_for_cache(plane) };
         self.options.reserved_blocks + for_cache
     }
 
@@ -154,7 +154,7 @@ impl PageMap {
         match slc.full_in(plane) {
             full if full < slc.of.blocks => free > self.options.reserved_blocks,
             // A free block is left for what goes past the cache.
-            full => full < slc.of.blocks_max && free > self.kept_free::<Equipped>(plane) + 1,
+            full => full < slc.of.blocks_max && free > self.kept_free::<Full>(plane) + 1,
         }
     }
 

@@ -6,8 +6,8 @@
 
 use super::{Collection, NOWHERE, PageMap};
 use crate::collections::huge;
+use crate::flash::fast_path::{FastPath, Full, Minimal};
 use crate::flash::geometry::{Lpn, Place, Ppn};
-use crate::flash::make::{Equipped, Make, Plain};
 use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::Stream;
 
@@ -19,7 +19,7 @@ impl PageMap {
     }
 
     /// Whether there is nothing beside map, books and policies: see [`crate::flash::make`].
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_minimal(&self) -> bool {
         self.is_straight() && self.slc.is_none() && self.scrubs.is_none() && !self.gathers()
     }
 
@@ -36,14 +36,14 @@ impl PageMap {
             });
         }
         if self.gathers() {
-            self.write_straight::<Equipped>(pages, flash);
+            self.write_straight::<Full>(pages, flash);
         } else {
-            self.write_straight::<Plain>(pages, flash);
+            self.write_straight::<Minimal>(pages, flash);
         }
     }
 
     #[inline(always)]
-    fn write_straight<M: Make>(
+    fn write_straight<M: FastPath>(
         &mut self,
         pages: impl Iterator<Item = (Lpn, bool, u8)>,
         flash: &mut Flash,
@@ -81,14 +81,14 @@ impl PageMap {
     /// Move all that is valid of a victim; returns how much that was.
     pub(super) fn move_straight(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         if self.gathers() {
-            self.move_straight_of::<Equipped>(collection, flash)
+            self.move_straight_of::<Full>(collection, flash)
         } else {
-            self.move_straight_of::<Plain>(collection, flash)
+            self.move_straight_of::<Minimal>(collection, flash)
         }
     }
 
     #[inline(always)]
-    fn move_straight_of<M: Make>(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
+    fn move_straight_of<M: FastPath>(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         let Collection { plane: home, victim, stream, .. } = *collection;
         let mut pages = std::mem::take(&mut self.moving);
         let valid = usize::from(self.blocks.valid_count(victim));

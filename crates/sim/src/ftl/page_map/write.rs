@@ -1,8 +1,8 @@
 //! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
 
 use super::PageMap;
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
-use crate::flash::make::{Equipped, Make};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
 
@@ -21,7 +21,7 @@ impl PageMap {
     ) {
         self.serve(stream);
         self.go_past_cache(true);
-        let turn = self.turn::<Equipped>(page);
+        let turn = self.turn::<Full>(page);
         self.write_in_turn(turn, page, whole, media);
     }
 
@@ -33,19 +33,19 @@ impl PageMap {
         whole: bool,
         media: &mut impl CollectMedia,
     ) {
-        let has_room = self.has_room::<Equipped>(turn);
+        let has_room = self.has_room::<Full>(turn);
         let plane = if has_room { Some(turn) } else { self.plane_with_room(turn, media) };
         let Some(plane) = plane else { return self.end_of_life() };
         self.write_to(plane, page, whole, media);
-        if self.wants_collection::<Equipped>(plane) {
+        if self.wants_collection::<Full>(plane) {
             self.make_room(plane, media);
         }
     }
 
     /// The plane that the host's `page` should go to.
     #[inline]
-    pub(crate) fn turn<M: Make>(&mut self, page: Lpn) -> PlaneIdx {
-        if !M::PLAIN
+    pub(crate) fn turn<M: FastPath>(&mut self, page: Lpn) -> PlaneIdx {
+        if !M::MINIMAL
             && let Some(plane) = self.host_goes_on()
         {
             return plane;
@@ -55,8 +55,8 @@ impl PageMap {
 
     /// Whether a host page may go to `plane` as it is.
     #[inline]
-    pub(crate) fn has_room<M: Make>(&mut self, plane: PlaneIdx) -> bool {
-        if !M::PLAIN && self.slc.is_some() {
+    pub(crate) fn has_room<M: FastPath>(&mut self, plane: PlaneIdx) -> bool {
+        if !M::MINIMAL && self.slc.is_some() {
             // A flash page that has begun past the cache is filled first, or it would stay where it is, and its plane
             // be that of all units that come.
             let begun = self.has_begun_past_cache(plane);
@@ -69,15 +69,15 @@ impl PageMap {
 
     /// The same where it goes past an SLC cache, or there is none.
     #[inline]
-    fn has_room_past_cache<M: Make>(&self, plane: PlaneIdx) -> bool {
+    fn has_room_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
         if opens && self.blocks.free_in(plane) <= self.kept_free::<M>(plane) {
             return false;
         }
-        if !M::PLAIN && self.on_flash.is_some() {
+        if !M::MINIMAL && self.on_flash.is_some() {
             return self.has_room_with_map(opens);
         }
-        if !M::PLAIN && self.apart.is_some() {
+        if !M::MINIMAL && self.apart.is_some() {
             return self.fits_host_page(plane, opens);
         }
         let needed = self.promised + self.kept_for_next + self.cost_on::<M>(plane, opens);
@@ -94,19 +94,19 @@ impl PageMap {
         whole: bool,
         media: &mut D,
     ) -> bool {
-        let plain = D::Make::PLAIN;
+        let plain = D::Path::MINIMAL;
         if !plain && self.on_flash.is_some() {
             self.need_entry(page, true, media);
             // Mapping pages that could not be programmed may have taken what there was.
             if !self.blocks.has_page(plane, Stream::Host) {
-                match self.plane_for::<Equipped>(None, Stream::Host) {
+                match self.plane_for::<Full>(None, Stream::Host) {
                     Some(other) => plane = other,
                     None => return self.refuse(),
                 }
             }
         }
-        self.goes_to::<D::Make>(plane, Stream::Host);
-        let mut to = self.blocks.take_page_of::<D::Make>(plane, Stream::Host);
+        self.goes_to::<D::Path>(plane, Stream::Host);
+        let mut to = self.blocks.take_page_of::<D::Path>(plane, Stream::Host);
         if !plain && self.slc.is_some() && self.blocks.is_cache(to.place.block) {
             media.set_slc(to.place.block);
         }
@@ -138,7 +138,7 @@ impl PageMap {
 
     /// Whether the host has opened the last block of `plane` that it may.
     #[inline]
-    pub(crate) fn wants_collection<M: Make>(&self, plane: PlaneIdx) -> bool {
+    pub(crate) fn wants_collection<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         self.blocks.free_in(plane) <= self.kept_free::<M>(plane)
     }
 
@@ -163,8 +163,8 @@ impl PageMap {
     ) -> Option<PlaneIdx> {
         loop {
             let mut planes = self.planes_from(turn);
-            let found = planes
-                .find(|plane| self.has_room::<Equipped>(*plane) || self.make_room(*plane, media));
+            let found =
+                planes.find(|plane| self.has_room::<Full>(*plane) || self.make_room(*plane, media));
             if found.is_some() {
                 self.found_room();
                 return found;
@@ -177,12 +177,12 @@ impl PageMap {
 
     /// A plane that has a page of `stream`: `home` where pages stay on their plane, or the next in turn.
     #[inline(always)]
-    pub(in crate::ftl) fn plane_for<M: Make>(
+    pub(in crate::ftl) fn plane_for<M: FastPath>(
         &mut self,
         home: Option<PlaneIdx>,
         stream: Stream,
     ) -> Option<PlaneIdx> {
-        if M::PLAIN {
+        if M::MINIMAL {
             return self.plane_with_page::<M>(home, stream);
         }
         if self.on_flash.is_some()
@@ -203,19 +203,19 @@ impl PageMap {
 
     /// The same where no map on flash stands in the way.
     #[inline(always)]
-    pub(super) fn plane_with_page<M: Make>(
+    pub(super) fn plane_with_page<M: FastPath>(
         &mut self,
         home: Option<PlaneIdx>,
         stream: Stream,
     ) -> Option<PlaneIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => {
-                if !M::PLAIN && self.apart.is_some() {
+                if !M::MINIMAL && self.apart.is_some() {
                     self.goes_to::<M>(home, stream);
                 }
                 Some(home)
             }
-            _ if !M::PLAIN && self.gathers() => {
+            _ if !M::MINIMAL && self.gathers() => {
                 let going_on = self.goes_on(stream);
                 if going_on.is_some() {
                     return going_on;

@@ -34,7 +34,7 @@ impl Shadow {
 }
 
 impl Media for Shadow {
-    type Make = crate::flash::make::Equipped;
+    type Path = crate::flash::fast_path::Full;
 
     fn read(&mut self, from: Place) {
         self.flash.read(from);

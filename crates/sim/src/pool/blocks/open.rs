@@ -1,8 +1,8 @@
 //! The blocks that a plane has open, and the pages that are taken of them.
 
 use super::{Blocks, Stream, first_usable};
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
-use crate::flash::make::{Equipped, Make};
 
 /// The next page of a block being filled and the first that takes no data; equal where there is
 /// none.
@@ -36,18 +36,18 @@ impl Blocks {
     /// Where the plane has none.
     #[inline(always)]
     pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
-        self.take_page_of::<Equipped>(plane, stream)
+        self.take_page_of::<Full>(plane, stream)
     }
 
     /// [`Blocks::take_page`] of a device of one make.
     #[inline(always)]
-    pub(crate) fn take_page_of<M: Make>(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+    pub(crate) fn take_page_of<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
         let index = self.open_of(plane, stream);
         if self.open[index].is_full() {
             self.open_another(plane, stream);
         }
         let mut taken = self.take_open(index, plane, stream);
-        if !M::PLAIN && !self.retired.is_empty() {
+        if !M::MINIMAL && !self.retired.is_empty() {
             taken.is_last = self.pass_retired(plane, stream);
         }
         taken

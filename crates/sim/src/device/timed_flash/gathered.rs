@@ -1,15 +1,15 @@
 //! Units that go to the buffer of their flash page, which is programmed when it is full.
 
-use super::Issued;
-use crate::device::token::Told;
+use super::TimedFlash;
+use crate::device::event::DeviceEvent;
 use crate::flash::contents::Origin;
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
-use crate::flash::make::Make;
 use crate::flash::media::{CollectMedia as _, Media as _};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
-impl<M: Make> Issued<'_, M> {
+impl<M: FastPath> TimedFlash<'_, M> {
     /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
     #[inline(always)]
     pub(super) fn gathered(&mut self, to: Place, relocated: bool) {
@@ -28,7 +28,7 @@ impl<M: Make> Issued<'_, M> {
         let op = match gather.send_off(to, relocated) {
             None => self.program_op(to, purpose, self.target.token),
             Some((number, last)) => {
-                let token = Told::Programmed(number).into();
+                let token = DeviceEvent::GatheredPageProgrammed(number).into();
                 let op = self.program_op(to, Purpose::HostWrite, token);
                 let account = last.and_then(|(target, _)| target.account);
                 let since = last.map_or(self.at, |(_, since)| since);

@@ -8,21 +8,21 @@ mod ops;
 use std::hint::cold_path;
 use std::marker::PhantomData;
 
-use crate::device::gather::Gather;
-use crate::device::token::{Target, Token};
+use crate::device::event::{EventTag, Target};
+use crate::device::page_buffer::PageBuffer;
 use crate::flash::contents::{Defect, Origin};
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Lpn, Place};
-use crate::flash::make::{Equipped, Make};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Timeline};
 
 /// The timed gear: what is asked for is issued at `at`.
-pub(crate) struct Issued<'a, M: Make = Equipped> {
+pub(crate) struct TimedFlash<'a, M: FastPath = Full> {
     flash: &'a mut Flash,
-    events: &'a mut Timeline<Token>,
+    events: &'a mut Timeline<EventTag>,
     /// Where units are gathered that are smaller than a flash page.
-    gather: Option<&'a mut Gather>,
+    gather: Option<&'a mut PageBuffer>,
     /// What is moved was read together with another unit.
     pub(crate) beside: bool,
     /// A unit of the host waits until it is on flash.
@@ -36,7 +36,7 @@ pub(crate) struct Issued<'a, M: Make = Equipped> {
     /// Bytes that a read sends over the host link.
     read_bytes: u64,
     /// What must have ended before the host's page is read or programmed, and how much later than now it begins.
-    before: Vec<Op<Token>>,
+    before: Vec<Op<EventTag>>,
     later: u64,
     /// What is programmed next, and to which of its die's open blocks.
     page: Option<Lpn>,
@@ -44,30 +44,30 @@ pub(crate) struct Issued<'a, M: Make = Equipped> {
     make: PhantomData<M>,
 }
 
-impl<'a> Issued<'a> {
+impl<'a> TimedFlash<'a> {
     #[inline]
     pub(crate) fn new(
         flash: &'a mut Flash,
-        events: &'a mut Timeline<Token>,
+        events: &'a mut Timeline<EventTag>,
         at: u64,
         target: Target,
-    ) -> Issued<'a> {
-        Issued::made(flash, events, at, target)
+    ) -> TimedFlash<'a> {
+        TimedFlash::made(flash, events, at, target)
     }
 }
 
-impl<'a, M: Make> Issued<'a, M> {
-    /// [`Issued::new`] in a device of one make.
+impl<'a, M: FastPath> TimedFlash<'a, M> {
+    /// [`TimedFlash::new`] in a device of one make.
     #[inline(always)]
     pub(crate) fn made(
         flash: &'a mut Flash,
-        events: &'a mut Timeline<Token>,
+        events: &'a mut Timeline<EventTag>,
         at: u64,
         target: Target,
-    ) -> Issued<'a, M> {
+    ) -> TimedFlash<'a, M> {
         let units_read = events.timing.read_transfers;
         let (beside, through, read_bytes, before) = (false, false, 0, Vec::new());
-        Issued {
+        TimedFlash {
             flash,
             events,
             gather: None,
@@ -88,15 +88,15 @@ impl<'a, M: Make> Issued<'a, M> {
 
     /// The same where units are gathered.
     #[inline]
-    pub(crate) fn gathering(self, gather: Option<&'a mut Gather>) -> Issued<'a, M> {
-        Issued { gather, ..self }
+    pub(crate) fn gathering(self, gather: Option<&'a mut PageBuffer>) -> TimedFlash<'a, M> {
+        TimedFlash { gather, ..self }
     }
 
     /// The same, for a read that sends so many bytes to the host.
     #[inline]
-    pub(crate) fn sending(self, read_bytes: u64) -> Issued<'a, M> {
+    pub(crate) fn sending(self, read_bytes: u64) -> TimedFlash<'a, M> {
         let units_read = self.events.transfers_of(read_bytes);
-        Issued { read_bytes, units_read, ..self }
+        TimedFlash { read_bytes, units_read, ..self }
     }
 
     /// Read `from`, and so many units beside it, which were counted.
@@ -115,7 +115,7 @@ impl<'a, M: Make> Issued<'a, M> {
 
     /// `op` begins when all that must have ended before has.
     #[inline(always)]
-    fn issue(&mut self, op: Op<Token>) {
+    fn issue(&mut self, op: Op<EventTag>) {
         if self.before.is_empty() {
             self.events.issue_of::<M>(self.at, op);
         } else {
@@ -135,12 +135,12 @@ impl<'a, M: Make> Issued<'a, M> {
     }
 }
 
-impl<M: Make> Media for Issued<'_, M> {
-    type Make = M;
+impl<M: FastPath> Media for TimedFlash<'_, M> {
+    type Path = M;
 
     #[inline]
     fn holds(&mut self, page: Option<Lpn>, role: impl FnOnce() -> u8) {
-        if !M::PLAIN && self.events.contents.is_some() {
+        if !M::MINIMAL && self.events.contents.is_some() {
             (self.page, self.role) = (page, role());
         }
     }
@@ -158,7 +158,7 @@ impl<M: Make> Media for Issued<'_, M> {
 
     #[inline(always)]
     fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
-        if !M::PLAIN && self.gather.is_some() {
+        if !M::MINIMAL && self.gather.is_some() {
             return self.gather(to);
         }
         let programmed = self.flash.program(to, merge_from);
@@ -190,7 +190,7 @@ impl<M: Make> Media for Issued<'_, M> {
     }
 }
 
-impl<M: Make> CollectMedia for Issued<'_, M> {
+impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
     fn pad(&mut self, to: Place) {
         self.flash.pad(to);
         self.page = None;
@@ -241,7 +241,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
     /// The read was charged when it was issued; the program is issued now that its data is there.
     #[inline(always)]
     fn relocate(&mut self, from: Place, to: Place) -> bool {
-        if !M::PLAIN && self.gather.is_some() {
+        if !M::MINIMAL && self.gather.is_some() {
             return self.gather_moved(from, to);
         }
         let programmed = self.flash.relocate(from, to);
@@ -251,7 +251,7 @@ impl<M: Make> CollectMedia for Issued<'_, M> {
         let op = Op { writes, ..op };
         let inside = self.events.timing.copy_back && from.plane == to.plane;
         let op = if inside { op.inside_the_die() } else { op };
-        if M::PLAIN {
+        if M::MINIMAL {
             self.events.issue_of::<M>(self.at, op);
             return programmed;
         }

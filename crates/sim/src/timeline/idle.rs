@@ -1,14 +1,14 @@
 //! Whether a plan would have the device to itself, so that how long it takes follows from its steps alone.
 
 use super::{Account, Timeline};
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::DieIdx;
-use crate::flash::make::Make;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// [`Timeline::next_of`] of a device whose host asks for nothing before `until`, unless it is told something.
     #[inline(always)]
-    pub(crate) fn next_undisturbed<M: Make>(&mut self, until: u64) -> Option<(u64, T)> {
-        if !M::PLAIN {
+    pub(crate) fn next_undisturbed<M: FastPath>(&mut self, until: u64) -> Option<(u64, T)> {
+        if !M::MINIMAL {
             self.calendar.undisturbed_until = until;
         }
         self.next_of::<M>(until)

@@ -19,9 +19,10 @@ use crate::flash::geometry::{Lpn, PlaneIdx};
 
 /// The pages that wait.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Waiting {
+#[serde(rename = "Waiting")]
+pub(crate) struct WriteBacklog {
     /// Per plane whose turn it was: who waits, in the order in which they came.
-    queues: Vec<VecDeque<Waiter>>,
+    queues: Vec<VecDeque<PendingWrite>>,
     /// So many came so far.
     came: u64,
     /// So many wait.
@@ -32,7 +33,8 @@ pub(crate) struct Waiting {
 
 /// A page that waits.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Waiter {
+#[serde(rename = "Waiter")]
+pub(crate) struct PendingWrite {
     number: u64,
     pub(crate) write: Write,
     pub(crate) since: u64,
@@ -40,13 +42,13 @@ pub(crate) struct Waiter {
 
 /// What a page meets that looks for room.
 #[derive(Clone, Copy)]
-pub(crate) enum Sought {
+pub(crate) enum Attempt {
     /// This plane has some.
-    Room(PlaneIdx),
+    FreePage(PlaneIdx),
     /// A collection has begun for it.
-    Begun,
+    CollectionBegun,
     /// It waits, and nothing has changed; who looks for the same comes to the same.
-    Waits,
+    NoRoom,
 }
 
 /// Where a pass through those that wait is; over when nobody looks.
@@ -62,10 +64,10 @@ struct Pass {
     from: u64,
 }
 
-impl Waiting {
-    pub(crate) fn new(planes: u32) -> Waiting {
+impl WriteBacklog {
+    pub(crate) fn new(planes: u32) -> WriteBacklog {
         let queues = vec![VecDeque::new(); planes as usize];
-        Waiting { queues, came: 0, length: 0, pass: Pass::default() }
+        WriteBacklog { queues, came: 0, length: 0, pass: Pass::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -74,21 +76,21 @@ impl Waiting {
 
     /// A page has come at `since`, and it was the turn of `plane`.
     pub(crate) fn add(&mut self, plane: PlaneIdx, write: Write, since: u64) {
-        self.queues[plane.0 as usize].push_back(Waiter { number: self.came, write, since });
+        self.queues[plane.0 as usize].push_back(PendingWrite { number: self.came, write, since });
         self.came += 1;
         self.length += 1;
     }
 
     /// The plane behind whose pages `page` waits, where it does already; the last of several.
     pub(crate) fn plane_of(&self, page: Lpn) -> Option<PlaneIdx> {
-        let waits = |queue: &VecDeque<Waiter>| queue.iter().any(|one| one.write.page == page);
+        let waits = |queue: &VecDeque<PendingWrite>| queue.iter().any(|one| one.write.page == page);
         let plane = self.queues.iter().position(waits)?;
         Some(PlaneIdx(plane as u32))
     }
 
     /// Pages that have left the write cache, and wait, are not to be written where they are among `pages`: those,
     /// in the order in which they came.
-    pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<Waiter> {
+    pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<PendingWrite> {
         let mut gone = Vec::new();
         for queue in &mut self.queues {
             queue.retain(|one| {
@@ -102,7 +104,7 @@ impl Waiting {
         gone
     }
 
-    /// Begin a pass; who is tried says [`Waiting::go_on`].
+    /// Begin a pass; who is tried says [`WriteBacklog::go_on`].
     pub(crate) fn begin_pass(&mut self) {
         self.end_pass();
         self.pass.from = 0;
@@ -117,7 +119,7 @@ impl Waiting {
 
     /// Something has changed: who waits behind any plane is to be tried, but for the planes that `waits` says it
     /// would be in vain for.
-    pub(crate) fn go_on(&mut self, waits: impl Fn(PlaneIdx) -> bool) {
+    pub(crate) fn resume_pass(&mut self, waits: impl Fn(PlaneIdx) -> bool) {
         let Pass { next, in_vain, from, .. } = &mut self.pass;
         let mut stay = 0;
         for at in 0..in_vain.len() {
@@ -128,7 +130,7 @@ impl Waiting {
                 continue;
             }
             let queue = &self.queues[plane as usize];
-            if let Some(waiter) = queue.get(place_of(queue, *from)) {
+            if let Some(waiter) = queue.get(position_of(queue, *from)) {
                 next.push(Reverse((waiter.number, plane)));
             }
         }
@@ -149,18 +151,18 @@ impl Waiting {
     }
 
     /// The page that was tried goes on waiting, and speaks for all behind it until something changes.
-    pub(crate) fn waits(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.pass.in_vain.push(self.pass.tried.1);
     }
 
     /// The page that was tried has found a place, which changes something; `coming` is told which two of the same
     /// queue are next.
-    pub(crate) fn take(&mut self, coming: impl FnOnce(Option<Lpn>, Option<Lpn>)) -> Waiter {
+    pub(crate) fn take(&mut self, coming: impl FnOnce(Option<Lpn>, Option<Lpn>)) -> PendingWrite {
         let (number, plane) = self.pass.tried;
         let queue = &mut self.queues[plane as usize];
-        let at = place_of(queue, number);
+        let at = position_of(queue, number);
         let taken = queue.remove(at).expect("who is tried waits");
-        let page = |at| queue.get(at).map(|waiter: &Waiter| waiter.write.page);
+        let page = |at| queue.get(at).map(|waiter: &PendingWrite| waiter.write.page);
         coming(page(at), page(at + 1));
         self.length -= 1;
         self.pass.in_vain.push(plane);
@@ -169,11 +171,12 @@ impl Waiting {
 
     /// A write may find room before older ones of the same page: the oldest goes first, and each of the others waits
     /// where the one before it did.
-    pub(crate) fn oldest_of(&mut self, mut taken: Waiter) -> Waiter {
+    pub(crate) fn swap_for_oldest(&mut self, mut taken: PendingWrite) -> PendingWrite {
         let queue = &mut self.queues[self.pass.tried.1 as usize];
-        let Waiter { number, write: Write { page, .. }, .. } = taken;
+        let PendingWrite { number, write: Write { page, .. }, .. } = taken;
         let before = queue.iter_mut().take_while(|one| one.number < number);
-        let mut same: Vec<&mut Waiter> = before.filter(|one| one.write.page == page).collect();
+        let mut same: Vec<&mut PendingWrite> =
+            before.filter(|one| one.write.page == page).collect();
         for one in same.iter_mut().rev() {
             std::mem::swap(&mut one.write, &mut taken.write);
             std::mem::swap(&mut one.since, &mut taken.since);
@@ -186,8 +189,8 @@ impl Waiting {
     }
 
     /// All of them, in the order in which they came: nobody waits any more.
-    pub(crate) fn drain(&mut self) -> Vec<Waiter> {
-        let mut all: Vec<Waiter> = self.queues.iter_mut().flat_map(std::mem::take).collect();
+    pub(crate) fn drain(&mut self) -> Vec<PendingWrite> {
+        let mut all: Vec<PendingWrite> = self.queues.iter_mut().flat_map(std::mem::take).collect();
         all.sort_unstable_by_key(|waiter| waiter.number);
         self.length = 0;
         all
@@ -195,7 +198,7 @@ impl Waiting {
 }
 
 /// Where in `queue` who came as `number` is, or the first that came later. Near the beginning, mostly.
-fn place_of(queue: &VecDeque<Waiter>, number: u64) -> usize {
+fn position_of(queue: &VecDeque<PendingWrite>, number: u64) -> usize {
     let came_before = |at: usize| queue.get(at).is_some_and(|waiter| waiter.number < number);
     let mut step = 1;
     while came_before(step - 1) {
@@ -212,7 +215,7 @@ fn place_of(queue: &VecDeque<Waiter>, number: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::token::Target;
+    use crate::device::event::Target;
     use crate::ftl::extent::Extent;
     use proptest::prelude::*;
 
@@ -258,7 +261,7 @@ mod tests {
         fn who_finds_a_place_is_who_would_if_all_were_tried(
             seed in any::<u64>(), known in any::<bool>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
         ) {
-            let (mut waiting, mut world) = (Waiting::new(DIES), World(seed));
+            let (mut waiting, mut world) = (WriteBacklog::new(DIES), World(seed));
             let (mut all, mut naive_world) = (VecDeque::new(), World(seed));
             for (number, step) in (0..).zip(steps) {
                 if step < 2 * DIES {
@@ -276,17 +279,17 @@ mod tests {
                 }
                 let mut found = Vec::new();
                 waiting.begin_pass();
-                waiting.go_on(|plane| known && world.would_wait(plane.0));
+                waiting.resume_pass(|plane| known && world.would_wait(plane.0));
                 while let Some(plane) = waiting.next() {
                     match world.try_for(plane.0) {
                         Try::Waits => {
-                            waiting.waits();
+                            waiting.keep();
                             continue;
                         }
-                        Try::Changes => waiting.waits(),
+                        Try::Changes => waiting.keep(),
                         Try::Found => found.push(waiting.take(|_, _| ()).write.page.0),
                     }
-                    waiting.go_on(|plane| known && world.would_wait(plane.0));
+                    waiting.resume_pass(|plane| known && world.would_wait(plane.0));
                 }
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(world.0, naive_world.0);

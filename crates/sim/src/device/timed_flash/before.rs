@@ -1,18 +1,18 @@
 //! What must have ended before the host's page is read or programmed: parts of the map, and reads in vain.
 
-use super::Issued;
-use crate::device::token::{Target, Token};
+use super::TimedFlash;
+use crate::device::event::{EventTag, Target};
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::Place;
-use crate::flash::make::Make;
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
 /// What comes over the link at a time of the host's memory: a line of its caches.
 const HOST_LINE_BYTES: u32 = 64;
 
-impl<M: Make> Issued<'_, M> {
+impl<M: FastPath> TimedFlash<'_, M> {
     /// An operation on the map: the host's page waits for it, a collection does not.
-    pub(super) fn on_map(&mut self, op: Op<Token>) {
+    pub(super) fn on_map(&mut self, op: Op<EventTag>) {
         match self.target.account {
             None => self.events.issue(self.at, Op { report: Report::Never, ..op }),
             account => self.before.push(Op { account, lump: Some(Cause::Mapping), ..op }),
@@ -42,7 +42,7 @@ impl<M: Make> Issued<'_, M> {
     /// What was read is read again, as often as the ECC asked for it; the host's page waits for that.
     #[inline(always)]
     pub(super) fn read_again(&mut self, from: Place, purpose: Purpose) {
-        if !M::PLAIN && self.flash.retries > 0 {
+        if !M::MINIMAL && self.flash.retries > 0 {
             self.retry(from, purpose);
         }
     }

@@ -1,4 +1,4 @@
-//! Writes of units that are gathered into flash pages (`gather.rs`), as far as they differ from others.
+//! Writes of units that are gathered into flash pages (`page_buffer.rs`), as far as they differ from others.
 
 use uflip_core::Io;
 
@@ -6,12 +6,12 @@ use crate::device::SimDevice;
 use crate::device::any::AnyBackend;
 use crate::device::backend::{Hardware, Write};
 use crate::device::cached::{bytes_in, sectors_of};
-use crate::device::gather::{Gather, Programmed};
-use crate::device::issued::Issued;
+use crate::device::event::{DeviceEvent, IoIdx, Target};
+use crate::device::page_buffer::{PageBuffer, Programmed};
 use crate::device::paged::Paged;
-use crate::device::token::{IoIdx, Target, Told};
+use crate::device::timed_flash::TimedFlash;
+use crate::flash::fast_path::Full;
 use crate::flash::geometry::{Lpn, Place, PlaneIdx};
-use crate::flash::make::Equipped;
 use crate::flash::media::Media as _;
 use crate::ftl::extent::Extent;
 use crate::timeline::Report;
@@ -82,7 +82,7 @@ impl AnyBackend {
 impl Together {
     fn read(self, at: u64, hardware: &mut Hardware<'_>) {
         let Together { from, target, bytes, beside } = self;
-        let media = Issued::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        let media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
         media.read_together(from, beside);
     }
 }
@@ -108,11 +108,11 @@ impl Paged {
         let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_gathered(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
-            let token = Told::Modified(gather.modify(*write)).into();
+            let token = DeviceEvent::UnitRead(gather.modify(*write)).into();
             let target = Target { token, report: Report::AtEnd, ..target };
-            return Issued::new(hardware.flash, hardware.events, at, target).modify(from);
+            return TimedFlash::new(hardware.flash, hardware.events, at, target).modify(from);
         }
-        self.seek_and_write::<Equipped>(write, at, hardware);
+        self.allocate_and_write::<Full>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.fill_up_pages(false, at, hardware);
         }
@@ -149,7 +149,7 @@ impl Paged {
             let Some(gather) = self.gather.as_deref_mut() else { return };
             if gather.has_data(plane, volatile) {
                 let target = Target::collection(plane);
-                let mut media = Issued::new(hardware.flash, hardware.events, at, target)
+                let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target)
                     .gathering(Some(gather));
                 self.ftl.pad(plane, &mut media);
             }
@@ -165,7 +165,7 @@ impl Paged {
         hardware: &mut Hardware<'_>,
     ) -> bool {
         let is_waited_for =
-            |paged: &Paged| paged.gather.as_deref().is_some_and(Gather::is_waited_for);
+            |paged: &Paged| paged.gather.as_deref().is_some_and(PageBuffer::is_waited_for);
         let filled = is_waited_for(self);
         if filled {
             self.fill_up_pages(false, at, hardware);
@@ -197,18 +197,23 @@ impl Paged {
 
     /// A flash page is on flash, or a unit was read.
     #[inline(never)]
-    pub(super) fn happened_gathered(&mut self, told: Told, at: u64, hardware: &mut Hardware<'_>) {
+    pub(super) fn handle_sub_page_event(
+        &mut self,
+        event: DeviceEvent,
+        at: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
         let gather = self.gather.as_mut().expect("units are gathered");
-        match told {
-            Told::Modified(index) => {
+        match event {
+            DeviceEvent::UnitRead(index) => {
                 let (unit, write) = gather.modified(index);
                 if let Some(write) = &write {
-                    self.seek_and_write::<Equipped>(write, at, hardware);
+                    self.allocate_and_write::<Full>(write, at, hardware);
                 }
                 self.gathered_late(write.is_some_and(|write| write.through), at, hardware);
                 self.write_behind(unit, at, hardware);
             }
-            Told::Programmed(number) => {
+            DeviceEvent::GatheredPageProgrammed(number) => {
                 let Programmed { waits, drained } = gather.programmed(number);
                 let last = waits.len().saturating_sub(1);
                 // Who has the whole time written down is told first.
@@ -223,7 +228,7 @@ impl Paged {
                     hardware.events.end(at, at, target.op());
                 }
             }
-            told => unreachable!("{told:?} is about nothing that is gathered"),
+            event => unreachable!("{event:?} is about nothing that is gathered"),
         }
     }
 }

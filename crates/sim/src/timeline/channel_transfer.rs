@@ -4,14 +4,14 @@ use std::hint::cold_path;
 
 use super::op::Kind;
 use super::{Account, Lane, MultiPlane, Op, Stage, Timeline, Timing, UNKNOWN};
-use crate::flash::make::{Equipped, Make};
+use crate::flash::fast_path::{FastPath, Full};
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
     /// `after` longer than the channel.
     #[inline(always)]
-    pub(super) fn announce<M: Make>(&mut self, at: u64, after: u64, op: Op<T>) {
+    pub(super) fn announce<M: FastPath>(&mut self, at: u64, after: u64, op: Op<T>) {
         let length = self.timing.over_channel::<M, T>(&op);
         let die = &mut self.dies[op.die.0 as usize];
         die.free_at = UNKNOWN;
@@ -31,12 +31,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// [`Timeline::announce`] of an operation that has arrived, and may not be the next.
     #[inline(never)]
     pub(super) fn take_turn(&mut self, at: u64, op: Op<T>) {
-        self.announce::<Equipped>(at, self.after(&op), op);
+        self.announce::<Full>(at, self.after(&op), op);
     }
 
     /// Everybody who has arrived at `channel` by `now` is served, in order.
     #[inline(always)]
-    pub(super) fn serve<M: Make>(&mut self, channel: usize, now: u64) {
+    pub(super) fn serve<M: FastPath>(&mut self, channel: usize, now: u64) {
         if self.channels[channel].is_due(now) {
             self.serve_due::<M>(channel, now);
         }
@@ -44,7 +44,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// The same where there is somebody.
     #[inline(never)]
-    fn serve_due<M: Make>(&mut self, channel: usize, now: u64) {
+    fn serve_due<M: FastPath>(&mut self, channel: usize, now: u64) {
         while let Some((at, index)) = self.next_served::<M>(channel, now) {
             self.serve_one::<M>(channel, at, index, now);
         }
@@ -52,34 +52,34 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// The operation, which has arrived at `channel` at `at`, is served.
     #[inline(always)]
-    pub(super) fn serve_one<M: Make>(&mut self, channel: usize, at: u64, index: u32, now: u64) {
+    pub(super) fn serve_one<M: FastPath>(&mut self, channel: usize, at: u64, index: u32, now: u64) {
         let Timeline { ops, channels, accounts, timing, dies, .. } = self;
         let op = &mut ops[index as usize];
         op.ends = transfer::<M, T, A>(&mut channels[channel].lane, at, op, timing, accounts);
         let (die, mut end) = (op.die, op.ends);
-        if !M::PLAIN && self.planes.is_some() {
+        if !M::MINIMAL && self.planes.is_some() {
             cold_path();
             return self.has_channel(index, at, now);
         }
-        if !M::PLAIN && timing.cache_program && op.is_host_program() {
+        if !M::MINIMAL && timing.cache_program && op.is_host_program() {
             end = dies[die.0 as usize].program(end, op.cell_ns);
         }
-        if !M::PLAIN && self.writes_down {
+        if !M::MINIMAL && self.writes_down {
             cold_path();
             let op = &self.ops[index as usize];
             let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
             self.write_down(op.die, op.what(), begin, end);
         }
         self.hold::<M>(die, end, now);
-        if !M::PLAIN && self.timing.suspend.is_some() {
+        if !M::MINIMAL && self.timing.suspend.is_some() {
             self.programs(index, now);
         }
     }
 
     /// Who is served next on `channel`, where that is certain by `now`.
     #[inline]
-    fn next_served<M: Make>(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
-        if !M::PLAIN && self.timing.in_turn {
+    fn next_served<M: FastPath>(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
+        if !M::MINIMAL && self.timing.in_turn {
             self.next_in_turn(channel, now)
         } else {
             self.channels[channel].take(now)
@@ -96,16 +96,16 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// An operation whose arrival at the channel was announced could have ended by now.
     #[inline]
-    pub(super) fn leave_channel<M: Make>(&mut self, at: u64, index: u32) {
+    pub(super) fn leave_channel<M: FastPath>(&mut self, at: u64, index: u32) {
         let Op { die, ends, arrived, .. } = self.ops[index as usize];
         debug_assert!(arrived <= at, "nothing leaves its channel before it came there");
         if ends == UNKNOWN {
-            if !M::PLAIN {
+            if !M::MINIMAL {
                 self.leaving = Some(index);
             }
             self.serve::<M>(self.dies[die.0 as usize].channel as usize, at);
             // Its cells are at work, or were suspended, and then another may have its place already.
-            if !M::PLAIN && self.leaving.take().is_none() {
+            if !M::MINIMAL && self.leaving.take().is_none() {
                 return;
             }
         }
@@ -119,12 +119,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         // Not copied as a whole: what has just been written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
-        if !M::PLAIN && kind == Kind::Program && self.planes.is_some() {
+        if !M::MINIMAL && kind == Kind::Program && self.planes.is_some() {
             cold_path();
             return self.is_loaded(at, index);
         }
-        let over_bus = !M::PLAIN && kind == Kind::Read && !self.buses.is_empty();
-        if over_bus || link_bytes > 0 || !M::PLAIN && self.descriptors.is_some() {
+        let over_bus = !M::MINIMAL && kind == Kind::Read && !self.buses.is_empty();
+        if over_bus || link_bytes > 0 || !M::MINIMAL && self.descriptors.is_some() {
             return self.go_out(at, index, over_bus);
         }
         self.unused.push(index);
@@ -150,7 +150,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     fn look_again(&mut self, index: u32) {
         let op = &self.ops[index as usize];
-        let length = self.timing.over_channel::<Equipped, T>(op);
+        let length = self.timing.over_channel::<Full, T>(op);
         let after = self.after(op);
         let lane = self.channels[self.dies[op.die.0 as usize].channel as usize].lane;
         self.calendar.arrive(lane.free_at + length + after, index);
@@ -160,7 +160,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 /// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
 /// it, or where the register takes the page for it, when that has.
 #[inline(always)]
-pub(super) fn transfer<M: Make, T, A: Account>(
+pub(super) fn transfer<M: FastPath, T, A: Account>(
     channel: &mut Lane,
     at: u64,
     op: &Op<T>,
@@ -168,18 +168,18 @@ pub(super) fn transfer<M: Make, T, A: Account>(
     accounts: &mut [A],
 ) -> u64 {
     let once = timing.transfer::<M>(op.transfers);
-    let again = if M::PLAIN { 0 } else { timing.again(op, once) };
+    let again = if M::MINIMAL { 0 } else { timing.again(op, once) };
     let sent = channel.take(at, once + again);
     // The cells of a read came before; those of a page in the register come after.
-    let cached = !M::PLAIN && timing.cache_program && op.is_host_program();
-    let together = !M::PLAIN && timing.multi_plane != MultiPlane::None;
+    let cached = !M::MINIMAL && timing.cache_program && op.is_host_program();
+    let together = !M::MINIMAL && timing.multi_plane != MultiPlane::None;
     let later = op.kind == Kind::Read || cached || together;
     let cell_ns = if later { 0 } else { op.cell_ns };
     if op.account.is_some() {
         charge(accounts, op, Cause::ChannelWait, sent - at);
         charge(accounts, op, Cause::Transfer, once);
         charge(accounts, op, Cause::CellProgram, cell_ns);
-        if !M::PLAIN && again > 0 {
+        if !M::MINIMAL && again > 0 {
             charge(accounts, op, Cause::Retry, again);
         }
     }
@@ -196,14 +196,14 @@ pub(super) fn charge<T, A: Account>(accounts: &mut [A], op: &Op<T>, cause: Cause
 impl Timing {
     /// So many pages, or parts of one, over a channel.
     #[inline(always)]
-    pub(super) fn transfer<M: Make>(&self, transfers: u16) -> u64 {
+    pub(super) fn transfer<M: FastPath>(&self, transfers: u16) -> u64 {
         self.length::<M>(self.transfer_ns, transfers)
     }
 
     /// So many pages, or parts of one, where a page takes `page_ns`.
     #[inline(always)]
-    pub(super) fn length<M: Make>(&self, page_ns: u64, transfers: u16) -> u64 {
-        if M::PLAIN || self.transfer_parts == 0 {
+    pub(super) fn length<M: FastPath>(&self, page_ns: u64, transfers: u16) -> u64 {
+        if M::MINIMAL || self.transfer_parts == 0 {
             return page_ns * u64::from(transfers);
         }
         let shift = self.transfer_parts.trailing_zeros();
@@ -228,8 +228,8 @@ impl Timing {
 
     /// How long the channel has the operation.
     #[inline(always)]
-    fn over_channel<M: Make, T>(&self, op: &Op<T>) -> u64 {
+    fn over_channel<M: FastPath, T>(&self, op: &Op<T>) -> u64 {
         let once = self.transfer::<M>(op.transfers);
-        if M::PLAIN { once } else { once + self.again(op, once) }
+        if M::MINIMAL { once } else { once + self.again(op, once) }
     }
 }

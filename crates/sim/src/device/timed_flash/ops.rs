@@ -1,22 +1,22 @@
 //! Operations on pages: how long their cells take, where they are, and for whom.
 
-use super::Issued;
-use crate::device::token::Token;
+use super::TimedFlash;
+use crate::device::event::EventTag;
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::{DieIdx, Place};
-use crate::flash::make::Make;
 use crate::timeline::{Op, Purpose};
 
-impl<M: Make> Issued<'_, M> {
+impl<M: FastPath> TimedFlash<'_, M> {
     /// How long the cells of `page` are programmed.
     #[inline]
     pub(super) fn program_ns(&self, page: Place) -> u64 {
-        if !M::PLAIN
+        if !M::MINIMAL
             && let Some((_, program_ns)) = self.flash.slc_ns(page.block)
         {
             return program_ns;
         }
         let geometry = &self.flash.geometry;
-        let page = if M::PLAIN {
+        let page = if M::MINIMAL {
             geometry.page_in_block(page)
         } else {
             geometry.flash_page_in_block(page)
@@ -36,13 +36,13 @@ impl<M: Make> Issued<'_, M> {
     /// For whom a page is moved.
     #[inline(always)]
     pub(super) fn moves_for(&self) -> Purpose {
-        if M::PLAIN { Purpose::Relocation } else { self.moves }
+        if M::MINIMAL { Purpose::Relocation } else { self.moves }
     }
 
     /// `op`, and which page it is about, where somebody asks.
     #[inline(always)]
-    pub(super) fn on(place: Place, op: Op<Token>) -> Op<Token> {
-        if M::PLAIN { op } else { op.on(place) }
+    pub(super) fn on(place: Place, op: Op<EventTag>) -> Op<EventTag> {
+        if M::MINIMAL { op } else { op.on(place) }
     }
 
     #[inline(always)]
@@ -52,7 +52,7 @@ impl<M: Make> Issued<'_, M> {
 
     /// A read of `from`.
     #[inline]
-    pub(super) fn read_op(&self, from: Place, purpose: Purpose, token: Token) -> Op<Token> {
+    pub(super) fn read_op(&self, from: Place, purpose: Purpose, token: EventTag) -> Op<EventTag> {
         let transfers = self.units_read;
         let op = Op::read(self.die_at(from), self.read_ns(from), purpose, token);
         Self::on(from, Op { transfers, ..op })
@@ -60,8 +60,8 @@ impl<M: Make> Issued<'_, M> {
 
     /// A program of the whole flash page of `to`.
     #[inline(always)]
-    pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: Token) -> Op<Token> {
-        let transfers = if M::PLAIN { 1 } else { self.events.timing.program_transfers };
+    pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: EventTag) -> Op<EventTag> {
+        let transfers = if M::MINIMAL { 1 } else { self.events.timing.program_transfers };
         let op = Op::program(self.die_at(to), self.program_ns(to), purpose, token);
         Self::on(to, Op { transfers, ..op })
     }

@@ -3,12 +3,12 @@
 use std::hint::cold_path;
 use std::num::NonZeroU32;
 
-use super::carry::{charge, transfer};
+use super::channel_transfer::{charge, transfer};
 use super::op::Kind;
 use super::rings::{Die, UNKNOWN};
 use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline};
+use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::DieIdx;
-use crate::flash::make::{Equipped, Make};
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
@@ -25,7 +25,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// The operation that was kept has arrived where its stage says, or could have ended.
     #[inline(always)]
-    pub(super) fn arrive<M: Make>(&mut self, at: u64, index: u32) {
+    pub(super) fn arrive<M: FastPath>(&mut self, at: u64, index: u32) {
         if self.ops[index as usize].stage == Stage::Channel {
             return self.leave_channel::<M>(at, index);
         }
@@ -38,7 +38,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn begin(&mut self, at: u64, mut op: Op<T>) {
         match op.stage {
             Stage::Submit => self.submit(at, op),
-            Stage::BusIn if self.buses.is_empty() => self.enter_ring::<Equipped>(at, op),
+            Stage::BusIn if self.buses.is_empty() => self.enter_ring::<Full>(at, op),
             Stage::BusIn if self.timing.memory_ns > 0 => {
                 let end = self.memory(at, &op);
                 op.stage = Stage::Bus;
@@ -49,7 +49,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 op.stage = Stage::Ring;
                 self.begin_when(end, at, op);
             }
-            Stage::Ring => self.enter_ring::<Equipped>(at, op),
+            Stage::Ring => self.enter_ring::<Full>(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
             Stage::Cells => self.cells_over(at, op),
             Stage::BusOut => {
@@ -74,8 +74,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// The operation has arrived at the ring of its die.
     #[inline(always)]
-    pub(super) fn enter_ring<M: Make>(&mut self, at: u64, op: Op<T>) {
-        if !M::PLAIN && self.planes.is_some() {
+    pub(super) fn enter_ring<M: FastPath>(&mut self, at: u64, op: Op<T>) {
+        if !M::MINIMAL && self.planes.is_some() {
             cold_path();
             return self.enter_ring_of_planes(at, op);
         }
@@ -90,9 +90,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             cold_path();
             return self.wait::<M>(at, op);
         }
-        let fifo = M::PLAIN || self.timing.die_queue == DieQueue::Fifo;
+        let fifo = M::MINIMAL || self.timing.die_queue == DieQueue::Fifo;
         let first = fifo || die.register_free_at <= at;
-        if !M::PLAIN && die.takes_next() && first && op.is_host_program() {
+        if !M::MINIMAL && die.takes_next() && first && op.is_host_program() {
             cold_path();
             return self.start_in_register(at, op);
         }
@@ -104,7 +104,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.dies[op.die.0 as usize].passes_on(at);
             return self.start::<M>(free_at, at, op);
         }
-        if !M::PLAIN && self.timing.suspend.is_some() && op.purpose == Purpose::HostRead {
+        if !M::MINIMAL && self.timing.suspend.is_some() && op.purpose == Purpose::HostRead {
             self.suspend(at, op.die);
         }
         self.wait::<M>(at, op);
@@ -122,20 +122,20 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let start = self.dies[op.die.0 as usize].register_free_at.max(at);
         self.charge(&op, Cause::DieWait, start - at);
         self.dies[op.die.0 as usize].passes_on(at);
-        self.start::<Equipped>(start, at, op);
+        self.start::<Full>(start, at, op);
     }
 
     /// The operation waits for its die, and nobody knows until when.
     #[inline(never)]
-    pub(super) fn wait<M: Make>(&mut self, at: u64, mut op: Op<T>) {
+    pub(super) fn wait<M: FastPath>(&mut self, at: u64, mut op: Op<T>) {
         op.arrived = at;
-        if M::PLAIN && op.account.is_none() {
+        if M::MINIMAL && op.account.is_none() {
             op.arrived = self.dies[op.die.0 as usize].known_until(at);
-        } else if M::PLAIN || self.timing.die_queue == DieQueue::Fifo {
+        } else if M::MINIMAL || self.timing.die_queue == DieQueue::Fifo {
             op.arrived = self.charge_known(at, &op);
         }
         let die = op.die;
-        if !M::PLAIN && self.watched {
+        if !M::MINIMAL && self.watched {
             cold_path();
             self.note_wait(at, die.0, op.token.into(), op.account);
         }
@@ -144,7 +144,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         ring.push_back(op);
         if *free_at != UNKNOWN && ring.len() == 1 {
             // Where planes work together what comes at one moment waits, even for a die that is free.
-            self.calendar.release(if M::PLAIN { *free_at } else { at.max(*free_at) }, die);
+            self.calendar.release(if M::MINIMAL { *free_at } else { at.max(*free_at) }, die);
         }
     }
 
@@ -164,7 +164,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// The die does what it does until `end`.
     #[inline(always)]
-    pub(super) fn hold<M: Make>(&mut self, die: DieIdx, end: u64, now: u64) {
+    pub(super) fn hold<M: FastPath>(&mut self, die: DieIdx, end: u64, now: u64) {
         let state = &mut self.dies[die.0 as usize];
         state.free_at = end;
         if !state.ring.is_empty() {
@@ -175,9 +175,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// `die`, for which somebody waits, does what it does until `end`: where the next is certain, it is
     /// started now.
     #[inline(never)]
-    fn hand_over<M: Make>(&mut self, die: DieIdx, end: u64, now: u64) {
+    fn hand_over<M: FastPath>(&mut self, die: DieIdx, end: u64, now: u64) {
         let fifo = self.timing.die_queue == DieQueue::Fifo && self.planes.is_none();
-        if M::PLAIN || end <= now || fifo {
+        if M::MINIMAL || end <= now || fifo {
             self.let_next_start::<M>(end, now, die);
         } else {
             self.calendar.release(end, die);
@@ -185,10 +185,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 
     /// The next in the ring of `die` has it from `at` on.
-    pub(super) fn let_next_start<M: Make>(&mut self, mut at: u64, now: u64, die: DieIdx) {
+    pub(super) fn let_next_start<M: FastPath>(&mut self, mut at: u64, now: u64, die: DieIdx) {
         let Timeline { dies, accounts, timing, .. } = self;
         let state = &mut dies[die.0 as usize];
-        if !M::PLAIN && timing.die_queue == DieQueue::Fifo {
+        if !M::MINIMAL && timing.die_queue == DieQueue::Fifo {
             at = state.next_in_register().map_or(at, |free| free.max(now));
         }
         if state.accounted > 0 {
@@ -198,9 +198,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
         }
         state.passes_on(now);
-        let place = if M::PLAIN { 0 } else { state.next_place(timing.die_queue) };
+        let place = if M::MINIMAL { 0 } else { state.next_place(timing.die_queue) };
         let next = state.take(place);
-        if M::PLAIN {
+        if M::MINIMAL {
             return self.start::<M>(at, now, next);
         }
         if let Some(log) = &mut self.log {
@@ -216,16 +216,16 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// The operation has its die from `at` on, which may lie in the future.
     #[inline(always)]
-    fn start<M: Make>(&mut self, at: u64, now: u64, op: Op<T>) {
-        if !M::PLAIN && self.planes.is_some() {
+    fn start<M: FastPath>(&mut self, at: u64, now: u64, op: Op<T>) {
+        if !M::MINIMAL && self.planes.is_some() {
             cold_path();
             return self.start_together(at, op);
         }
-        if !M::PLAIN && self.watched {
+        if !M::MINIMAL && self.watched {
             cold_path();
             self.note_begin(now, op.die.0, op.token.into(), op.account);
         }
-        let cached = !M::PLAIN && self.is_cached(&op);
+        let cached = !M::MINIMAL && self.is_cached(&op);
         let state = &mut self.dies[op.die.0 as usize];
         (state.held_since, state.purpose, state.cached) = (at, op.purpose, cached);
         if cached {
@@ -242,7 +242,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 let channel = state.channel as usize;
                 self.serve::<M>(channel, at);
                 // Another of its plan may arrive at this very moment.
-                if !M::PLAIN
+                if !M::MINIMAL
                     && self.timing.in_turn
                     && (op.in_turn || self.channels[channel].is_taken(at))
                 {
@@ -257,16 +257,16 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 at + op.cell_ns
             }
         };
-        if !M::PLAIN && self.timing.suspend.is_some() {
+        if !M::MINIMAL && self.timing.suspend.is_some() {
             return self.occupy(at, end, now, op);
         }
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
-        if !M::PLAIN && self.writes_down {
+        if !M::MINIMAL && self.writes_down {
             cold_path();
             self.write_down(op.die, op.what(), at, held);
         }
         self.hold::<M>(op.die, held, now);
-        if !M::PLAIN && self.descriptors.is_some() {
+        if !M::MINIMAL && self.descriptors.is_some() {
             cold_path();
             return self.post(end, op);
         }
@@ -336,7 +336,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.calendar.arrive(at, index);
         } else {
             self.calendar.count();
-            self.arrive::<Equipped>(at, index);
+            self.arrive::<Full>(at, index);
         }
     }
 

@@ -26,7 +26,7 @@ struct Page {
 /// All of them: as many as the cache has places, where that is full.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Leaving {
+pub(super) struct InflightFlushes {
     #[serde(serialize_with = "in_order")]
     pages: HashMap<Lpn, Page, BuildHasherDefault<Mixed>>,
 }
@@ -39,7 +39,7 @@ fn in_order<S: Serializer>(
     pages.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
 }
 
-impl Leaving {
+impl InflightFlushes {
     /// `sectors` of `page` begin to be flushed.
     #[inline]
     pub(super) fn begin(&mut self, page: Lpn, sectors: Sectors) {

@@ -3,13 +3,13 @@
 use uflip_core::{Io, Mode};
 
 use super::SimDevice;
-use super::any::{AnyBackend, either};
+use super::any::{AnyBackend, dispatch};
 use super::backend::{Backend, Hardware, Write};
 use super::cached::{bytes_in, sectors_of};
+use super::event::{DeviceEvent, EventTag, IoIdx, PageIdx, Target};
 use super::host::HostPage;
-use super::token::{IoIdx, PageIdx, Target, Token, Told};
+use crate::flash::fast_path::{FastPath, Full, Minimal};
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
-use crate::flash::make::{Equipped, Make, Plain};
 use crate::ftl::extent::Extent;
 use crate::timeline::breakdown::Cause;
 
@@ -23,9 +23,9 @@ impl SimDevice {
     /// while no read is under way: whatever comes later is also taken in later. Not of one that goes past
     /// a cache, whose pages have to leave that when it is taken in.
     #[inline(always)]
-    fn is_next_on_the_link<M: Make>(&self, index: IoIdx, request: &Io) -> bool {
+    fn is_next_on_the_link<M: FastPath>(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.writes_in_order;
-        if M::PLAIN {
+        if M::MINIMAL {
             return request.mode == Mode::Write && in_order && !self.host.has_open_reads();
         }
         let alone = !self.host.has_open_reads() && self.backend.takes_ahead();
@@ -35,8 +35,8 @@ impl SimDevice {
 
     /// Whether it has nothing that a device need not have, and nobody records what it does.
     #[inline(always)]
-    pub(super) fn is_plain(&self) -> bool {
-        self.plain && !self.events.is_watched()
+    pub(super) fn is_minimal(&self) -> bool {
+        self.minimal && !self.events.is_watched()
     }
 
     /// `request` comes to the processor at `at`: when that has taken it in.
@@ -57,15 +57,15 @@ impl SimDevice {
     /// Let happen what happens until `until` or the first end of an I/O, if that is earlier; returns it.
     #[inline(always)]
     pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
-        if self.is_plain() {
-            self.settle_of::<Plain>(until)
+        if self.is_minimal() {
+            self.settle_of::<Minimal>(until)
         } else {
-            self.settle_of::<Equipped>(until)
+            self.settle_of::<Full>(until)
         }
     }
 
     #[inline(always)]
-    fn settle_of<M: Make>(&mut self, until: u64) -> Option<u64> {
+    fn settle_of<M: FastPath>(&mut self, until: u64) -> Option<u64> {
         self.host_has_its_turn();
         // Nothing is known of the time after the last I/O: the host may come back at any moment.
         if self.host.is_idle() {
@@ -74,7 +74,7 @@ impl SimDevice {
         loop {
             let end = self.host.first_end_or_never();
             match self.events.next_undisturbed::<M>(end.min(until)) {
-                Some((at, token)) => self.happens::<M>(at, token),
+                Some((at, token)) => self.dispatch::<M>(at, token),
                 None if end.min(until) == u64::MAX => self.is_stuck(),
                 None => return self.host.first_end().filter(|end| *end <= until),
             }
@@ -87,7 +87,7 @@ impl SimDevice {
         let SimDevice { backend, flash, events, now, .. } = self;
         let now = events.now().max(*now);
         let hardware = &mut Hardware { flash, events };
-        either!(backend, backend => backend.stuck(now, hardware));
+        dispatch!(backend, backend => backend.stuck(now, hardware));
     }
 
     /// The host asks for something: until then no more can have happened than that every page was moved
@@ -108,24 +108,24 @@ impl SimDevice {
     pub(super) fn advance(&mut self, until: u64) {
         self.host_has_its_turn();
         if self.events.is_due(until) {
-            if self.is_plain() {
-                self.catch_up::<Plain>(until);
+            if self.is_minimal() {
+                self.catch_up::<Minimal>(until);
             } else {
-                self.catch_up::<Equipped>(until);
+                self.catch_up::<Full>(until);
             }
         }
     }
 
     #[inline(never)]
-    fn catch_up<M: Make>(&mut self, until: u64) {
+    fn catch_up<M: FastPath>(&mut self, until: u64) {
         while let Some((at, token)) = self.events.next_undisturbed::<M>(until) {
-            self.happens::<M>(at, token);
+            self.dispatch::<M>(at, token);
         }
     }
 
     /// What happens with every page has a copy of [`SimDevice::hear`] each, in which there is nothing else.
     #[inline(always)]
-    pub(super) fn happens<M: Make>(&mut self, at: u64, token: Token) {
+    pub(super) fn dispatch<M: FastPath>(&mut self, at: u64, token: EventTag) {
         self.flash.clock = at;
         if let Some(plane) = token.collects() {
             self.collect::<M>(at, plane);
@@ -134,69 +134,69 @@ impl SimDevice {
         } else if let Some(page) = token.ended() {
             self.ended::<M>(page, at);
         } else {
-            self.hear_seldom(at, token.told());
+            self.dispatch_rare(at, token.event());
         }
     }
 
     /// The next step of the collection of `plane`.
     #[inline(always)]
-    fn collect<M: Make>(&mut self, at: u64, plane: PlaneIdx) {
+    fn collect<M: FastPath>(&mut self, at: u64, plane: PlaneIdx) {
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
         match backend {
-            AnyBackend::Paged(paged) if M::PLAIN => paged.step::<M>(plane, at, hardware),
+            AnyBackend::Paged(paged) if M::MINIMAL => paged.step::<M>(plane, at, hardware),
             backend => {
-                either!(backend, backend => backend.happened(Told::Collect(plane), at, hardware));
+                dispatch!(backend, backend => backend.handle_event(DeviceEvent::Collect(plane), at, hardware));
             }
         }
     }
 
     #[inline(never)]
-    fn hear_seldom(&mut self, at: u64, told: Told) {
-        match told {
-            Told::TakenIn(index) => {
+    fn dispatch_rare(&mut self, at: u64, event: DeviceEvent) {
+        match event {
+            DeviceEvent::CommandProcessed(index) => {
                 let (io, extent) = self.host.io(index);
-                self.taken_in::<Equipped>(index, &io, extent, at);
+                self.taken_in::<Full>(index, &io, extent, at);
             }
-            Told::Arrived(page) => self.arrived::<Equipped>(page, at),
-            Told::Ended(page) => self.ended::<Equipped>(page, at),
-            Told::Failed(page) => {
+            DeviceEvent::DataInMemory(page) => self.arrived::<Full>(page, at),
+            DeviceEvent::PageDone(page) => self.ended::<Full>(page, at),
+            DeviceEvent::PageFailed(page) => {
                 self.host.fail(page);
-                self.ended::<Equipped>(page, at);
+                self.ended::<Full>(page, at);
             }
-            Told::Flushed(epoch, page) => self.flushed(page, epoch, at),
-            Told::Freed => {
+            DeviceEvent::Flushed(epoch, page) => self.flushed(page, epoch, at),
+            DeviceEvent::CommandSlotFreed => {
                 if let Some(next) = self.interface.next() {
                     let (io, extent) = self.host.io(next);
-                    self.begin::<Equipped>(next, &io, extent, at);
+                    self.begin::<Full>(next, &io, extent, at);
                 }
             }
-            Told::Drained(page) => self.drained(page, at),
-            Told::Posted(io) => self.posted(io, at),
-            Told::Coalesced(raised) => self.coalesced(raised, at),
-            Told::Collect(plane) => self.collect::<Equipped>(at, plane),
-            Told::Begin(_)
-            | Told::Planned(..)
-            | Told::Settled(_)
-            | Told::Stepped(..)
-            | Told::Programmed(_)
-            | Told::Modified(_) => {
+            DeviceEvent::Drained(page) => self.drained(page, at),
+            DeviceEvent::CompletionPosted(io) => self.posted(io, at),
+            DeviceEvent::CoalescingTimeout(raised) => self.coalesced(raised, at),
+            DeviceEvent::Collect(plane) => self.collect::<Full>(at, plane),
+            DeviceEvent::PlanStart(_)
+            | DeviceEvent::MovePlanned(..)
+            | DeviceEvent::ProgramsDone(_)
+            | DeviceEvent::StepDone(..)
+            | DeviceEvent::GatheredPageProgrammed(_)
+            | DeviceEvent::UnitRead(_) => {
                 let SimDevice { backend, flash, events, .. } = self;
                 let hardware = &mut Hardware { flash, events };
-                either!(backend, backend => backend.happened(told, at, hardware));
+                dispatch!(backend, backend => backend.handle_event(event, at, hardware));
             }
         }
     }
 
     /// An I/O is let in at `at`: the controller's processor takes it in.
     #[inline(always)]
-    pub(super) fn begin<M: Make>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    pub(super) fn begin<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         if extent.touched().is_empty() {
             return self.begin_without_data(index, io, at);
         }
         let taken_in = self.command(io, at);
         if taken_in > at && !self.is_next_on_the_link::<M>(index, io) {
-            self.events.remind(taken_in, Told::TakenIn(index).into());
+            self.events.remind(taken_in, DeviceEvent::CommandProcessed(index).into());
         } else {
             self.taken_in::<M>(index, io, extent, taken_in);
         }
@@ -204,7 +204,7 @@ impl SimDevice {
 
     /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
     #[inline(always)]
-    fn taken_in<M: Make>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    fn taken_in<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.flash.clock = at;
         self.host.taken_in(index, at);
         match io.mode {
@@ -212,17 +212,19 @@ impl SimDevice {
             Mode::Write => {}
             _ => return self.taken_in_without_data(index, io, at),
         }
-        let write_through = !M::PLAIN && self.host.is_write_through(index);
+        let write_through = !M::MINIMAL && self.host.is_write_through(index);
         if write_through {
             self.expel(extent, at);
         }
-        if !M::PLAIN && (self.cache.is_none() || write_through) && self.backend.plans_whole_writes()
+        if !M::MINIMAL
+            && (self.cache.is_none() || write_through)
+            && self.backend.plans_whole_writes()
         {
             return self.write_as_one(index, io, extent, at);
         }
         for page in extent.touched().map(Lpn) {
             let (of_host, end) = self.send::<M>(index, io, page, at);
-            self.events.remind(end, Told::Arrived(of_host).into());
+            self.events.remind(end, DeviceEvent::DataInMemory(of_host).into());
         }
     }
 
@@ -231,20 +233,20 @@ impl SimDevice {
     fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.events.reach(at);
         for page in extent.touched().map(Lpn) {
-            let (of_host, end) = self.send::<Equipped>(index, io, page, at);
+            let (of_host, end) = self.send::<Full>(index, io, page, at);
             self.note_arrival(of_host);
             let (target, through) = (Target::host(of_host), self.host.is_write_through(index));
-            self.write::<Equipped>(Write { page, extent, target, through }, end);
+            self.write::<Full>(Write { page, extent, target, through }, end);
         }
     }
 
     /// The data of a page of an I/O goes over the link; returns when it is there.
     #[inline(always)]
-    fn send<M: Make>(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
+    fn send<M: FastPath>(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
         let SimDevice { flash, events, host, .. } = self;
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let of_host = host.page(index, page, at, &mut events.accounts);
-        if !M::PLAIN {
+        if !M::MINIMAL {
             events.works_for(of_host.account(), || host.number_of(index));
         }
         let end = events.send(at, bytes_in(io, page.0, page_bytes));
@@ -272,16 +274,16 @@ impl SimDevice {
                 events.deliver(at, at, bytes, target.op());
             } else {
                 let hardware = &mut Hardware { flash, events };
-                either!(backend, backend => backend.read(page, bytes, at, target, hardware));
+                dispatch!(backend, backend => backend.read(page, bytes, at, target, hardware));
             }
         }
     }
 
     /// The data of a page to be written is in the controller's memory.
     #[inline(always)]
-    fn arrived<M: Make>(&mut self, index: PageIdx, at: u64) {
+    fn arrived<M: FastPath>(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
-        if M::PLAIN {
+        if M::MINIMAL {
             let extent = self.host.extent(of);
             let write = Write { page, extent, target: Target::host(index), through: false };
             return self.write::<M>(write, at);
@@ -307,21 +309,21 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    pub(super) fn write<M: Make>(&mut self, mut write: Write, at: u64) {
+    pub(super) fn write<M: FastPath>(&mut self, mut write: Write, at: u64) {
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
-        if M::PLAIN
+        if M::MINIMAL
             && let AnyBackend::Paged(paged) = backend
         {
-            return paged.seek_and_write::<M>(&write, at, hardware);
+            return paged.allocate_and_write::<M>(&write, at, hardware);
         }
-        either!(backend, backend => backend.write(&mut write, at, hardware));
+        dispatch!(backend, backend => backend.write(&mut write, at, hardware));
     }
 
     /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
     #[inline(always)]
-    pub(super) fn ended<M: Make>(&mut self, index: PageIdx, end: u64) {
-        if M::PLAIN {
+    pub(super) fn ended<M: FastPath>(&mut self, index: PageIdx, end: u64) {
+        if M::MINIMAL {
             // Nothing is volatile.
             return self.end::<M>(index, end);
         }
@@ -332,21 +334,21 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    pub(super) fn end<M: Make>(&mut self, index: PageIdx, end: u64) {
-        if !M::PLAIN && self.interrupts.is_some() {
+    pub(super) fn end<M: FastPath>(&mut self, index: PageIdx, end: u64) {
+        if !M::MINIMAL && self.interrupts.is_some() {
             return self.end_unheard(index, end);
         }
         let Some((mode, end)) = self.host.ended(index, end) else { return };
-        if M::PLAIN {
+        if M::MINIMAL {
             return;
         }
         if self.interface.is_limited() {
-            self.events.remind(end, Told::Freed.into());
+            self.events.remind(end, DeviceEvent::CommandSlotFreed.into());
         }
         if mode == Mode::Read {
             let SimDevice { backend, flash, events, .. } = self;
             let hardware = &mut Hardware { flash, events };
-            either!(backend, backend => backend.after_read(end, hardware));
+            dispatch!(backend, backend => backend.after_read(end, hardware));
         }
     }
 }

@@ -2,18 +2,18 @@
 
 use std::hint::cold_path;
 
-use super::Issued;
+use super::TimedFlash;
 use crate::flash::contents::{Defect, Origin};
+use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
-use crate::flash::make::Make;
 use crate::timeline::{Op, Purpose, Report};
 
-impl<M: Make> Issued<'_, M> {
+impl<M: FastPath> TimedFlash<'_, M> {
     /// What was decided about `to` is kept, where somebody wants to know it when power is cut. Returns
     /// the record of its program, unless it is one of several units of a flash page.
     #[inline]
     pub(super) fn note(&mut self, to: Place, origin: Option<Origin>, programmed: bool) -> u32 {
-        if M::PLAIN || self.events.contents.is_none() {
+        if M::MINIMAL || self.events.contents.is_none() {
             0
         } else {
             cold_path();
@@ -43,7 +43,7 @@ impl<M: Make> Issued<'_, M> {
         if self.gather.is_some() { 0 } else { contents.program(to) }
     }
 
-    /// [`Issued::note`] of a page of metadata, which is a flash page of its own.
+    /// [`TimedFlash::note`] of a page of metadata, which is a flash page of its own.
     pub(super) fn note_metadata(&mut self, to: Place, programmed: bool) -> u32 {
         let units = self.flash.geometry.units();
         let Some(contents) = &mut self.events.contents else { return 0 };

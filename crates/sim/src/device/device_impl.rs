@@ -6,12 +6,12 @@ use uflip_core::{
     Bytes, Completion, Counters, Device, DeviceInfo, Io, Mode, Nanos, Result, Ticket, ZoneReport,
 };
 
-use super::any::either;
+use super::any::dispatch;
 use super::backend::{Backend, Hardware};
-use super::durable::Promise;
+use super::durable::CompletionRule;
 use super::{ANNOUNCED, SimDevice};
+use crate::flash::fast_path::{Full, Minimal};
 use crate::flash::geometry::Lpn;
-use crate::flash::make::{Equipped, Plain};
 use crate::ftl::extent::{Extent, NO_PAGES};
 use crate::timeline::breakdown::SimBreakdown;
 
@@ -44,9 +44,9 @@ impl Device for SimDevice {
         self.flush(now);
         let SimDevice { backend, flash, events, .. } = self;
         let hardware = &mut Hardware { flash, events };
-        either!(backend, backend => backend.begin_idle(now, t.0, hardware));
+        dispatch!(backend, backend => backend.begin_idle(now, t.0, hardware));
         self.advance(t.0);
-        either!(&mut self.backend, backend => backend.end_idle());
+        dispatch!(&mut self.backend, backend => backend.end_idle());
         self.set_cache_idle(false);
         self.now = t.0;
     }
@@ -62,7 +62,7 @@ impl Device for SimDevice {
         self.announcements += 1;
         // The entries of those in the map are at hand by now.
         let before = std::mem::replace(place, pages.clone());
-        either!(&self.backend, backend => {
+        dispatch!(&self.backend, backend => {
             pages.for_each(|page| backend.prefetch(Lpn(page)));
             before.for_each(|page| backend.prefetch_old(Lpn(page)));
         });
@@ -71,7 +71,8 @@ impl Device for SimDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         let now = self.now;
         self.advance(now);
-        if request.mode == Mode::Write && either!(&self.backend, backend => backend.is_read_only())
+        if request.mode == Mode::Write
+            && dispatch!(&self.backend, backend => backend.is_read_only())
         {
             return Err(self.failure(request));
         }
@@ -87,13 +88,13 @@ impl Device for SimDevice {
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let extent = Extent::of(request, page_bytes);
-        let promise = match request.mode {
-            Mode::Read => Promise::Taken,
-            Mode::Write => self.durable.promise(),
+        let rule = match request.mode {
+            Mode::Read => CompletionRule::Accepted,
+            Mode::Write => self.durable.completion_rule(),
             // It has no page of its own: see `begin`.
-            _ => return Ok(self.let_in(request, NO_PAGES, Promise::Taken)),
+            _ => return Ok(self.let_in(request, NO_PAGES, CompletionRule::Accepted)),
         };
-        Ok(self.let_in(request, extent, promise))
+        Ok(self.let_in(request, extent, rule))
     }
 
     #[inline]
@@ -141,13 +142,13 @@ impl SimDevice {
 
     /// A request comes to the interface.
     #[inline(always)]
-    fn let_in(&mut self, request: &Io, extent: Extent, promise: Promise) -> Ticket {
+    fn let_in(&mut self, request: &Io, extent: Extent, rule: CompletionRule) -> Ticket {
         let now = self.now;
-        let (io, ticket) = self.host.submit(*request, extent, now, promise);
-        if self.is_plain() {
-            self.begin::<Plain>(io, request, extent, now);
+        let (io, ticket) = self.host.submit(*request, extent, now, rule);
+        if self.is_minimal() {
+            self.begin::<Minimal>(io, request, extent, now);
         } else if !self.interface.is_limited() || self.interface.lets_in(io, request.mode) {
-            self.begin::<Equipped>(io, request, extent, now);
+            self.begin::<Full>(io, request, extent, now);
         }
         ticket
     }

@@ -21,12 +21,13 @@ use std::hint::cold_path;
 use std::ops::Range;
 
 use crate::device::backend::Write;
-use crate::device::token::Target;
+use crate::device::event::Target;
 use crate::flash::geometry::{Lpn, Place, PlaneIdx};
 
 /// The flash pages that are gathered, and those under way.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Gather {
+#[serde(rename = "Gather")]
+pub(crate) struct PageBuffer {
     /// Per plane: flash pages that are gathered side by side, those of the host's streams first.
     kinds: usize,
     /// Which of them units of the host go to, and which relocated ones.
@@ -76,11 +77,11 @@ pub(crate) struct Programmed {
     pub(crate) drained: Vec<Target>,
 }
 
-impl Gather {
+impl PageBuffer {
     /// For so many planes, so many streams of the host, and so many open blocks of a plane that take relocated pages only.
-    pub(crate) fn new(planes: u32, hosts: u8, frontiers: u8) -> Gather {
+    pub(crate) fn new(planes: u32, hosts: u8, frontiers: u8) -> PageBuffer {
         let kinds = usize::from(hosts + frontiers.max(1));
-        Gather {
+        PageBuffer {
             kinds,
             host: 0,
             moved: if frontiers > 0 { usize::from(hosts) } else { 0 },
@@ -147,7 +148,7 @@ impl Gather {
         Some((number, sent.waits.last().copied()))
     }
 
-    /// A page that was sent off is on flash. Give what it says back with [`Gather::put_back`].
+    /// A page that was sent off is on flash. Give what it says back with [`PageBuffer::put_back`].
     pub(crate) fn programmed(&mut self, number: u32) -> Programmed {
         let page = &mut self.under_way[number as usize];
         let waits = std::mem::take(&mut page.waits);
