@@ -77,7 +77,7 @@ ALLOWED = {
     "python/uflip/proof": 22,
     "python/uflip/report": 36,
     "python/uflip/reproduce": 37,
-    "python/uflip/results": 73,
+    "python/uflip/results": 75,
     "python/uflip/selftest": 3,
     "python/uflip/session": 33,
     "python/uflip/site": 74,
