@@ -1,22 +1,23 @@
-//! What a device promises, whether it is real or simulated.
+//! The `Device` trait and its contract, for real and simulated devices.
 
 use crate::{Bytes, Nanos, Result, ZoneReport};
 
-/// Names one submitted request until its completion is handed out.
+/// The identifier of a submitted request, valid until its completion is taken.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
 )]
 pub struct Ticket(pub u64);
 
-/// What the time of a completed request was spent on.
+/// The parts of the response time of a completed request.
 ///
-/// A device in virtual time knows and returns a type with one part per cause; a real device is a
-/// black box and returns `()`. The parts sum to the response time.
+/// A device in virtual time returns a type with one part per cause. A real device is a black box
+/// and returns `()`. The parts sum to the response time.
 pub trait Breakdown: Copy + Default + Send + 'static {
-    /// One name per cause, in the order of [`Breakdown::parts`]; empty where unknowable.
+    /// One name per cause, in the order of [`Breakdown::parts`]; empty if the device reports no
+    /// causes.
     const CAUSES: &'static [&'static str];
 
-    /// The time spent on each cause [ns], as many as there are [`Breakdown::CAUSES`].
+    /// Return the time spent on each cause [ns], in the order of [`Breakdown::CAUSES`].
     fn parts(&self) -> &[u64];
 }
 
@@ -29,26 +30,26 @@ impl Breakdown for () {
     }
 }
 
-/// The end of one request.
+/// The completion of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Completion<B, S = ()> {
-    /// Which request it was.
+    /// The completed request.
     pub ticket: Ticket,
-    /// When it was submitted, on the device's clock.
+    /// The time of its submission, on the device's clock.
     pub submitted: Nanos,
-    /// When it completed, on the device's clock.
+    /// The time of its completion, on the device's clock.
     pub completed: Nanos,
-    /// What the time between was spent on.
+    /// The parts of the response time.
     pub breakdown: B,
-    /// How it ended, where a completed request can have failed in part; `()` where it cannot.
+    /// The status, if a completed request can fail in part; `()` otherwise.
     pub status: S,
 }
 
-/// What kind of thing a device is.
+/// The kind of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
-    /// Does nothing: it measures the harness.
+    /// Does nothing: for measuring the harness.
     Null,
     /// A regular file on a real file system.
     File,
@@ -60,38 +61,38 @@ pub enum DeviceKind {
     Sim,
 }
 
-/// What is known about a device before any I/O.
+/// The properties of a device, available before any I/O.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct DeviceInfo {
-    /// How a user names it (`sim:demo`, `file:scratch.bin`, `/dev/nvme0n1`, `null`).
+    /// The name that a user gives it (`sim:demo`, `file:scratch.bin`, `/dev/nvme0n1`, `null`).
     pub url: String,
-    /// What kind of thing it is.
+    /// The kind of device.
     pub kind: DeviceKind,
     /// Whether its times are simulated.
     pub simulated: bool,
-    /// Model, as the device or its profile gives it; empty where there is none.
+    /// The model, from the device or its profile; may be empty.
     pub model: String,
-    /// Serial number; empty where there is none.
+    /// The serial number; may be empty.
     pub serial: String,
-    /// Firmware revision; empty where there is none.
+    /// The firmware revision; may be empty.
     pub firmware: String,
-    /// Addressable size.
+    /// The addressable size.
     pub capacity_bytes: Bytes,
-    /// Smallest I/O and alignment: offsets and sizes are multiples of it.
+    /// The smallest I/O and alignment: offsets and sizes are multiples of it.
     pub sector_bytes: Bytes,
-    /// Which clock the times come from: `virtual` or `monotonic`.
+    /// The clock of all times: `virtual` or `monotonic`.
     pub clock: &'static str,
-    /// How I/Os are made (`pread/pwrite O_DIRECT`, `virtual`, …).
+    /// How I/Os are issued (`pread/pwrite O_DIRECT`, `virtual`, …).
     pub io: String,
-    /// What is written: `random` (incompressible) or `zeros`.
+    /// The data of writes: `random` (incompressible) or `zeros`.
     pub data: &'static str,
-    /// Anything else worth keeping with a result.
+    /// Further properties, stored with a result.
     pub details: serde_json::Map<String, serde_json::Value>,
 }
 
 impl DeviceInfo {
-    /// Streams of writes that the device keeps apart where the host names them; 1 where it knows none, or
-    /// tells hot writes from cold ones by itself.
+    /// Return the number of write streams that the host can name. 1 if the device does not support
+    /// streams, or separates hot and cold writes by itself.
     #[must_use]
     pub fn write_streams(&self) -> u64 {
         let profile = self.details.get("profile");
@@ -102,71 +103,72 @@ impl DeviceInfo {
     }
 }
 
-/// What a device counted since it was made. A simulated device knows all of it.
+/// The counters of a device since its creation. A simulated device fills all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
-    /// Flash pages that host reads touched.
+    /// Flash pages touched by host reads.
     pub host_pages_read: u64,
-    /// Logical pages that the host's writes programmed, whole or in part.
+    /// Logical pages programmed for host writes, whole or in part.
     pub host_pages_written: u64,
-    /// Flash pages read, for whatever reason.
+    /// Flash pages read, for any reason.
     pub pages_read: u64,
-    /// Flash pages programmed, for whatever reason.
+    /// Flash pages programmed, for any reason.
     pub pages_programmed: u64,
     /// Flash pages moved by garbage collection.
     pub pages_relocated: u64,
     /// Flash pages read because a write covered only a part of them.
     pub pages_read_to_modify: u64,
-    /// Host page writes that a write cache absorbed: their page was still in it.
+    /// Host page writes absorbed by a write cache: their page was still cached.
     pub pages_absorbed: u64,
-    /// Pages programmed with nothing, to fill a flash page up that a host wanted to be durable.
+    /// Pages programmed as padding, to complete a flash page that the host wants durable.
     pub pages_padded: u64,
-    /// Metadata pages programmed when a block was full.
+    /// Metadata pages programmed when a block became full.
     pub metadata_pages_programmed: u64,
-    /// Pages of a map on flash read.
+    /// Pages of an on-flash map read.
     pub mapping_pages_read: u64,
-    /// Pages of a map on flash programmed.
+    /// Pages of an on-flash map programmed.
     pub mapping_pages_programmed: u64,
-    /// Entries of the map that were in the controller's memory when they were asked for.
+    /// Map lookups that hit the controller's memory.
     pub mapping_hits: u64,
-    /// Those that were not.
+    /// Map lookups that missed it.
     pub mapping_misses: u64,
-    /// Valid pages of collected blocks that were given up instead of moved.
+    /// Valid pages of collected blocks that were dropped instead of moved.
     pub pages_given_up: u64,
     /// Reads repeated because the ECC could not correct the errors.
     pub read_retries: u64,
-    /// Pages whose errors could not be corrected in the end.
+    /// Pages with uncorrectable errors after all retries.
     pub uncorrectable_reads: u64,
     /// Programs that failed.
     pub program_failures: u64,
     /// Erases that failed.
     pub erase_failures: u64,
-    /// Blocks retired, those of which single pages were retired not counted.
+    /// Blocks retired; blocks with single retired pages do not count.
     pub blocks_retired: u64,
     /// Single pages retired.
     pub pages_retired: u64,
-    /// Blocks collected.
+    /// Blocks reclaimed by garbage collection.
     pub blocks_collected: u64,
-    /// Blocks moved because of their reads or their age.
+    /// Blocks moved because of read disturb or age.
     pub blocks_scrubbed: u64,
-    /// Blocks moved because they wear less than others of their die.
+    /// Blocks moved by wear levelling, because they wear less than others of their die.
     pub blocks_levelled: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
-    /// Blocks collected while the host was idle.
+    /// Blocks reclaimed by garbage collection while the host was idle.
     pub blocks_collected_idle: u64,
-    /// Merges of a hybrid FTL in which a log block became the data block as it was.
+    /// Switch merges of a hybrid FTL: the log block became the data block unchanged.
     pub switch_merges: u64,
-    /// Merges in which the rest was copied to the log block, which then became the data block.
+    /// Partial merges: the remaining pages were copied to the log block, which became the data
+    /// block.
     pub partial_merges: u64,
-    /// Merges in which all newest pages of a data block or merge unit were copied to a new one.
+    /// Full merges: all newest pages of a data block or merge unit were copied to a new block.
     pub full_merges: u64,
-    /// Merges done while the host was idle, or beside its reads.
+    /// Merges done while the host was idle, or alongside its reads.
     pub merges_idle: u64,
 }
 
 impl Counters {
-    /// What was counted since `before`.
+    /// Return the difference to the earlier counters `before`.
     #[must_use]
     pub fn since(&self, before: &Counters) -> Counters {
         Counters {
@@ -205,72 +207,72 @@ impl Counters {
     }
 }
 
-/// A device that requests can be submitted to. Time belongs to the world that it lives in: the
-/// wall clock for a real device, a virtual clock for a simulated one, which only moves when
-/// [`Device::wait_until`] or [`Device::complete`] move it.
+/// A device that accepts requests.
 ///
-/// The contract: every accepted `submit` is answered by exactly one `complete`; completions come
-/// in the order of their time; `now` never goes back; a failed request returns its error from
-/// `submit` or `complete` and leaves no ticket behind.
+/// A real device uses the wall clock. A simulated device uses a virtual clock, which moves only in
+/// [`Device::wait_until`] and [`Device::complete`].
+///
+/// The contract: each accepted `submit` leads to exactly one `complete`. Completions come in time
+/// order. `now` never goes back. A failed request returns its error from `submit` or `complete`,
+/// and its ticket is no longer outstanding.
 pub trait Device: Sized {
-    /// [`crate::Io`] for block devices.
+    /// The type of requests: [`crate::Io`] for block devices.
     type Request: Copy + Send;
-    /// How a completed request ended: `()` where it either succeeds or is an error of the run.
+    /// The status of a completed request: `()` if a failure is an error of the run.
     type Status: Copy;
-    /// What a completion can say about where the time went.
+    /// The breakdown of the response time in a completion.
     type Breakdown: Breakdown;
 
-    /// What is known about the device.
+    /// Return the properties of the device.
     fn info(&self) -> &DeviceInfo;
 
-    /// The device's clock.
+    /// Return the time of the device's clock.
     fn now(&self) -> Nanos;
 
-    /// Let time pass until `t`; returns at once where `t` is not in the future. A simulated device
-    /// does its background work here.
+    /// Let time pass until `t`; return at once if `t` is not in the future. A simulated device does
+    /// its background work here.
     fn wait_until(&mut self, t: Nanos);
 
-    /// `request` will be submitted soon, or never: a device in memory may look things up ahead. Nothing
-    /// that can be observed changes.
+    /// Announce a `request` that may be submitted soon, so that a device in memory can prefetch its
+    /// tables. This has no observable effect.
     #[inline]
     fn prefetch(&mut self, _request: &Self::Request) {}
 
     /// Submit one request at [`Device::now`].
     ///
     /// # Errors
-    /// What the device or the operating system says; the message names the request.
+    /// Any error of the device or the operating system; the message names the request.
     fn submit(&mut self, request: &Self::Request) -> Result<Ticket>;
 
-    /// When the next completion will be (or was) due, if nothing is submitted until then; `None` where
-    /// nothing is outstanding, and where it is due later than `before`. A caller who will submit
-    /// something at `before` thereby says that nothing needs to be known of what comes after: what is
-    /// submitted then may change it.
+    /// Return the time of the next completion if nothing else is submitted before it. `None` if
+    /// nothing is outstanding, or if the next completion comes later than `before`. A caller that
+    /// submits a request at `before` needs no later time, since that request may change it.
     fn next_completion(&mut self, before: Nanos) -> Option<Nanos>;
 
     /// Take the earliest completion.
     ///
     /// # Errors
-    /// What the device or the operating system says.
+    /// Any error of the device or the operating system.
     ///
     /// # Panics
-    /// Where nothing is outstanding.
+    /// If nothing is outstanding.
     fn complete(&mut self) -> Result<Completion<Self::Breakdown, Self::Status>>;
 
-    /// What the device counted; `None` where unknowable.
+    /// Return the counters; `None` if the device has none.
     fn counters(&self) -> Option<Counters>;
 
-    /// The zones of the device as they are now; `None` where it has none.
+    /// Return the present state of all zones; `None` if the device is not zoned.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     fn zones(&self) -> Result<Option<ZoneReport>> {
         Ok(None)
     }
 
-    /// One handle per submitter, for devices whose submitters are threads; `None` for a device
-    /// that serves all submitters itself, in virtual time.
+    /// Return one handle per submitter, for devices whose submitters are threads. `None` if the
+    /// device serves all submitters itself, in virtual time.
     ///
     /// # Errors
-    /// Where a further handle cannot be opened.
+    /// If a further handle cannot be opened.
     fn split(&self, submitters: usize) -> Result<Option<Vec<Self>>>;
 }

@@ -1,22 +1,21 @@
-//! What a write waits for: a named condition of a measurement, the same for real and simulated devices.
+//! The durability of writes: the condition at which a write completes, for real and simulated
+//! devices.
 //!
 //! ```text
-//! cached    the write is over when the device has taken the data, wherever it keeps it
-//! fua       each write is over when its data would survive a loss of power
-//! flush:N   as cached; after every N-th write all that was written before is made durable, and that
-//!           write is over when it is
-//! ```
+//! cached    a write completes when the device has the data, in any cache
+//! fua       a write completes when its data would survive a loss of power
+//! flush:N   as cached; a flush follows every N-th write, makes all earlier writes durable, and counts as
+//!           part of the response time of that write
 //!
-//! **Source**: uFLIP (2009) §4.3 asks for synchronous I/O, "to avoid the parallelism features of the
-//! operating system": a write blocks, and nothing is said of the device's own cache (`cached`). Myers
-//! & Sinclair (2010) §4: "the time it takes to perform the write *and* flush that write to the disk"
-//! (`fua`).
-//! **Faithful**: the time of a flush belongs to the write that it follows, as in Myers & Sinclair's
-//! definition.
-//! **Simplified**: where several submitters write, writes are counted as they are submitted, whoever
-//! submits them; the count begins anew with each run.
-//! **Ambiguous**: nothing says whether uFLIP's Windows machines let drives keep data in volatile
-//! caches. A host that does not ask for more gets `cached`.
+//! **Source**: uFLIP (2009) §4.3 requires synchronous I/O, "to avoid the parallelism features of
+//! the operating system": a write blocks. The paper does not mention the device's own cache
+//! (`cached`). Myers & Sinclair (2010) §4: "the time it takes to perform the write *and* flush that
+//! write to the disk" (`fua`).
+//! **Faithful**: the time of a flush belongs to the write before it, as Myers & Sinclair define it.
+//! **Simplified**: with several submitters, all their writes share one count, in the order of
+//! submission. The count restarts with each run.
+//! **Ambiguous**: uFLIP does not state whether its Windows machines let drives keep data in
+//! volatile caches. The default is `cached`.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -24,23 +23,23 @@ use std::str::FromStr;
 
 use crate::{Error, Result};
 
-/// What a write waits for.
+/// The condition at which a write completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub enum Durability {
-    /// For the device to have the data.
+    /// The device has the data.
     #[default]
     Cached,
-    /// For the data to be durable.
+    /// The data is durable.
     Fua,
-    /// As cached; every so many writes for everything before to be durable.
+    /// As cached; after every N-th write, all earlier writes are durable.
     Flush(NonZeroU32),
 }
 
 impl Durability {
-    /// The forms, as they are shown to who gets one wrong.
+    /// The allowed forms, for error messages.
     pub const FORMS: &str = "cached, fua, flush:N with N from 1 to 4294967295";
 
-    /// Whether a flush follows the write before which `written` others were submitted.
+    /// Return whether a flush follows the write that comes after `written` others.
     #[inline]
     #[must_use]
     pub fn flushes_after(self, written: u64) -> bool {
@@ -96,8 +95,8 @@ mod tests {
     #[test]
     fn every_other_form_is_refused_with_the_known_ones() {
         for text in ["", "FUA", "flush", "flush:", "flush:0", "flush:01", "flush:-1", "flush:+1"] {
-            let said = text.parse::<Durability>().unwrap_err().to_string();
-            assert!(said.contains("flush:N"), "{text}: {said}");
+            let error = text.parse::<Durability>().unwrap_err().to_string();
+            assert!(error.contains("flush:N"), "{text}: {error}");
         }
         assert!("flush:4294967296".parse::<Durability>().is_err());
     }

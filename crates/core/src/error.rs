@@ -1,33 +1,33 @@
-//! An error has four parts: what failed, where, the value got and the values allowed, what to do.
+//! Errors with four parts: what failed, where, the value got and the values allowed, what to do.
 //!
-//! The `kind` is the class that callers match on; the command line turns it into an exit code.
+//! Callers match on the `kind`; the command line maps it to an exit code.
 
 use std::fmt;
 
-/// Short for a result with our error.
+/// A result with the error type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The class of an error. Adding a message adds no class.
+/// The class of an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorKind {
-    /// A name, number or specification that cannot be meant: nothing was touched.
+    /// An invalid name, number or specification: nothing was touched.
     Usage,
-    /// Refused for safety's sake: nothing was touched.
+    /// Refused for safety: nothing was touched.
     Refused,
-    /// The device, file or file system did not do what was asked.
+    /// The device, file or file system failed a request.
     Device,
-    /// A result on disk exists, is damaged or of another version.
+    /// A result on disk already exists, is damaged or has another version.
     Results,
-    /// Something optional is missing on this machine.
+    /// An optional component is missing on this machine.
     Unavailable,
-    /// The user stopped it.
+    /// The user stopped the run.
     Interrupted,
-    /// A mistake in uflip itself.
+    /// A bug in uflip itself.
     Internal,
 }
 
 impl ErrorKind {
-    /// The name by which Python knows the class.
+    /// Return the name of the class in Python.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl ErrorKind {
     }
 }
 
-/// What failed, where, what was got, what is allowed, what to do. Parts may be empty.
+/// An error: what failed, where, the value got, the values allowed, what to do. Parts may be empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error(Box<Parts>);
 
@@ -57,7 +57,7 @@ struct Parts {
 }
 
 impl Error {
-    /// An error of `kind` that says what failed.
+    /// Create an error of `kind` with the text of what failed.
     #[must_use]
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Error {
         Error(Box::new(Parts {
@@ -70,19 +70,19 @@ impl Error {
         }))
     }
 
-    /// [`ErrorKind::Usage`].
+    /// Create an [`ErrorKind::Usage`] error.
     #[must_use]
     pub fn usage(what: impl Into<String>) -> Error {
         Error::new(ErrorKind::Usage, what)
     }
 
-    /// [`ErrorKind::Device`].
+    /// Create an [`ErrorKind::Device`] error.
     #[must_use]
     pub fn device(what: impl Into<String>) -> Error {
         Error::new(ErrorKind::Device, what)
     }
 
-    /// An operating-system error during `what` at `place`. Who knows more says what to do.
+    /// Create an error of the operating system during `what` at `place`, with a general action.
     #[must_use]
     pub fn os(what: impl Into<String>, place: impl Into<String>, error: &std::io::Error) -> Error {
         Error::device(what)
@@ -91,9 +91,9 @@ impl Error {
             .action("check that it is still there, and what the kernel says of it (dmesg)")
     }
 
-    /// An operating-system error while a file is written that somebody asked for: [`ErrorKind::Results`].
+    /// Create an [`ErrorKind::Results`] error: the operating system failed to write an output file.
     #[must_use]
-    pub fn unwritten(
+    pub fn write_failed(
         what: impl Into<String>,
         place: impl Into<String>,
         error: impl std::fmt::Display,
@@ -103,7 +103,7 @@ impl Error {
         )
     }
 
-    /// An unknown name: an error that lists the known ones.
+    /// Create an error for an unknown name, with the list of known names.
     #[must_use]
     pub fn unknown(thing: &str, got: &str, known: &[&str]) -> Error {
         Error::usage(format!("Unknown {thing}"))
@@ -112,31 +112,32 @@ impl Error {
             .action("use one of the allowed names")
     }
 
-    /// Where it failed.
+    /// Set where it failed.
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Error {
         self.0.place = place.into();
         self
     }
 
-    /// The value that was got.
+    /// Set the value that was got.
     #[must_use]
     pub fn got(mut self, got: impl Into<String>) -> Error {
         self.0.got = got.into();
         self
     }
 
-    /// The values that are allowed.
+    /// Set the allowed values.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Error {
         self.0.allowed = allowed.into();
         self
     }
 
-    /// What a reader of plain data (serde) says is wrong: the names that it expected are those that are
-    /// allowed. Where it read JSON, that was written by a program: its lines are nobody's lines.
+    /// Fill the parts from a message of serde: the expected names become the allowed values.
+    ///
+    /// Line numbers are dropped: the JSON was generated by a program.
     #[must_use]
-    pub fn misread(self, message: &str) -> Error {
+    pub fn with_serde_message(self, message: &str) -> Error {
         let message = message.trim();
         let message = message.rsplit_once(" at line ").map_or(message, |(before, _)| before);
         let (got, names) = match message.split_once(", expected ") {
@@ -149,20 +150,20 @@ impl Error {
         if names.is_empty() { error } else { error.allowed(names.join(", ")) }
     }
 
-    /// What the user can do about it.
+    /// Set what the user can do about it.
     #[must_use]
     pub fn action(mut self, action: impl Into<String>) -> Error {
         self.0.action = action.into();
         self
     }
 
-    /// The class.
+    /// Return the class.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// `(what, where, got, allowed, action)`, for a caller that formats it itself.
+    /// Return `(what, where, got, allowed, action)`, for a caller with its own format.
     #[must_use]
     pub fn parts(&self) -> (&str, &str, &str, &str, &str) {
         let Parts { what, place, got, allowed, action, .. } = &*self.0;
@@ -189,9 +190,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_serde_expected_is_what_is_allowed() {
+    fn names_expected_by_serde_become_the_allowed_values() {
         let parts = |message: &str| {
-            let error = Error::usage("Bad").misread(message);
+            let error = Error::usage("Bad").with_serde_message(message);
             let (_, _, got, allowed, _) = error.parts();
             (got.to_owned(), allowed.to_owned())
         };

@@ -1,17 +1,18 @@
-//! Requests to devices whose host places data itself: physical addresses, vectors of them, and how
-//! each address of a vector ended.
+//! Requests to open-channel devices, whose host places data itself: vectors of physical addresses,
+//! and a status for each address.
 //!
 //! **Source**: the PPA interface of LightNVM (Bjørling et al., FAST 2017; Open-Channel SSD 1.2), as
 //! uFLIP-OC (2017) §2.1 describes it.
-//! **Faithful**: hierarchical addresses; erase by block, write by page (all planes), read by sector; up
-//! to 64 addresses a command; a status for each address.
+//! **Faithful**: hierarchical addresses; erase by block, write by page (all planes), read by
+//! sector; up to 64 addresses a command; a status for each address.
 //! **Simplified**: an erase or write always takes all planes of a LUN together.
-//! **Ambiguous**: what a device does with the good addresses of a vector that has bad ones. Here it
-//! does them. A zoned device is the same with one LUN, a zone for a block and its write unit for a page.
+//! **Ambiguous**: the behaviour for the valid addresses of a vector with invalid ones. Here the
+//! device executes them. A zoned device is represented by one LUN, with a zone as block and its
+//! write unit as page.
 
 use crate::{Error, Result};
 
-/// Most addresses of one command.
+/// The largest number of addresses in one command.
 pub const VECTOR_MAX: usize = 64;
 
 /// A physical page address.
@@ -22,7 +23,7 @@ pub struct Ppa {
     pub lun: u8,
     pub plane: u8,
     pub sector: u8,
-    /// The number of a block within its plane: the same in all planes.
+    /// The number of the block within its plane: the same in all planes.
     pub block: u32,
     pub page: u32,
 }
@@ -38,7 +39,7 @@ impl std::fmt::Display for Ppa {
     }
 }
 
-/// How many of what, and how large: what an open-channel device says of itself.
+/// The geometry that an open-channel device reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub struct FlashGeometry {
@@ -49,43 +50,43 @@ pub struct FlashGeometry {
     pub pages_per_block: u32,
     pub sectors_per_page: u32,
     pub sector_bytes: u32,
-    /// Most addresses of one command.
+    /// The largest number of addresses in one command.
     pub vector_max: u32,
 }
 
 impl FlashGeometry {
-    /// Sectors that are written together: a page of every plane.
+    /// Return the number of sectors written together: a page of every plane.
     #[must_use]
     #[inline]
     pub fn write_sectors(&self) -> u32 {
         self.planes * self.sectors_per_page
     }
 
-    /// What is written together [bytes].
+    /// Return the size of a write [bytes].
     #[must_use]
     pub fn write_bytes(&self) -> u64 {
         u64::from(self.write_sectors()) * u64::from(self.sector_bytes)
     }
 
-    /// What is erased together [bytes].
+    /// Return the size of an erase [bytes].
     #[must_use]
     pub fn erase_bytes(&self) -> u64 {
         self.write_bytes() * u64::from(self.pages_per_block)
     }
 
-    /// LUNs of all channels.
+    /// Return the number of LUNs of all channels.
     #[must_use]
     pub fn luns(&self) -> u32 {
         self.channels * self.luns_per_channel
     }
 
-    /// All of it [bytes].
+    /// Return the capacity [bytes].
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.luns()) * u64::from(self.blocks_per_plane) * self.erase_bytes()
     }
 
-    /// Whether `ppa` lies on the device.
+    /// Return whether `ppa` lies on the device.
     #[must_use]
     #[inline]
     pub fn contains(&self, ppa: Ppa) -> bool {
@@ -96,14 +97,14 @@ impl FlashGeometry {
             && ppa.page < self.pages_per_block
     }
 
-    /// Whether a page of all planes has this sector.
+    /// Return whether a page of all planes has this sector.
     #[must_use]
     #[inline]
     pub fn has_sector(&self, plane: u8, sector: u8) -> bool {
         u32::from(plane) < self.planes && u32::from(sector) < self.sectors_per_page
     }
 
-    /// The number of a sector in a page of all planes, in the order in which a write has them.
+    /// Return the index of a sector in a page of all planes, in the order of a write.
     #[must_use]
     #[inline]
     pub fn sector_of_page(&self, plane: u8, sector: u8) -> u32 {
@@ -113,7 +114,7 @@ impl FlashGeometry {
     /// Check every field of `ppa`.
     ///
     /// # Errors
-    /// The first field that is out of its range, and the range.
+    /// The first field out of range, with its range.
     pub fn check(&self, ppa: Ppa) -> Result<()> {
         let fields = [
             ("channel", u32::from(ppa.channel), self.channels),
@@ -126,14 +127,14 @@ impl FlashGeometry {
         match fields.into_iter().find(|(_, got, count)| got >= count) {
             None => Ok(()),
             Some((field, got, count)) => {
-                Err(FlashGeometry::outside(field, got.into(), count).at(ppa.to_string()))
+                Err(FlashGeometry::out_of_range(field, got.into(), count).at(ppa.to_string()))
             }
         }
     }
 
-    /// The error for a field of an address of which there are only so many.
+    /// Create the error for a field of an address that must be below `count`.
     #[must_use]
-    pub fn outside(field: &str, got: i64, count: u32) -> Error {
+    pub fn out_of_range(field: &str, got: i64, count: u32) -> Error {
         Error::usage(format!("The {field} of an address is outside the device"))
             .got(format!("{field} {got}"))
             .allowed(format!("0 to {}", count - 1))
@@ -141,7 +142,7 @@ impl FlashGeometry {
     }
 }
 
-/// What a flash command does.
+/// The operation of a flash command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -152,7 +153,7 @@ pub enum FlashOp {
 }
 
 impl FlashOp {
-    /// By the number that stands in a trace.
+    /// All operations, indexed by their number in a trace.
     pub const ALL: [FlashOp; 3] = [FlashOp::Read, FlashOp::Write, FlashOp::Erase];
 }
 
@@ -165,19 +166,19 @@ pub struct FlashIo {
 }
 
 impl FlashIo {
-    /// A command without an address yet.
+    /// Create a command without addresses.
     #[must_use]
     pub fn empty(op: FlashOp) -> FlashIo {
         FlashIo { op, length: 0, ppas: [Ppa::default(); VECTOR_MAX] }
     }
 
-    /// A command for `ppas`.
+    /// Create a command for `ppas`.
     ///
     /// # Errors
-    /// No address, or more than [`VECTOR_MAX`].
+    /// If `ppas` is empty or longer than [`VECTOR_MAX`].
     pub fn new(op: FlashOp, ppas: &[Ppa]) -> Result<FlashIo> {
         if ppas.is_empty() || ppas.len() > VECTOR_MAX {
-            return Err(Error::usage("A command cannot have so many addresses")
+            return Err(Error::usage("A command has too many or no addresses")
                 .got(ppas.len().to_string())
                 .allowed(format!("1 to {VECTOR_MAX}"))
                 .action("cut the vector into several commands"));
@@ -187,23 +188,23 @@ impl FlashIo {
         Ok(io)
     }
 
-    /// It becomes a command without an address yet, in the place of one that is over.
+    /// Reset to a command without addresses, to reuse the memory.
     #[inline]
     pub fn begin(&mut self, op: FlashOp) {
         (self.op, self.length) = (op, 0);
     }
 
-    /// One more address.
+    /// Append an address.
     ///
     /// # Panics
-    /// Where there are [`VECTOR_MAX`] already.
+    /// If the command has [`VECTOR_MAX`] addresses.
     #[inline]
     pub fn push(&mut self, ppa: Ppa) {
         self.ppas[self.length as usize] = ppa;
         self.length += 1;
     }
 
-    /// Every sector of page `page` of all planes, in the order in which a write has them.
+    /// Append every sector of page `page` of all planes, in the order of a write.
     #[inline]
     pub fn push_page(&mut self, geometry: &FlashGeometry, page: Ppa) {
         let (first, count) = (self.length as usize, geometry.write_sectors() as usize);
@@ -217,14 +218,14 @@ impl FlashIo {
         self.length += count as u8;
     }
 
-    /// What it does.
+    /// Return the operation.
     #[must_use]
     #[inline]
     pub fn op(&self) -> FlashOp {
         self.op
     }
 
-    /// Its addresses.
+    /// Return the addresses.
     #[must_use]
     #[inline]
     pub fn ppas(&self) -> &[Ppa] {
@@ -238,33 +239,33 @@ impl PartialEq for FlashIo {
     }
 }
 
-/// How one address of a command ended.
+/// The status of one address of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum AddressStatus {
     /// Done.
     #[default]
     Done,
-    /// A field is outside the geometry, or an erase names more than a block.
+    /// A field is outside the geometry, or an erase names a page or sector of its block.
     OutOfRange,
-    /// A write of less than a whole page of all planes, or not in their order.
+    /// A write of less than a whole page of all planes, or of its sectors in another order.
     PartialPage,
     /// A write that is not to the next page of its block: out of order, or to an unerased page.
     OutOfOrder,
-    /// A read of a page that was not written since its block was erased.
+    /// A read of a page not written since its block was erased.
     Unwritten,
-    /// A read whose bit errors the ECC cannot correct.
+    /// A read with bit errors that the ECC cannot correct.
     Uncorrectable,
-    /// An erase that failed: the block is retired from now on.
+    /// A failed erase: the block is retired.
     EraseFailed,
-    /// The block was retired before.
+    /// The block was retired earlier.
     Retired,
-    /// A write that failed: the page is used up, and holds nothing that could be read.
+    /// A failed program: the page is used up and cannot be read.
     ProgramFailed,
 }
 
 impl AddressStatus {
-    /// Names, in the order of their numbers.
+    /// All names, in the order of the enum's numbers.
     pub const NAMES: [&'static str; 9] = [
         "done",
         "out_of_range",
@@ -277,18 +278,18 @@ impl AddressStatus {
         "program_failed",
     ];
 
-    /// Its name.
+    /// Return the name.
     #[must_use]
     pub fn name(self) -> &'static str {
         AddressStatus::NAMES[self as usize]
     }
 }
 
-/// How every address of a command ended.
+/// The status of every address of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(into = "Vec<(u8, AddressStatus)>", try_from = "Vec<(u8, AddressStatus)>")]
 pub struct FlashStatus {
-    /// One bit for each address that is not done, the first address in the lowest bit.
+    /// One bit for each failed address, the first address in the lowest bit.
     failed: u64,
     each: [AddressStatus; VECTOR_MAX],
 }
@@ -299,7 +300,7 @@ impl Default for FlashStatus {
     }
 }
 
-/// Those that failed, by their number.
+/// The failed addresses by index.
 impl From<FlashStatus> for Vec<(u8, AddressStatus)> {
     fn from(status: FlashStatus) -> Vec<(u8, AddressStatus)> {
         let all = (0..).zip(status.each);
@@ -325,7 +326,7 @@ impl TryFrom<Vec<(u8, AddressStatus)>> for FlashStatus {
 }
 
 impl FlashStatus {
-    /// Address number `index` ended with `status`.
+    /// Set the status of address `index`.
     #[inline]
     pub fn set(&mut self, index: usize, status: AddressStatus) {
         self.each[index] = status;
@@ -334,20 +335,20 @@ impl FlashStatus {
         }
     }
 
-    /// How address number `index` ended.
+    /// Return the status of address `index`.
     #[must_use]
-    pub fn of(&self, index: usize) -> AddressStatus {
+    pub fn address(&self, index: usize) -> AddressStatus {
         self.each[index]
     }
 
-    /// One bit for each address that failed.
+    /// Return a bit mask of the failed addresses.
     #[must_use]
     #[inline]
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// What the first address that failed says; `Done` where none did.
+    /// Return the status of the first failed address, or `Done`.
     #[must_use]
     #[inline]
     pub fn first_failure(&self) -> AddressStatus {

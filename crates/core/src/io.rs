@@ -1,33 +1,34 @@
-//! One I/O as a host sees it.
+//! One I/O as the host sees it.
 
 use std::fmt;
 
 use crate::Bytes;
 
-/// uFLIP's `Mode`: read or write; and ours: trim, and the commands of zoned devices.
+/// The mode of an I/O: uFLIP's read and write, and in addition trim and the commands of zoned
+/// devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The device hands data to the host.
+    /// The device transfers data to the host.
     Read,
-    /// The host hands data to the device.
+    /// The host transfers data to the device.
     Write,
-    /// The host does not need what is there any more (TRIM, deallocate, discard): no data moves.
+    /// The host no longer needs the data (TRIM, deallocate, discard): no data moves.
     Trim,
-    /// The host hands data to a zone, which puts it where it has been written up to.
+    /// The host transfers data to a zone, which stores it at its write pointer.
     Append,
-    /// The zone is emptied.
+    /// The zone becomes empty.
     Reset,
-    /// The zone counts as full.
+    /// The zone becomes full.
     Finish,
-    /// The zone is kept open until it is closed, or full.
+    /// The zone stays open until it is closed or full.
     Open,
-    /// The zone is not written to for a while.
+    /// The zone is closed: no writes for a while.
     Close,
 }
 
 impl Mode {
-    /// Every mode, in the order of their numbers.
+    /// Every mode, in the order of its number.
     pub const ALL: [Mode; 8] = [
         Mode::Read,
         Mode::Write,
@@ -39,7 +40,7 @@ impl Mode {
         Mode::Close,
     ];
 
-    /// What an I/O does, in a word.
+    /// Return the name, one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 8] =
@@ -47,63 +48,63 @@ impl Mode {
         NAMES[usize::from(self.number())]
     }
 
-    /// Whether the host hands data over.
+    /// Return whether the host transfers data to the device.
     #[must_use]
     #[inline]
     pub fn is_write(self) -> bool {
         matches!(self, Mode::Write | Mode::Append)
     }
 
-    /// Whether data moves.
+    /// Return whether data moves.
     #[must_use]
     #[inline]
     pub fn moves_data(self) -> bool {
         matches!(self, Mode::Read | Mode::Write | Mode::Append)
     }
 
-    /// Whether only a device with zones can do it.
+    /// Return whether only a zoned device supports it.
     #[must_use]
     #[inline]
-    pub fn is_of_zones(self) -> bool {
+    pub fn requires_zones(self) -> bool {
         self as u8 >= Mode::Append as u8
     }
 
-    /// Whether it changes the state of a zone and moves no data.
+    /// Return whether it changes the state of a zone and moves no data.
     #[must_use]
     #[inline]
     pub fn manages_zones(self) -> bool {
         self as u8 >= Mode::Reset as u8
     }
 
-    /// What stands for it in a column: 0 read, 1 write, 2 trim, 3 append, 4 reset, 5 finish, 6 open, 7 close.
+    /// Return its number in a column: 0 read, 1 write, 2 trim, 3 append, 4 reset, 5 finish, 6 open,
+    /// 7 close.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The mode of that number.
+    /// Return the mode with that number.
     #[must_use]
-    pub fn of(number: u64) -> Option<Mode> {
+    pub fn from_number(number: u64) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| u64::from(mode.number()) == number)
     }
 }
 
-/// One request to a block device: `size` bytes at `offset`, read, written or deallocated; or a command to
-/// the zone in which `offset` lies.
+/// One request to a block device: `size` bytes at `offset` to read, write or deallocate; or a
+/// command to the zone that contains `offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Io {
-    /// Where the I/O begins, from the beginning of the device; a whole number of sectors.
+    /// The first byte, counted from the beginning of the device; a whole number of sectors.
     pub offset: Bytes,
-    /// How long it is; a whole number of sectors, at least one.
+    /// The length; a whole number of sectors, at least one.
     pub size: Bytes,
-    /// What is done.
+    /// The operation.
     pub mode: Mode,
-    /// Of a write: the stream that the host says it belongs to, for a device that keeps several apart; 0
-    /// where the host says nothing.
+    /// The write stream that the host names, for a device with several; 0 if it names no stream.
     pub stream: u8,
 }
 
-/// As an error begins: "A read of 4 KiB at byte 0".
+/// The subject of an error message: "A read of 4 KiB at byte 0".
 impl fmt::Display for Io {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.mode.name();

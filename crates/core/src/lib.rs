@@ -1,12 +1,12 @@
-//! The words that every other crate speaks: units, I/Os, the `Device` trait, errors.
+//! The vocabulary of all other crates: units, I/Os, the `Device` trait, errors.
 //!
-//! Nothing in here does anything to a device; it only says what things are called, in which unit
-//! they are counted and what a device promises. `core` imports no other crate of ours.
+//! This crate defines names, units and contracts, and never accesses a device. `core` imports no
+//! other crate of the workspace.
 
+mod completion_queue;
 mod device;
 mod durability;
 mod error;
-mod finished;
 mod flash;
 mod io;
 mod memory;
@@ -16,10 +16,10 @@ mod state;
 mod units;
 mod zone;
 
+pub use completion_queue::CompletionQueue;
 pub use device::{Breakdown, Completion, Counters, Device, DeviceInfo, DeviceKind, Ticket};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
-pub use finished::Finished;
 pub use flash::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, VECTOR_MAX};
 pub use io::{Io, Mode};
 pub use memory::available_bytes;

@@ -1,29 +1,30 @@
-//! How much memory this process may still use: what the machine, its cgroups and its own limit leave.
+//! The memory that this process may still use, limited by the machine, its cgroups and its own
+//! limit.
 //!
-//! An allocation that succeeds is no promise on Linux: pages are found when they are touched, and where
-//! none are left some process is killed. So whoever wants much asks first.
+//! On Linux a successful allocation is not a guarantee: pages are allocated when they are touched,
+//! and the kernel kills a process if no page is free. Callers check before a large allocation.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// Memory that may still be used [bytes]; without any limit that can be found, all there is.
+/// Return the usable memory [bytes]; `u64::MAX` if no limit can be read.
 #[must_use]
 pub fn available_bytes() -> u64 {
     let root = Path::new("/");
-    let left = [of_machine(root), of_cgroups(root), of_limit(root)];
-    left.into_iter().flatten().min().unwrap_or(u64::MAX)
+    let limits = [machine_available(root), cgroups_available(root), address_space_available(root)];
+    limits.into_iter().flatten().min().unwrap_or(u64::MAX)
 }
 
-/// What the kernel says can be had without swapping.
-fn of_machine(root: &Path) -> Option<u64> {
+/// Return the memory that the kernel can provide without swapping.
+fn machine_available(root: &Path) -> Option<u64> {
     let text = read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib << 10)
 }
 
-/// The least that any of the cgroups around this process leaves, files that can be dropped included.
-fn of_cgroups(root: &Path) -> Option<u64> {
+/// Return the smallest remainder of all enclosing cgroups; reclaimable file pages count as free.
+fn cgroups_available(root: &Path) -> Option<u64> {
     let text = read_to_string(root.join("proc/self/cgroup")).ok()?;
     let left = text.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':');
@@ -41,12 +42,12 @@ fn of_cgroups(root: &Path) -> Option<u64> {
         let mount = root.join(mount);
         let own = mount.join(path.trim_start_matches('/'));
         let folders = own.ancestors().take_while(|folder| folder.starts_with(&mount));
-        folders.filter_map(|folder| left_in(folder, limit, used, files)).min()
+        folders.filter_map(|folder| cgroup_available(folder, limit, used, files)).min()
     });
     left.min()
 }
 
-fn left_in(folder: &Path, limit: &str, used: &str, files: &str) -> Option<u64> {
+fn cgroup_available(folder: &Path, limit: &str, used: &str, files: &str) -> Option<u64> {
     let number =
         |name: &str| -> Option<u64> { read_to_string(folder.join(name)).ok()?.trim().parse().ok() };
     let (limit, used) = (number(limit)?, number(used)?);
@@ -55,17 +56,17 @@ fn left_in(folder: &Path, limit: &str, used: &str, files: &str) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(files.unwrap_or(0))))
 }
 
-/// What `ulimit -v` leaves of the address space.
-fn of_limit(root: &Path) -> Option<u64> {
+/// Return the remaining address space below `ulimit -v`.
+fn address_space_available(root: &Path) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid place to write to.
-    let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } == 0;
-    if !told || limit.rlim_cur == libc::RLIM_INFINITY {
+    // SAFETY: `limit` is valid for writes.
+    let succeeded = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } == 0;
+    if !succeeded || limit.rlim_cur == libc::RLIM_INFINITY {
         return None;
     }
     let path: PathBuf = root.join("proc/self/statm");
     let pages: u64 = read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()?;
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: reads a constant of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     Some(limit.rlim_cur.saturating_sub(pages * page))
 }
@@ -74,7 +75,7 @@ fn of_limit(root: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A tree as a machine with 8 GiB has it, in a container with a limit on the way.
+    /// A file tree of a machine with 8 GiB, in a container with a limit in a parent cgroup.
     fn machine(cgroup: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         let meminfo = "MemTotal: 16777216 kB\nMemAvailable:    8388608 kB\n";
@@ -99,12 +100,12 @@ mod tests {
                 ("sys/fs/cgroup/a/b/memory.current", "700000\n"),
             ],
         );
-        assert_eq!(of_cgroups(root.path()), Some(500_000));
-        assert_eq!(of_machine(root.path()), Some(8 << 30));
+        assert_eq!(cgroups_available(root.path()), Some(500_000));
+        assert_eq!(machine_available(root.path()), Some(8 << 30));
     }
 
     #[test]
-    fn the_first_version_of_cgroups_is_known_too() {
+    fn cgroups_version_1_is_read() {
         let root = machine(
             "4:cpu,cpuacct:/x\n7:memory:/x\n",
             &[
@@ -112,13 +113,13 @@ mod tests {
                 ("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "1000\n"),
             ],
         );
-        assert_eq!(of_cgroups(root.path()), Some(2000));
+        assert_eq!(cgroups_available(root.path()), Some(2000));
     }
 
     #[test]
-    fn where_nothing_is_told_nothing_is_known() {
+    fn without_limit_files_no_limit_is_found() {
         let root = tempfile::tempdir().expect("a folder");
-        assert_eq!((of_machine(root.path()), of_cgroups(root.path())), (None, None));
+        assert_eq!((machine_available(root.path()), cgroups_available(root.path())), (None, None));
         assert!(available_bytes() > 0);
     }
 }

@@ -1,32 +1,32 @@
-//! Sizes, durations and counts as people write them: `32KiB`, `1.5ms`, `100k`. Whoever takes one takes
-//! it here, be it an option, the name of a device or a profile.
+//! Sizes, durations and counts in text form: `32KiB`, `1.5ms`, `100k`. Options, device names and
+//! profiles all use this parser.
 //!
-//! Sizes are read as fio reads them: k, m, g, t are powers of 1024, in either case and with or without
-//! "i" and "B", so 4k = 4KiB = 4096. Durations always carry their unit, because a bare number is a
-//! nanosecond to one reader and a second to the next. Counts are of things, of which 1k are 1000.
+//! Sizes follow fio: k, m, g, t are powers of 1024, in either case, with or without "i" and "B", so
+//! 4k = 4KiB = 4096. Durations always carry a unit, because a bare number is ambiguous (ns or s).
+//! Counts use powers of 1000: 1k is 1000.
 
 use crate::{Error, Result};
 
-/// No quantity has a longer number; reading it would take time.
+/// The longest accepted text; a longer number would take time to parse.
 const LONGEST: usize = 100;
 
-/// What a text is to be read as.
+/// The kind of quantity to parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
     /// [bytes]
     Size,
     /// [ns]
     Duration,
-    /// How many.
+    /// A number of things.
     Count,
 }
 
 use Quantity::{Count, Duration, Size};
 
 impl Quantity {
-    /// What the value of `key` is, whose last word may be a unit.
+    /// Return the quantity of the value of `key`, if its last word is a unit.
     #[must_use]
-    pub fn of_key(key: &str) -> Option<Quantity> {
+    pub fn from_key(key: &str) -> Option<Quantity> {
         match key.rsplit('_').next() {
             Some("bytes") => Some(Size),
             Some("ns") => Some(Duration),
@@ -34,7 +34,7 @@ impl Quantity {
         }
     }
 
-    /// Its name: `size`, `duration`, `count`.
+    /// Return the name: `size`, `duration`, `count`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Quantity {
         }
     }
 
-    /// How it may be written.
+    /// Return the allowed notation, for errors.
     #[must_use]
     pub fn allowed(self) -> &'static str {
         match self {
@@ -54,11 +54,11 @@ impl Quantity {
         }
     }
 
-    /// Read `text`; only counts can be negative.
+    /// Parse `text`; only counts can be negative.
     ///
     /// # Errors
-    /// It is no number, has an unknown unit or none where one is needed, is negative, not whole, or
-    /// beyond 64 bits.
+    /// If the text is not a number, has an unknown or missing unit, is negative, is not whole, or
+    /// is beyond 64 bits.
     pub fn read(self, text: &str) -> Result<i128> {
         let thing = self.name();
         let error = |what: String| {
@@ -67,7 +67,7 @@ impl Quantity {
                 .allowed(self.allowed())
                 .action(format!("write the {thing} like one of these")))
         };
-        let Some(parts) = Parts::of(text.trim()) else {
+        let Some(parts) = Parts::parse(text.trim()) else {
             let thing = if self == Count { "whole number" } else { thing };
             return error(format!("This is not a {thing}"));
         };
@@ -100,7 +100,7 @@ impl Quantity {
         }
     }
 
-    /// What a unit stands for; capital letters are as good as small ones.
+    /// Return the factor of a unit, in either case.
     fn factor(self, unit: &str) -> Option<u64> {
         let unit = unit.to_ascii_lowercase();
         Some(match (self, unit.as_str()) {
@@ -119,7 +119,7 @@ impl Quantity {
     }
 }
 
-/// A number as it is written, taken apart.
+/// A number split into its parts.
 struct Parts<'a> {
     negative: bool,
     whole: &'a str,
@@ -128,7 +128,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn of(text: &str) -> Option<Parts<'_>> {
+    fn parse(text: &str) -> Option<Parts<'_>> {
         if text.len() > LONGEST {
             return None;
         }
@@ -153,10 +153,10 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// `0.fraction` × `factor`, if that is a whole number.
+/// Return `0.fraction` × `factor`, if that is a whole number.
 ///
-/// From the last digit on: each is added to what those behind it are worth, and the sum divided by
-/// ten. The result is whole only if every one of these steps is.
+/// From the last digit on, each step adds the digit's value to the remainder of the digits behind
+/// it and divides by ten. The result is whole only if every step is.
 fn fraction_of(fraction: &str, factor: u64) -> Option<u64> {
     let worth = fraction.bytes().rev().try_fold(0u128, |behind, digit| {
         let sum = u128::from(digit - b'0') * u128::from(factor) + behind;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn invalid_quantities_are_refused() {
         for (quantity, text, words) in [
             (Size, "", "not a size"),
             (Size, "4,5k", "not a size"),

@@ -1,4 +1,5 @@
-//! Random numbers that are the same everywhere and for ever: xoshiro256++ seeded through SplitMix64.
+//! Random numbers that are identical on every machine and version: xoshiro256++ seeded through
+//! SplitMix64.
 
 use std::hint::cold_path;
 
@@ -6,10 +7,10 @@ pub use rand_core::Rng;
 pub use rand_core::SeedableRng;
 pub use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A number in `0..bound`, each equally likely: Lemire's multiply-and-shift (2019) with rejection.
+/// Return a uniform number in `0..bound`: Lemire's multiply-and-shift (2019) with rejection.
 ///
 /// # Panics
-/// In debug builds where `bound` is 0.
+/// In debug builds if `bound` is 0.
 #[inline]
 pub fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     debug_assert!(bound > 0, "there is no number below 0");
@@ -24,17 +25,17 @@ pub fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     (product >> 64) as u64
 }
 
-/// What SplitMix64 adds to its state for each number (Steele, Lea & Flood 2014): 2^64 over the golden ratio.
+/// The increment of SplitMix64 (Steele, Lea & Flood 2014): 2^64 over the golden ratio.
 pub const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A number that looks random and is always the same for the same `key`: the first of SplitMix64 from there.
+/// Return a pseudo-random hash of `key`: the first number of SplitMix64 seeded with `key`.
 #[inline]
 #[must_use]
 pub fn mix(key: u64) -> u64 {
     finalise(key.wrapping_add(GOLDEN_GAMMA))
 }
 
-/// The finaliser of SplitMix64: every bit of the result depends on every one of `z`.
+/// Return the finaliser of SplitMix64: every bit of the result depends on every bit of `z`.
 #[inline]
 #[must_use]
 pub fn finalise(mut z: u64) -> u64 {
@@ -43,7 +44,7 @@ pub fn finalise(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Fill `bytes` with random, and therefore incompressible, content.
+/// Fill `bytes` with random, and therefore incompressible, data.
 pub fn fill(rng: &mut Xoshiro256PlusPlus, bytes: &mut [u8]) {
     rng.fill_bytes(bytes);
 }
@@ -52,7 +53,8 @@ pub fn fill(rng: &mut Xoshiro256PlusPlus, bytes: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// The reference implementation by Blackman and Vigna, seeded with 1, 2, 3, 4, begins so.
+    /// The first numbers of the reference implementation by Blackman and Vigna, seeded with 1, 2,
+    /// 3, 4.
     #[test]
     fn the_generator_is_xoshiro256_plus_plus() {
         let mut seed = [0; 32];

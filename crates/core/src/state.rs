@@ -1,52 +1,52 @@
-//! The writes that bring a device into a well-defined state: one generator for every device.
+//! The writes that precondition a device: one generator for every device.
 //!
 //! **Source**: uFLIP (2009) §4.1: random writes of random size, from 0.5 KB to the flash block size
 //! of 128 KB, over the whole device; or the sequential alternative.
 //! **Faithful**: sizes uniform over whole sectors up to the largest, positions uniform over sectors.
-//! **Simplified**: the first pass is sequential, so that every sector is written for certain, which
-//! random writes alone would take many times the device for; the random writes then go over it.
-//! **Ambiguous**: the paper does not say how much is written at random; the caller does.
+//! **Simplified**: the first pass is sequential, so that every sector is written. Random writes
+//! alone would need many times the device size for that. The random writes then go over it.
+//! **Ambiguous**: the paper does not state the volume of random writes; the caller sets it.
 //!
-//! The sequence is a function of its options, so a fill that was cut short goes on where it stood
-//! when as many writes are skipped as were made.
+//! The sequence is a function of its options. An interrupted fill resumes by skipping the writes
+//! already made.
 
 use crate::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use crate::{Bytes, Io, Mode};
 
-/// What to write, and where. All sizes are whole sectors.
+/// The extent and volume of the writes. All sizes are whole sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateOptions {
-    /// Where the target space begins.
+    /// The beginning of the target space.
     pub target_offset: Bytes,
-    /// How long it is.
+    /// The size of the target space.
     pub target_size: Bytes,
     /// The unit of offsets and sizes.
     pub sector: Bytes,
     /// The size of the sequential writes, and the largest random one.
     pub io_size_max: Bytes,
-    /// Whether the whole target space is written sequentially first.
+    /// Whether to write the whole target space sequentially first.
     pub fill: bool,
-    /// How much is written at random after that; the last write may go beyond it.
+    /// The volume of random writes after that; the last write may exceed it.
     pub random_bytes: Bytes,
     /// The seed of sizes and positions.
     pub seed: u64,
 }
 
-/// The writes, in order.
+/// The sequence of writes.
 #[derive(Clone, Debug)]
 pub struct StateWrites {
     options: StateOptions,
-    /// How much of the sequential pass is done.
+    /// Bytes of the sequential pass that are done.
     filled: u64,
     random_left: u64,
     rng: Xoshiro256PlusPlus,
 }
 
 impl StateOptions {
-    /// The writes that these options ask for, from the first.
+    /// Return the writes for these options, from the first.
     ///
     /// # Panics
-    /// In debug builds where the target space holds no sector.
+    /// In debug builds if the target space is smaller than a sector.
     #[must_use]
     pub fn writes(self) -> StateWrites {
         debug_assert!(self.target_size >= self.sector, "a target space holds a sector");
@@ -58,8 +58,8 @@ impl StateOptions {
         }
     }
 
-    /// How many writes that is, and of how many bytes: counted, not estimated, which takes seconds
-    /// for tens of TiB. `None` where `stop`, which is asked every million of them, says so.
+    /// Count the writes and their bytes. The exact count takes seconds for tens of TiB. `None` if
+    /// `stop`, checked every million writes, returns true.
     pub fn totals(self, stop: impl Fn() -> bool) -> Option<(u64, u64)> {
         let whole = if self.fill { self.target_size.0 } else { 0 };
         let (mut ios, mut bytes) = (whole.div_ceil(self.io_size_max.0), whole);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_written_at_random_as_was_asked_for() {
+    fn the_volume_of_random_writes_is_as_requested() {
         let random = StateOptions { fill: false, ..options() };
         let written: u64 = random.writes().map(|io| io.size.0).sum();
         let asked = random.random_bytes.0;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_what_is_written() {
+    fn totals_match_the_writes() {
         for (fill, random_bytes) in [(true, 0), (true, 64 << 20), (false, 1 << 30), (false, 0)] {
             let some = StateOptions { fill, random_bytes: Bytes(random_bytes), ..options() };
             let written: u64 = some.writes().map(|io| io.size.0).sum();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_what_was_made_goes_on_where_it_stood() {
+    fn skipping_the_writes_made_resumes_the_sequence() {
         let whole: Vec<Io> = options().writes().collect();
         for done in [0, 1, 32, 33, 34, 500, whole.len()] {
             assert!(options().writes().skip(done).eq(whole[done..].iter().copied()));

@@ -1,11 +1,11 @@
-//! Thin newtypes for quantities. Subtracting two instants or adding two lengths is allowed,
-//! mixing bytes with nanoseconds is not. No `Deref`: the bare integer is one visible `.0` away.
+//! Newtypes for bytes and nanoseconds. Values of one unit add and subtract; different units do not
+//! mix. There is no `Deref`: `.0` gives the bare integer.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// The smallest unit in which any device is addressed [bytes]; every logical block size is a
-/// multiple of it.
+/// The smallest addressing unit of any device [bytes]; every logical block size is a multiple of
+/// it.
 pub const SECTOR_BYTES_MIN: u64 = 512;
 
 /// A length or an offset [bytes].
@@ -67,11 +67,11 @@ macro_rules! arithmetic {
     };
 }
 arithmetic!(Bytes, add);
-// A clock does not go back: what lies behind its last instant is its last instant.
+// A clock does not go back: sums saturate at the last instant.
 arithmetic!(Nanos, saturating_add);
 
 impl Nanos {
-    /// `self − other`, or zero where `other` is the later one.
+    /// Return `self − other`, or zero if `other` is later.
     #[inline]
     #[must_use]
     pub fn saturating_sub(self, other: Nanos) -> Nanos {
@@ -91,7 +91,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// `32768` → `32 KiB`. Exact: what is not a whole number of a unit is shown in a smaller one.
+/// Format bytes: `32768` → `32 KiB`. Exact: a size that is not a whole number of a unit is shown in
+/// a smaller unit.
 #[must_use]
 pub fn format_bytes(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
@@ -103,7 +104,7 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// `1500000` → `1.500 ms`; three digits after the point.
+/// Format a duration with three decimals: `1500000` → `1.500 ms`.
 #[must_use]
 pub fn format_nanos(ns: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)];

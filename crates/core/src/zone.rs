@@ -1,7 +1,7 @@
-//! Zones of a device: what a host knows of each, and what it is told where a command does not suit one.
+//! Zones of a device: states, limits, reports, and the errors of zone commands.
 //!
-//! **Source**: NVM Express Zoned Namespace Command Set Specification 1.1; `linux/blkzoned.h`, whose states
-//! are those of it and of ZBC and ZAC.
+//! **Source**: NVM Express Zoned Namespace Command Set Specification 1.1; `linux/blkzoned.h`, whose
+//! states cover NVMe ZNS, ZBC and ZAC.
 
 use crate::{Bytes, Error, ErrorKind};
 
@@ -9,28 +9,28 @@ use crate::{Bytes, Error, ErrorKind};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZoneState {
-    /// It can be written anywhere: a zone of no sequence.
+    /// Can be written anywhere: not a sequential zone.
     Conventional,
     /// Nothing is written.
     Empty,
-    /// A write opened it.
+    /// Opened by a write.
     ImplicitlyOpen,
-    /// The host opened it.
+    /// Opened by an open command.
     ExplicitlyOpen,
-    /// Written in part, and not open.
+    /// Partly written, and not open.
     Closed,
-    /// It can be read and nothing else.
+    /// Can be read but not written.
     ReadOnly,
     /// Written up to its capacity, or finished.
     Full,
-    /// It can neither be read nor written.
+    /// Can be neither read nor written.
     Offline,
 }
 
 impl ZoneState {
-    /// The state that `linux/blkzoned.h` gives that number.
+    /// Return the state for a number of `linux/blkzoned.h`.
     #[must_use]
-    pub fn of_linux(number: u8) -> Option<ZoneState> {
+    pub fn from_linux(number: u8) -> Option<ZoneState> {
         Some(match number {
             0x0 => ZoneState::Conventional,
             0x1 => ZoneState::Empty,
@@ -44,7 +44,7 @@ impl ZoneState {
         })
     }
 
-    /// Its name in words.
+    /// Return the name in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,13 +59,13 @@ impl ZoneState {
         }
     }
 
-    /// Whether it is open, in either way.
+    /// Return whether it is implicitly or explicitly open.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen)
     }
 
-    /// Whether it counts among the active ones: open or closed.
+    /// Return whether it counts as active: open or closed.
     #[must_use]
     pub fn is_active(self) -> bool {
         self.is_open() || self == ZoneState::Closed
@@ -75,69 +75,69 @@ impl ZoneState {
 /// One zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Zone {
-    /// Where it begins.
+    /// The first byte.
     pub start_bytes: Bytes,
-    /// What it can hold; the rest of its addresses, up to the next zone, hold nothing.
+    /// The writable size; the remaining addresses up to the next zone are not usable.
     pub capacity_bytes: Bytes,
-    /// Where it is written next: an address of the device. Of a full zone the end of its capacity.
+    /// The address of the next write. For a full zone, the end of its capacity.
     pub write_pointer_bytes: Bytes,
-    /// In which state it is.
+    /// The state.
     pub state: ZoneState,
-    /// How often it was reset; `None` where unknown.
+    /// The number of resets; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets: Option<u64>,
 }
 
-/// How many zones a device can have in use, and how far apart they begin.
+/// The zone size of a device, and its limits of open and active zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct ZoneLimits {
-    /// From the beginning of one to that of the next [bytes].
+    /// The distance between the beginnings of two zones [bytes].
     pub zone_bytes: u64,
-    /// Open at a time; 0: as many as there are.
+    /// The limit of open zones; 0: no limit.
     pub max_open_zones: u32,
-    /// Open or closed at a time; 0: as many as there are.
+    /// The limit of active (open or closed) zones; 0: no limit.
     pub max_active_zones: u32,
 }
 
 /// All zones of a device.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ZoneReport {
-    /// What holds for all of them.
+    /// The common limits.
     #[serde(flatten)]
     pub limits: ZoneLimits,
-    /// Each of them, in order.
+    /// All zones, in order.
     pub zones: Vec<Zone>,
 }
 
-/// What the standard answers to a command that does not suit its zone.
+/// The status of a zone command that fails, as the standard defines it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneStatus {
-    /// It goes beyond the capacity of the zone.
+    /// Exceeds the capacity of the zone.
     BoundaryError,
     /// The zone is full.
     Full,
-    /// The zone can be read and nothing else.
+    /// The zone can be read but not written.
     ReadOnly,
-    /// The zone can neither be read nor written.
+    /// The zone can be neither read nor written.
     Offline,
     /// The write does not begin at the write pointer.
     InvalidWrite,
-    /// No more zones can be active.
+    /// The limit of active zones is reached.
     TooManyActive,
-    /// No more zones can be open.
+    /// The limit of open zones is reached.
     TooManyOpen,
-    /// No such change of state.
+    /// The state change is not allowed.
     InvalidTransition,
 }
 
 impl ZoneStatus {
-    /// Its status code among those of commands (status code type 1).
+    /// Return the status code (status code type 1, command specific).
     #[must_use]
     pub fn code(self) -> u8 {
         0xb8 + self as u8
     }
 
-    /// What the standard calls it.
+    /// Return the name from the standard.
     #[must_use]
     pub fn name(self) -> &'static str {
         [
@@ -152,7 +152,7 @@ impl ZoneStatus {
         ][self as usize]
     }
 
-    /// The error of a `command` that got it.
+    /// Create the error for `command`.
     #[must_use]
     pub fn error(self, command: &str) -> Error {
         let action = match self {

@@ -72,7 +72,7 @@ impl IoList {
                     "I/O {number} is of {size} bytes, where 1 to {IO_SIZE_MAX} can be"
                 ));
             }
-            if io.mode.is_of_zones() {
+            if io.mode.requires_zones() {
                 return Err(format!("I/O {number} is of zones: {}", io.mode.name()));
             }
             if offset > LARGEST {

@@ -418,9 +418,8 @@ impl PatternSpec {
             Some(kind) if !known.contains(&kind) => {
                 Err(Error::unknown("kind of pattern", kind, &known).at("kind"))
             }
-            Some(_) => {
-                serde_json::from_value(value).map_err(|error| invalid().misread(&error.to_string()))
-            }
+            Some(_) => serde_json::from_value(value)
+                .map_err(|error| invalid().with_serde_message(&error.to_string())),
         }
     }
 }

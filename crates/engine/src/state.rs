@@ -70,7 +70,7 @@ impl StateSpec {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The state that is asked for is not valid")
                 .at("state")
-                .misread(&error.to_string())
+                .with_serde_message(&error.to_string())
                 .action("see `uflip prepare --help`")
         })
     }

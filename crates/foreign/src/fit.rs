@@ -116,7 +116,7 @@ pub fn fit(
 /// A run of ours may be of zones: where an append went, and what a reset left, is that device's affair.
 fn check_modes(recorded: &Recorded) -> Result<()> {
     let of_zones: Vec<&RecordedIo> =
-        recorded.ios.iter().filter(|io| io.mode.is_of_zones()).collect();
+        recorded.ios.iter().filter(|io| io.mode.requires_zones()).collect();
     let Some(first) = of_zones.first() else { return Ok(()) };
     Err(Error::usage("Operations of zones are not replayed")
         .at("the trace")

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, Finished, Io,
-    Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
+    Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Durability,
+    Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket, ZoneReport,
 };
 
 use crate::buffer::{Data, Pool};
@@ -42,7 +42,7 @@ pub struct DirectDevice {
     /// Whose data these are; the last handle leaves the file marked as ours.
     kept: Arc<Kept>,
     pool: Pool,
-    finished: Finished,
+    completions: CompletionQueue,
     watch: Watch,
     watched: Arc<Watched>,
 }
@@ -71,7 +71,7 @@ impl DirectDevice {
             written: Arc::default(),
             kept,
             pool,
-            finished: Finished::default(),
+            completions: CompletionQueue::default(),
             watch,
             watched,
         }
@@ -273,7 +273,7 @@ impl DirectDevice {
         }
         let action = match error.raw_os_error() {
             _ if request.mode == Mode::Trim => not_deallocated(error),
-            _ if request.mode.is_of_zones() => zoned::refused(error),
+            _ if request.mode.requires_zones() => zoned::refused(error),
             Some(libc::ETOOMANYREFS) => zoned::TOO_MANY_OPEN,
             Some(libc::EOVERFLOW) => zoned::TOO_MANY_ACTIVE,
             Some(libc::ENOSPC) if self.info.kind == DeviceKind::Block => {
@@ -318,7 +318,7 @@ impl Device for DirectDevice {
 
     #[inline]
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        assert!(self.finished.is_empty(), "a direct device is synchronous");
+        assert!(self.completions.is_empty(), "a direct device is synchronous");
         let size = request.size.0 as usize;
         if size > self.pool.longest() && request.mode.moves_data() {
             self.pool = Pool::new(size, 1, self.data, self.kept.brand());
@@ -347,17 +347,17 @@ impl Device for DirectDevice {
         if moved != size as isize {
             return Err(self.failed(request, moved));
         }
-        Ok(self.finished.push(submitted, completed))
+        Ok(self.completions.push(submitted, completed))
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.finished.next_completion()
+        self.completions.next_completion()
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.finished.complete())
+        Ok(self.completions.complete())
     }
 
     fn counters(&self) -> Option<Counters> {

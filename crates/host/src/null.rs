@@ -1,8 +1,8 @@
 //! The device that does nothing, at once: what a run on it takes is the cost of the harness.
 
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Finished, Io, Nanos, Result,
-    Ticket,
+    Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Io, Nanos,
+    Result, Ticket,
 };
 
 use crate::clock;
@@ -11,7 +11,7 @@ use crate::clock;
 #[derive(Clone, Debug)]
 pub struct NullDevice {
     info: DeviceInfo,
-    finished: Finished,
+    completions: CompletionQueue,
 }
 
 impl NullDevice {
@@ -32,7 +32,7 @@ impl NullDevice {
             data: "none",
             details: serde_json::Map::new(),
         };
-        NullDevice { info, finished: Finished::default() }
+        NullDevice { info, completions: CompletionQueue::default() }
     }
 }
 
@@ -59,17 +59,17 @@ impl Device for NullDevice {
         let submitted = clock::now();
         std::hint::black_box(request);
         let completed = clock::now();
-        Ok(self.finished.push(submitted, completed))
+        Ok(self.completions.push(submitted, completed))
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.finished.next_completion()
+        self.completions.next_completion()
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.finished.complete())
+        Ok(self.completions.complete())
     }
 
     fn counters(&self) -> Option<Counters> {

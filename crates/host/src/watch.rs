@@ -46,7 +46,7 @@ impl Watched {
 
     fn io(&self) -> Io {
         let size_mode = self.size_mode.load(Ordering::Relaxed);
-        let mode = Mode::of(size_mode & 7).unwrap_or(Mode::Read);
+        let mode = Mode::from_number(size_mode & 7).unwrap_or(Mode::Read);
         let (offset, size) = (Bytes(self.offset.load(Ordering::Relaxed)), Bytes(size_mode >> 3));
         Io { offset, size, mode, stream: 0 }
     }

@@ -145,7 +145,7 @@ fn read_report(words: &[u64]) -> std::result::Result<(Vec<Zone>, u64), String> {
         let (start, length, pointer) = (words[0], words[1], words[2]);
         let [_kind, condition, ..] = words[3].to_ne_bytes();
         let capacity = if flags & HAS_CAPACITY == 0 { length } else { words[4] };
-        let state = ZoneState::of_linux(condition)
+        let state = ZoneState::from_linux(condition)
             .ok_or_else(|| format!("a zone at sector {start} in the state {condition:#x}"))?;
         if length == 0 || capacity > length || start < end {
             return Err(format!(

@@ -128,7 +128,7 @@ impl FlashDevice {
             let outside =
                 fields.into_iter().find(|(_, got, count)| !(0..i64::from(*count)).contains(got));
             if let Some((field, got, count)) = outside {
-                return Err(FlashGeometry::outside(field, got, count));
+                return Err(FlashGeometry::out_of_range(field, got, count));
             }
             let at = ppa((channel, lun, block, 0, 0, 0)).unwrap_or(OUTSIDE);
             let state = device.block_state(at)?;
@@ -150,7 +150,7 @@ impl FlashDevice {
             let io = FlashIo::new(op, &ppas)?;
             device.submit(&io)?;
             let completion = device.complete()?;
-            let statuses = (0..ppas.len()).map(|index| completion.status.of(index).name());
+            let statuses = (0..ppas.len()).map(|index| completion.status.address(index).name());
             Ok((completion.completed.0 - completion.submitted.0, statuses.collect()))
         })
     }

@@ -18,8 +18,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, fill};
 use uflip_core::{
-    Bytes, Completion, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind,
-    Finished, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
+    Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Durability,
+    Error, ErrorKind, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN, Ticket,
 };
 
 use crate::export::LONGEST_DATA;
@@ -59,7 +59,7 @@ pub struct NbdDevice {
     /// Room for the head of a request, and data behind it.
     request: Vec<u8>,
     sink: Vec<u8>,
-    finished: Finished,
+    completions: CompletionQueue,
 }
 
 /// What a server says of an export.
@@ -131,7 +131,7 @@ impl NbdDevice {
             written: Arc::default(),
             request: Vec::new(),
             sink: Vec::new(),
-            finished: Finished::default(),
+            completions: CompletionQueue::default(),
         })
     }
 
@@ -242,7 +242,7 @@ impl NbdDevice {
         length: u32,
     ) -> std::io::Result<()> {
         let moves = matches!(kind, command::READ | command::WRITE);
-        let ticket = self.finished.next_ticket().0;
+        let ticket = self.completions.next_ticket().0;
         let size = if moves { length as usize } else { 0 };
         self.make_room(size);
         let head = &mut self.request[..REQUEST_BYTES];
@@ -280,7 +280,7 @@ impl NbdDevice {
         if io.mode == Mode::Trim {
             return self.deallocate(io.offset, io.size);
         }
-        if io.mode.is_of_zones() {
+        if io.mode.requires_zones() {
             return Err(std::io::Error::other("NBD knows no zones"));
         }
         let length = u32::try_from(io.size.0).ok().filter(|length| *length <= LONGEST_DATA);
@@ -432,7 +432,7 @@ impl Device for NbdDevice {
     }
 
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
-        assert!(self.finished.is_empty(), "one request at a time");
+        assert!(self.completions.is_empty(), "one request at a time");
         if request.mode.moves_data() {
             self.make_room(request.size.0 as usize);
         }
@@ -440,17 +440,17 @@ impl Device for NbdDevice {
         let done = self.do_it(request);
         let completed = uflip_host::now();
         done.map_err(|error| self.failed(&format!("{request} failed"), &error))?;
-        Ok(self.finished.push(submitted, completed))
+        Ok(self.completions.push(submitted, completed))
     }
 
     #[inline]
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.finished.next_completion()
+        self.completions.next_completion()
     }
 
     #[inline]
     fn complete(&mut self) -> Result<Completion<()>> {
-        Ok(self.finished.complete())
+        Ok(self.completions.complete())
     }
 
     fn counters(&self) -> Option<Counters> {

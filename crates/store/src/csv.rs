@@ -26,7 +26,7 @@ pub fn append_csv(
     let places = places(trace, columns);
     let mode = column_names(trace).position(|name| name == "mode");
     let failed = |error: &std::io::Error| {
-        Error::unwritten("The table cannot be written", path.display().to_string(), error)
+        Error::write_failed("The table cannot be written", path.display().to_string(), error)
     };
     let file = OpenOptions::new().append(true).open(path).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);

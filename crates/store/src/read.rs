@@ -473,7 +473,7 @@ fn with_list(
 ) -> std::result::Result<Resolved, String> {
     let mut strange = None;
     let ios = offsets.iter().zip(&sizes).zip(&modes).map(|((offset, size), number)| {
-        let mode = Mode::of(*number).unwrap_or_else(|| {
+        let mode = Mode::from_number(*number).unwrap_or_else(|| {
             strange = Some(format!("an I/O of mode {number}"));
             Mode::Read
         });

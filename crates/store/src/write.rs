@@ -151,7 +151,7 @@ pub(crate) fn write_new(
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
         let kind = error.kind();
         let failed =
-            Error::unwritten("The file cannot be made", path.display().to_string(), &error);
+            Error::write_failed("The file cannot be made", path.display().to_string(), &error);
         if kind != std::io::ErrorKind::AlreadyExists {
             return failed;
         }
@@ -162,7 +162,7 @@ pub(crate) fn write_new(
     let synced = fill(file).and_then(|file| file.sync_all().map_err(|error| error.to_string()));
     synced.map_err(|message| {
         let _ = std::fs::remove_file(path);
-        Error::unwritten("The file cannot be written", path.display().to_string(), message)
+        Error::write_failed("The file cannot be written", path.display().to_string(), message)
     })
 }
 

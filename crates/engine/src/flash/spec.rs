@@ -81,7 +81,7 @@ impl FlashSpec {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The job is not valid")
                 .at("job")
-                .misread(&error.to_string())
+                .with_serde_message(&error.to_string())
                 .action("see `uflip oc pattern --help` for the parameters of a job")
         })
     }

@@ -112,7 +112,7 @@ fn node<K>(key: &Spanned<K>, value: Spanned<DeValue>, lines: &Lines) -> Node {
 pub(crate) fn tree_of(text: &str, source: &str, page: &str) -> uflip_core::Result<Node> {
     Node::of(text).map_err(|error| {
         Error::usage(NOT_VALID)
-            .misread(error.message())
+            .with_serde_message(error.message())
             .at(format!("{source}, line {}", line_of(text, &error)))
             .action(format!("correct the profile; {page} explains every key"))
     })

@@ -118,7 +118,7 @@ pub(crate) trait Backend {
     /// It is for a zone that does not take it, or that is not there.
     #[inline]
     fn admit_untimed(&mut self, io: &Io, _page_bytes: u64) -> Result<Io> {
-        if io.mode.is_of_zones() { Err(no_zones()) } else { Ok(*io) }
+        if io.mode.requires_zones() { Err(no_zones()) } else { Ok(*io) }
     }
 
     /// Do what an I/O asks of a zone in the untimed gear.

@@ -81,7 +81,7 @@ impl Device for SimDevice {
         }
         let admitted;
         let mut request = request;
-        if request.mode.is_of_zones() || self.has_zones() {
+        if request.mode.requires_zones() || self.has_zones() {
             cold_path();
             admitted = self.admit(request)?;
             request = &admitted;

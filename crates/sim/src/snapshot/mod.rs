@@ -167,7 +167,7 @@ pub(crate) fn save_unless<D: Snapshot>(
     }
     let temporary = beside(path);
     let failed = |error: &std::io::Error| {
-        Error::unwritten("The snapshot cannot be written", path.display().to_string(), error)
+        Error::write_failed("The snapshot cannot be written", path.display().to_string(), error)
     };
     let options = OpenOptions::new().write(true).create_new(true).open(&temporary);
     let file = options.map_err(|error| failed(&error))?;

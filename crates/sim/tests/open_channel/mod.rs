@@ -31,7 +31,7 @@ fn small() -> OpenChannelDevice {
 fn command(device: &mut OpenChannelDevice, op: FlashOp, ppas: &[Ppa]) -> (u64, Vec<AddressStatus>) {
     device.submit(&FlashIo::new(op, ppas).unwrap()).unwrap();
     let completion = device.complete().unwrap();
-    let statuses = (0..ppas.len()).map(|index| completion.status.of(index)).collect();
+    let statuses = (0..ppas.len()).map(|index| completion.status.address(index)).collect();
     (completion.completed.0 - completion.submitted.0, statuses)
 }
 
@@ -281,7 +281,7 @@ fn run(overrides: &str, depth: usize, seed: u64) -> Result<Vec<(Ticket, u64)>, T
             prop_assert!(device.now() >= completion.completed);
             last = completion.completed;
             let got: Vec<AddressStatus> =
-                (0..statuses.len()).map(|index| completion.status.of(index)).collect();
+                (0..statuses.len()).map(|index| completion.status.address(index)).collect();
             prop_assert_eq!(got, statuses);
             let time = completion.completed.0 - completion.submitted.0;
             prop_assert_eq!(completion.breakdown.parts().iter().sum::<u64>(), time);

@@ -139,7 +139,7 @@ impl Driver {
         self.last = due;
         let parts = done.breakdown.parts();
         assert_eq!(parts.iter().sum::<u64>(), (done.completed - done.submitted).0, "the parts sum");
-        let statuses: Vec<_> = (0..4).map(|index| done.status.of(index).name()).collect();
+        let statuses: Vec<_> = (0..4).map(|index| done.status.address(index).name()).collect();
         self.seen.push(format!("{due} {parts:?} {statuses:?}"));
     }
 

@@ -47,7 +47,7 @@ impl<'a> At<'a> {
 
     /// What a whole number may be written as here.
     fn whole_allowed(&self, number: &str) -> String {
-        match Quantity::of_key(self.key()) {
+        match Quantity::from_key(self.key()) {
             Some(Quantity::Size) => format!("{number}, or a text with its unit, as in \"32KiB\""),
             Some(_) => format!("{number}, or a text with its unit, as in \"25us\""),
             None => number.to_owned(),
@@ -56,7 +56,7 @@ impl<'a> At<'a> {
 
     fn whole<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Misfit> {
         let allowed = self.whole_allowed(WHOLE);
-        let number = match (self.content(), Quantity::of_key(self.key())) {
+        let number = match (self.content(), Quantity::from_key(self.key())) {
             (None, _) => {
                 self.log.asked_for(&self.path, allowed);
                 1

@@ -1,25 +1,25 @@
-//! Requests of a device that is synchronous: over as soon as they were submitted.
+//! The completion queue of a synchronous device, whose requests complete when they are submitted.
 
 use std::collections::VecDeque;
 
 use crate::{Completion, Nanos, Ticket};
 
-/// Requests that are over, until they are handed out; the device gives them their tickets in order.
+/// Completed requests, in order, until the caller takes them; also numbers the tickets.
 #[derive(Clone, Default, Debug)]
-pub struct Finished {
+pub struct CompletionQueue {
     tickets: u64,
     over: VecDeque<Completion<()>>,
 }
 
-impl Finished {
-    /// The ticket that the next request gets.
+impl CompletionQueue {
+    /// Return the ticket of the next request.
     #[inline]
     #[must_use]
     pub fn next_ticket(&self) -> Ticket {
         Ticket(self.tickets)
     }
 
-    /// A request is over.
+    /// Add a completed request and return its ticket.
     #[inline]
     pub fn push(&mut self, submitted: Nanos, completed: Nanos) -> Ticket {
         let ticket = self.next_ticket();
@@ -28,25 +28,25 @@ impl Finished {
         ticket
     }
 
-    /// Whether all were handed out.
+    /// Return whether all completions were taken.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.over.is_empty()
     }
 
-    /// When the request was over that is handed out next.
+    /// Return the time of the oldest completion.
     #[inline]
     #[must_use]
     pub fn next_completion(&self) -> Option<Nanos> {
         self.over.front().map(|completion| completion.completed)
     }
 
-    /// Hand out the request that has been over longest.
+    /// Take the oldest completion.
     ///
     /// # Panics
     ///
-    /// Where there is none.
+    /// If the queue is empty.
     #[inline]
     pub fn complete(&mut self) -> Completion<()> {
         self.over.pop_front().expect("something is outstanding")
@@ -59,15 +59,15 @@ mod tests {
 
     #[test]
     fn they_are_handed_out_in_order_and_once() {
-        let mut finished = Finished::default();
-        assert!(finished.is_empty() && finished.next_completion().is_none());
-        let first = finished.push(Nanos(10), Nanos(30));
-        let second = finished.push(Nanos(20), Nanos(25));
+        let mut queue = CompletionQueue::default();
+        assert!(queue.is_empty() && queue.next_completion().is_none());
+        let first = queue.push(Nanos(10), Nanos(30));
+        let second = queue.push(Nanos(20), Nanos(25));
         assert_ne!(first, second);
-        assert_eq!(finished.next_completion(), Some(Nanos(30)));
-        let done = finished.complete();
+        assert_eq!(queue.next_completion(), Some(Nanos(30)));
+        let done = queue.complete();
         assert_eq!((done.ticket, done.submitted, done.completed), (first, Nanos(10), Nanos(30)));
-        assert_eq!(finished.complete().ticket, second);
-        assert!(finished.is_empty());
+        assert_eq!(queue.complete().ticket, second);
+        assert!(queue.is_empty());
     }
 }
