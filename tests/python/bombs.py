@@ -68,7 +68,7 @@ def page(of: Page) -> bytes:
 
 
 def zeros(length: int) -> bytes:
-    """A frame of zstd that unpacks to so many zeros [bytes], four bytes for each 128 KiB."""
+    """Return a zstd frame that unpacks to `length` zeros [bytes]: four bytes for each 128 KiB."""
     block, out = 128 << 10, bytearray(b"\x28\xb5\x2f\xfd\x00\x38")
     while True:
         size = min(block, length)
@@ -86,7 +86,7 @@ def parquet(
     codec: int = ZSTD,
     narrow: Sequence[str] = ("stream",),
 ) -> bytes:
-    """A file of row groups of so many `rows`; each column has a list of pages for each of them."""
+    """Return a file with a row group for each number in `rows`; each column has a list of pages."""
     out, groups = bytearray(b"PAR1"), []
     for number, count in enumerate(rows):
         chunks = []

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
-# this one and every program that it starts. Ctrl-C is under test here, whoever starts the tests.
+# this one and every program that it starts. The tests need Ctrl-C, however they were started.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # So it is with SIGHUP under nohup; what is handled here is not ignored by programs that it starts.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
-# What is imported and collected stays: looking for garbage in it took a fifth of that time.
+# Imported and collected objects stay: looking for garbage in them took a fifth of that time.
 gc.disable()
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ FIRST = (
     "test_site_bucket.py", "test_site_hostile.py", "test_site_kills.py", "test_site_servers.py",
     "test_ledger.py", "test_cli_run.py", "test_several.py",
 )  # fmt: skip
-# So many tests wait at any time: for a disk, another process, a clock.
+# Number of tests that wait at any time: for a disk, another process, a clock.
 WAITING = 2
 
 
@@ -152,7 +152,7 @@ def one_authority_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def harness_is_measured_once() -> Iterator[None]:
     """Measure what the harness costs here once, not anew for each of a thousand short benchmarks.
 
-    It takes a fifth of one, and its value is none that a benchmark goes on from.
+    Measuring takes a fifth of a second, and no benchmark depends on the value.
     """
     once = cache(measure_harness)
     with pytest.MonkeyPatch.context() as patch:
@@ -199,7 +199,7 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def make_file(here: Path) -> Callable[..., Path]:
-    """Makes a file of so many bytes, with options of its device, where there is direct I/O."""
+    """Return a function that makes a file of a size, with device options, if direct I/O works."""
 
     def make(size: int, **options: Any) -> Path:
         path = here / "scratch.bin"

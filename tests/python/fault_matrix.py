@@ -1,9 +1,9 @@
-"""What can go wrong with a target: 10 kinds × 6 phases × 4 operations, each made to happen.
+"""Faults of a target: 10 kinds × 6 phases × 4 operations, each injected.
 
     python fault_matrix.py KIND    all cells of a kind, in this process, a line of JSON each
 
 The process has `tests/native/faults.c` before the C library, which answers instead of the target
-where it is told to, and makes time pass as the native part sees it: pauses and hangs cost nothing.
+where configured, and makes time pass as the native part sees it: pauses and hangs cost nothing.
 All else is a benchmark as anybody makes it: a file that is made, a state, three runs with pauses,
 the second and third after a state that is there and that is enforced once more.
 
@@ -103,7 +103,7 @@ def why_not(kind: str, phase: str, operation: str) -> str | None:
     if phase in ("plan", "state", "between") and operation in ("read", "trim"):
         return "a target is made, and brought into a state, by writes and flushes alone"
     if kind == "flush_lost" and operation != "flush":
-        return "what is lost at a flush is told by a flush"
+        return "only a flush reports what a flush lost"
     if kind in ("short", "wrong_data") and operation in ("flush", "trim"):
         return "it moves no data"
     return None
@@ -118,7 +118,7 @@ def why_complete(kind: str, phase: str, operation: str) -> str | None:
         "a flush that is interrupted is asked for again; nothing is measured then": (
             kind == "interrupted" and operation == "flush" and outside
         ),
-        "a flush may have much to write: how long is nobody's to say": (
+        "a flush may have much to write, so it has no time limit": (
             kind == "hangs" and operation == "flush" and outside
         ),
         "what was cut off is written by the state": (

@@ -1,4 +1,4 @@
-"""Folders that prove what nobody measured: whoever wants to can write a ledger of their own."""
+"""Forged results with a valid ledger: anybody can write a ledger of their own."""
 
 import json
 from collections.abc import Callable

@@ -35,7 +35,7 @@ WAITS_S = 3  # then a server has begun to serve
 GROUP_CPU_S = 60  # for all processes of a case, which have a processor time of their own each
 MEMORY_BYTES = 1 << 30
 FILE_BYTES = 256 << 20
-SHOWN_BYTES = 1 << 20  # of what a case prints; whoever prints more is not read to the end
+SHOWN_BYTES = 1 << 20  # limit for the output of a case; the rest is not read
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 # One thread and one arena each: address space that nothing uses is not what is limited here.
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "NO_COLOR": "1"}

@@ -68,7 +68,7 @@ def run(*command: object) -> str:
 
 
 def fingerprint(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
-    """What is at the paths: content, length and time of the last change, and the mark."""
+    """Return content, length, time of the last change and mark of the files at the paths."""
     found: list[tuple[str, Any]] = []
     for path in paths:
         try:

@@ -282,7 +282,7 @@ def _zero(path: Path, rest: str) -> None:
 
 
 def _cut(path: Path, rest: str) -> None:
-    """Keep so many millionths of the file."""
+    """Truncate the file to `rest` millionths of its length."""
     content = path.read_bytes()
     path.write_bytes(content[: int(rest) * len(content) // 1_000_000])
 
@@ -351,13 +351,13 @@ def _toml(value: Any, *, top: bool = True) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# What must hold
+# Expectations
 
 
 def problems(
     ended: Ended, expected: str = "either", *, as_json: bool = False, answered: bool = False
 ) -> list[str]:
-    """What is wrong with how a command ended; nothing where it ended as it must."""
+    """Return the faults in how a command ended; an empty list if it ended as it must."""
     if ended.hung:
         return ["it did not end"]
     found = []
@@ -380,7 +380,7 @@ def problems(
 
 
 def _bad_message(ended: Ended, *, as_json: bool) -> list[str]:
-    """What is missing from the message of an error."""
+    """Return what an error message lacks."""
     if as_json:
         try:
             parts = json.loads(ended.out)["error"]

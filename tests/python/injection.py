@@ -17,7 +17,7 @@ from warm import BENCHMARKS, program
 
 SOURCE = Path(__file__).resolve().parents[1] / "native" / "faults.c"
 
-# What can go wrong with a call, by its name; everything may meet EIO.
+# Possible errors of each system call, by its name; every call may fail with EIO.
 ERRORS = {
     "open": ("EIO", "EROFS", "EMFILE", "ENOMEM", "EINTR", "ENOSPC"),
     "mkdir": ("EIO", "ENOSPC", "EROFS"),

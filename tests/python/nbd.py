@@ -69,7 +69,7 @@ class Client:
         self.socket.sendall(b"".join(parts))
 
     def take(self, length: int) -> bytes:
-        """Receive so many bytes; EOFError where the server has closed."""
+        """Receive `length` bytes; raise EOFError if the server has closed the connection."""
         got = b""
         while len(got) < length:
             more = self.socket.recv(min(length - len(got), 1 << 20))

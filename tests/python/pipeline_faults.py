@@ -192,22 +192,22 @@ SAID = ("status", "baselines", "micro_benchmarks", "experiments")
 
 
 def text_of(results: Results) -> bytes:
-    """Return what is said of results, without what differs from time to time."""
+    """Return the summary of results, without the keys that differ from run to run."""
     document = summary(results)
     return b"\n".join(msgspec.json.encode(document[key]) for key in SAID if key in document)
 
 
 @cache
 def said(device: str) -> bytes:
-    """Return what is said of results that nothing happened to."""
+    """Return the summary of undamaged results."""
     prepare(device, "complete")
     return text_of(Results.load(OUT))
 
 
 def check_summary(device: str) -> None:
-    """What is said of a folder is what is said of one that nothing happened to.
+    """Check that the summary of a folder is that of an undamaged one.
 
-    A run that could not be read is left out, and a warning names it: then it is said of the others.
+    A run that could not be read is left out, and a warning names it; the summary covers the others.
     """
     results = Results.load(OUT)
     if results.missing:
@@ -313,7 +313,7 @@ def check_report(drawn: str) -> None:
 
 
 def check_kept(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:
-    """What was there and what was acknowledged is there, and shown as what was measured."""
+    """Check that finished and acknowledged runs are there, and shown as measured."""
     now = run_files()
     assert {run: now.get(run) for run in before} == before, f"{drawn}: a finished run has changed"
     if not OUT.exists():

@@ -80,7 +80,7 @@ class Change:
 
 
 class Disk:
-    """What is durable of a folder, and what is not yet."""
+    """The durable state of a folder, and the changes that are not durable yet."""
 
     def __init__(self, root: int) -> None:
         self.root = root

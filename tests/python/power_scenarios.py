@@ -2,7 +2,7 @@
 
     LD_PRELOAD=oplog.so python power_scenarios.py FOLDER    record all of them below a folder
 
-A scenario does its work in an empty folder and marks what its caller was told is done. Its check
+A scenario does its work in an empty folder and marks what it reported as done. Its check
 gets a folder in which only a part of that is left (`power_failure`) and uses the real readers: what
 was acknowledged is there, everything that they show is what was written, and the rest can be made
 again.
@@ -188,7 +188,7 @@ def check_state(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
     assert said["done_ios"] >= int(acknowledged[-1] if acknowledged else 0)
 
 
-# What clients of a served device were told is durable
+# Durability that a served device acknowledged to its clients
 
 
 def record_served(folder: Path, mark: Mark) -> None:

@@ -30,7 +30,7 @@ POSTGRES = Path("/usr/lib/postgresql")
 
 
 def postgres_programs() -> Path | None:
-    """Where the programs of the newest PostgreSQL server are; None where there is none."""
+    """Return the folder of the newest PostgreSQL server's programs; None if not installed."""
     found = sorted(POSTGRES.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     return found[-1].parent if found else None
 

@@ -27,7 +27,7 @@ def cells(deviations: Mapping[str, float]) -> dict[str, table3.Cell]:
 
 
 def device(constants: refit.Constants, _columns: Sequence[str]) -> dict[str, table3.Cell] | None:
-    """Without a link's rate it misses SR, without units there is none, the rest does not matter."""
+    """Return the row of a device that misses SR without a link rate, and None without units."""
     if "open_units" in constants:
         return None
     return cells({"RW": 0.1, "SR": 0.2 if "link_bytes_per_s" in constants else 0.0})
@@ -38,7 +38,7 @@ def test_a_constant_that_the_row_does_not_need_brings_nothing() -> None:
     whole, found = ablation.ablate(DTI, VALUES, device, lambda _number, name: asked.append(name))
     assert (whole.agree, whole.wide) == (9, 10)
     by_key = {one.key: one for one in found}
-    # They are told of as they end, which threads do in any order.
+    # Each is reported as it ends; threads end in any order.
     assert sorted(asked) == sorted(["as it is", *by_key])
     link = by_key["link_bytes_per_s"]
     assert link.score is not None

@@ -1,4 +1,4 @@
-"""Is write amplification bytes programmed over bytes that the host wrote, wherever it is said?"""
+"""Is write amplification everywhere the bytes programmed over the bytes that the host wrote?"""
 
 import csv
 import json

@@ -84,7 +84,7 @@ def test_percentiles_are_observed_and_their_intervals_hold_the_truth() -> None:
     assert min(held.values()) >= 88, held  # 95 of 100 on average; 88 comes by chance 3 in 1,000
 
 
-# What is found
+# Results of an analysis
 
 
 def test_the_papers_device_is_found_whole() -> None:

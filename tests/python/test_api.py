@@ -79,7 +79,7 @@ def test_what_is_public_says_what_it_takes_and_gives() -> None:
             if each.name != "self" and stars + each.name not in described:
                 lacking.append(f"{name}: {stars}{each.name}")
         returned = inspect.signature(found).return_annotation
-        writes = name.startswith(("Trace.write", "Trace.append"))  # no annotation says so
+        writes = name.startswith(("Trace.write", "Trace.append"))  # native: no annotation
         quiet = inspect.isclass(found) or returned in (None, "None") or writes
         if not quiet and "Returns\n---" not in text and not text.startswith(("Return", "Copy")):
             lacking.append(f"{name}: what it returns")

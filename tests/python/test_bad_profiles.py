@@ -49,7 +49,7 @@ def test_an_override_that_makes_no_device_is_named_as_it_was_given(
         assert error["where"].startswith(f"?{override.partition('=')[0]}=")
 
 
-# What is replaced in demo.toml, and by what -> the lines of the faults and what they say.
+# Text to replace in demo.toml, its replacement, and the lines and messages of the faults.
 EDITS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
     (
         "pages_per_block =",

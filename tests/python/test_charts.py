@@ -61,7 +61,7 @@ def test_points_stand_where_the_axes_say() -> None:
 
 
 def test_a_page_draws_what_matplotlib_draws() -> None:
-    """Points of a line stand at the same parts of their panel, whoever draws it."""
+    """Points of a line have the same relative positions in their panel in both drawings."""
     from uflip.report.figures.canvas import styled
     from uflip.report.figures.matplotlib_chart import figure_of
 
@@ -186,7 +186,7 @@ def test_dots_are_where_they_are_as_large_and_as_faint() -> None:
         assert area == pytest.approx(np.pi * (size * dots.DENSITY / 2) ** 2, rel=0.05)
         assert abs(np.argwhere(around).mean(axis=0) - 10).max() < 0.5
     assert seen.sum() == seen[:, :139].sum() + seen[:, 139:].sum()
-    # What lies outside is left out.
+    # Points outside the panel are left out.
     none = dots.image((np.array([-50.0, 1e4]), np.array([10.0, -9.0])), extent, size, "#123456", 1)
     content = base64.b64decode(none.removeprefix("data:image/png;base64,"))
     assert not np.array(Image.open(io.BytesIO(content)).convert("RGBA"))[..., 3].any()

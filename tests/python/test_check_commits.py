@@ -47,7 +47,7 @@ def test_a_subject_of_the_form_passes(repository: Path, subject: str) -> None:
 
 @pytest.mark.parametrize(
     "subject",
-    ["What is no table is said once", "Fix the parser", "sim: Reserve", "sim: " + "x" * 68],
+    ["An error about tables once", "Fix the parser", "sim: Reserve", "sim: " + "x" * 68],
 )
 def test_another_subject_fails_and_is_printed(repository: Path, subject: str) -> None:
     git(repository, "commit", "-q", "--allow-empty", "-m", subject)

@@ -217,7 +217,7 @@ def test_a_folder_inside_a_file_cannot_be_made(here: Path) -> None:
     assert "not a folder" in done.err
 
 
-# What goes wrong in the middle
+# Failures during a benchmark
 
 
 def begun(*arguments: object) -> subprocess.Popen[str]:

@@ -120,7 +120,7 @@ def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path
 def test_sizes_and_pauses_that_differ_are_told(
     tmp_path: Path, changed: dict[str, Any], code: str, said: str, only: str
 ) -> None:
-    """What varies is matched by its value; what does not, is told where it differs."""
+    """Varied parameters are matched by value; other parameters are reported where they differ."""
     for name, options in (("one", {}), ("other", changed)):
         api.run(FIRST, tmp_path / name, scale="quick", only=only.split(","), **options)
     found = api.compare(tmp_path / "one", tmp_path / "other")
@@ -136,7 +136,7 @@ def test_sizes_and_pauses_that_differ_are_told(
 
 
 def an_iolog(path: Path, places: list[int], *, interval_us: int = 500) -> Path:
-    """Reads of 4 KiB at these places, one every so many microseconds, as fio 3 notes them."""
+    """Write reads of 4 KiB at these places, one per interval [µs], in fio 3's format."""
     path.parent.mkdir(parents=True)
     lines = [f"{n * interval_us} x read {at * 4096} 4096" for n, at in enumerate(places)]
     head = ["fio version 3 iolog", "0 x add", "0 x open"]
@@ -177,7 +177,7 @@ def test_replays_at_another_speed_are_told(here: Path) -> None:
 
 
 def test_a_trace_that_was_fitted_to_a_device_is_still_that_trace(here: Path) -> None:
-    """Its I/Os lie elsewhere, which is told."""
+    """The comparison reports that its I/Os have other addresses."""
     trace = an_iolog(Path("t/t.iolog"), list(range(0, 600_000, 1500)))
     small = "sim:demo?blocks_per_die=32"
     found = api.compare(
@@ -193,7 +193,7 @@ def test_a_gate_does_not_open_where_nothing_was_compared(
 ) -> None:
     other = tmp_path / "other"
     api.run(FIRST, other, scale="quick", only=["order"])
-    assert uflip("compare", pair[0], other).code == 0, "whoever looks sees that there is nothing"
+    assert uflip("compare", pair[0], other).code == 0, "the output shows an empty comparison"
     done = uflip("compare", pair[0], other, "--fail-if-slower", "5%")
     assert done.code == 2
     assert "0 experiments in both" in done.err

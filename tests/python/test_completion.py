@@ -1,6 +1,6 @@
-"""How the end of an I/O in a queue is learned of: what cannot be polled says so, results say which.
+"""Completion of queued I/Os: devices that cannot be polled are refused, results store the method.
 
-What can be polled is not here: an NVMe drive that QEMU emulates is (`tests/guest/zoned_disk.py`, in
+Polling itself is tested on an NVMe drive that QEMU emulates (`tests/guest/zoned_disk.py`, in
 `make soak`), with the kernel's own count of interrupts.
 """
 
@@ -22,7 +22,7 @@ QUEUE = basic("read", "random", io_size=4096, io_count=50, queue_depth=4)
 
 
 def test_a_device_without_such_queues_is_not_polled(loop_device: str) -> None:
-    """Its queue says so itself."""
+    """The queue's `io_poll` attribute is 0."""
     poll = Path("/sys/block") / loop_device.removeprefix("/dev/") / "queue" / "io_poll"
     assert poll.read_text(encoding="utf-8").strip() == "0"
     token = str(report_block(loop_device)["token"])

@@ -133,7 +133,7 @@ def test_without_a_baseline_nothing_is_compared_but_the_spread_is_known() -> Non
     assert repeatability(same) == {"SR": spread, "RR": None, "SW": None, "RW": None}
 
 
-# What is not told
+# Cases without a warning
 
 
 def runs(**means: float) -> list[dict[str, Any]]:

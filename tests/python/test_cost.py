@@ -64,7 +64,7 @@ def test_a_tree_reads_and_writes_a_leaf_a_miss(memory: int) -> None:
     assert found["read"] == found["write"]
     wanted = given.operations * given.misses
     assert found["read"] == pytest.approx(wanted, abs=5 * np.sqrt(given.operations / 4))
-    # What is displaced was in memory: never the leaf that is read at this moment.
+    # A displaced leaf was in memory: it is never the leaf that is being read.
     assert all(read[1] != write[1] for read, write in zip(ios[::2], ios[1::2], strict=True))
 
 

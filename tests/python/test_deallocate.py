@@ -145,7 +145,7 @@ def test_a_block_device_discards(loop: tuple[str, Path]) -> None:
         device.trim(MIB, 2 * MIB)
     content = disk.read_bytes()
     assert content[MIB : 3 * MIB] == bytes(2 * MIB)
-    # What was not named is as it was but for the marks that opening leaves.
+    # Other ranges are unchanged but for the marks that opening leaves.
     assert content[3 * MIB : 7 * MIB] == b"x" * 4 * MIB
 
 
@@ -279,7 +279,7 @@ def test_a_run_of_trims_is_kept_and_read_again(here: Path) -> None:
     (run,) = Results.load(out).runs
     assert np.asarray(run.trace().column("mode")).tolist() == [2] * 16
     (path,) = (out / "runs").glob("*.parquet")
-    # What was trimmed once is trimmed again by a replay.
+    # A replay repeats the trims.
     done = uflip("replay", path, "sim:demo", "--out", "again", "-q")
     assert done.code == 0, done.err
     (run,) = Results.load(Path("again")).runs

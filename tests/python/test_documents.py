@@ -132,7 +132,7 @@ def test_no_golden_manifest_does_either(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_summary_of_every_version_is_what_its_type_says(version: int) -> None:
-    """Key by key, and none beside them: what other programs are told by the schema."""
+    """The keys are exactly those of the schema that other programs use."""
     folder = Path(__file__).parents[1] / "golden" / f"results-{version}"
     said = plain(summary(Results.load(folder)))
     typed = msgspec.convert(said, Summary)

@@ -1,4 +1,4 @@
-"""Does a write wait for what it is said to wait for, and does every result say which that was?
+"""Does a write wait for the durability that was requested, and does every result store it?
 
 Witnesses are others: the system calls that a library between uflip and the kernel sees, and the
 kernel's own count of the flushes of a block device. What a simulated device takes is in
@@ -31,7 +31,7 @@ FLUSHES = {"cached": 0, "flush:5": 2, "flush:1": WRITES}
 SMALL_SIM = "sim:demo?blocks_per_die=64&write_cache_bytes=262144"
 
 
-# What is asked for
+# Requested durability
 
 
 @pytest.mark.parametrize("text", ["", "FUA", "flush", "flush:0", "flush:-1", "flush:x", "o_sync"])
@@ -221,7 +221,7 @@ def test_a_plan_carries_it(here: Path) -> None:
         answer = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
         assert answer.code == 2
         assert told in answer.err
-    # Before plans said so, it followed from the device.
+    # Older plans have no durability: it followed from the device.
     older = text.replace('durability = "fua"\n', "").replace(
         "format_version = 3", "format_version = 2"
     )
@@ -247,7 +247,7 @@ def test_the_preset_of_myers_and_sinclair_waits_for_the_flush(here: Path) -> Non
     assert json.loads(uflip(*command, "--durability", "cached").out)["durability"] == "cached"
 
 
-# What follows from it
+# Effects of durability
 
 
 def test_results_that_waited_for_different_things_are_not_compared_unwarned(here: Path) -> None:

@@ -33,7 +33,7 @@ LONG = ("--io-count", "500000000")
 # How long a read hangs [s].
 HANG_S = 8
 
-# What can take long, each at something else when the signal comes.
+# Long-running commands, each in another phase when the signal comes.
 WORK: dict[str, tuple[str, ...]] = {
     "run": ("run", SMALL_SIM, "--scale", "quick", "--out", "out"),
     "pattern": ("pattern", SMALL_SIM, "--pattern", "RW", "--time", "pause", "--pause", "1ms",
@@ -102,7 +102,7 @@ def test_a_signal_in_the_first_moments_is_answered_too(here: Path, number: signa
         assert err.startswith("error: Interrupted"), f"UFLIP_SEED={SEED}: {err}"
 
 
-# The signal comes as a descriptor is told its name.
+# The signal comes in a descriptor's `__set_name__`.
 AS_A_CLASS_IS_MADE = """
 import os, signal
 from uflip import ends

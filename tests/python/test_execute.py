@@ -27,7 +27,7 @@ from uflip.methodology import (
 
 
 class Writer:
-    """Remembers what it is given, and fails where it is told to."""
+    """A writer that records its runs, and fails at the run `fail_at`."""
 
     def __init__(self, fail_at: int = -1, finish_fails: bool = False) -> None:
         self.path = Path("results/here")

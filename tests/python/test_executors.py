@@ -64,7 +64,7 @@ def executor(request: pytest.FixtureRequest, executors: dict[str, Executor]) -> 
     return executors[request.param]
 
 
-# What is carried out
+# Execution of tasks
 
 
 def test_results_are_in_the_order_of_their_points(executor: Executor) -> None:
@@ -200,7 +200,7 @@ def test_nothing_begins_after_nobody_listens(executor: Executor, tmp_path: Path)
         outcomes = each(partial(tasks.leave_a_mark, tmp_path), range(2000))
         with closing(outcomes):  # type: ignore[type-var]
             next(outcomes)
-        time.sleep(0.3)  # whoever had begun has ended
+        time.sleep(0.3)  # tasks that had begun have ended
         there = len([*tmp_path.iterdir()])
         assert there < 2000
         assert on_all(abs, [-1]) == [1], "the executor is there for the next"
@@ -325,7 +325,7 @@ def test_a_bundle_that_a_worker_died_of_is_taken_apart() -> None:
 
 @pytest.mark.parametrize("kind", ["processes", "cluster"])
 def test_ctrl_c_is_left_to_who_waits(kind: str, executors: dict[str, Executor]) -> None:
-    """A terminal sends it to the workers as well: they go on until they are told."""
+    """A terminal sends SIGINT to the workers as well: they continue until the parent stops them."""
     with using(executors[kind]):
         before = {*on_all(tasks.own_pid, range(64))}
         assert os.getpid() not in before

@@ -20,7 +20,7 @@ from uflip.results import Results
 
 SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
 SOAK = bool(os.environ.get("UFLIP_SOAK"))
-# Each takes about a second; `make test` draws so many, for each kind of device.
+# Each takes about a second; `make test` draws this number for each kind of device.
 MOMENTS = 10
 
 OUT, TARGET, RECORD = "kept-here", "scratch-target.bin", "kept-record.json"
@@ -63,7 +63,7 @@ def test_a_fault_at_any_call_ends_in_order_and_goes_on(
     drawn += random_.sample(ios, min(len(ios), 200 if SOAK else MOMENTS // 3))
     for call in drawn:
         error = random_.choice(call.errors())
-        # Whoever is interrupted tries again: for ever would be no fault that exists.
+        # An interrupted call is repeated: no real fault interrupts it for ever.
         lasting = random_.randrange(2) if error != "EINTR" else 0
         settings = {"at": call.number, "errno": number_of(error), "from": lasting}
         said = f"UFLIP_SEED={SEED} {call} {error} {settings}"

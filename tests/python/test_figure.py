@@ -71,7 +71,7 @@ def test_lines_differ_by_more_than_colour(results: Path) -> None:
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What needs several panels: mixes, also of a pattern with itself, and a queue."""
+    """Results that need several panels: mixes, also of a pattern with itself, and a queue."""
     pairs = [*itertools.combinations(stored.PATTERNS, 2), ("RR", "RR")]
     mixes = [
         stored.mix_run(100 + 10 * number + ratio, *pair, ratio)

@@ -438,7 +438,7 @@ def test_a_file_that_somebody_has_locked_is_not_written_through_a_loop_device(
     path = here / "measured"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path)
-    # It opens the file for reading: whoever has it open for writing would be refused as that.
+    # `flock` opens the file for reading: a writer would be refused for another reason.
     command = ["flock", "-F", path, "sh", "-c", "echo ready; exec sleep 60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

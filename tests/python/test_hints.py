@@ -234,7 +234,7 @@ def test_a_ratio_without_an_interval_does_not_tell(half_width_ns: float | None) 
     found = hints(document)[3]
     assert (found.verdict, found.advice) == (UNDECIDED, "")
     assert "undecided: " in found.because
-    # What surely is dear is told, however little is known of what may be dearer.
+    # A certain cost is reported even if a possibly higher one is uncertain.
     for one in document["micro_benchmarks"]["alignment"]:
         if one["pattern"] == "SW":
             one["together"]["half_width_ns"] = 0.0
@@ -244,7 +244,7 @@ def test_a_ratio_without_an_interval_does_not_tell(half_width_ns: float | None) 
 
 
 def writes_by_byte(at_16_kib: float) -> Cost:
-    """Writes of 16 KiB cost so many times a byte what larger ones do, smaller ones far more."""
+    """Return costs a byte: 16 KiB writes cost `at_16_kib` times larger ones, smaller far more."""
 
     def cost(pattern: str, size: int, varies: str, value: int) -> float:
         if pattern != "RW":
@@ -271,13 +271,13 @@ def test_block_sizes_of_writes_are_told_apart_by_intervals(
     found = hints(measured(writes_by_byte(at_16_kib), share))[2]
     assert found.verdict == verdict
     assert ("undecided: " in found.because) == (found.advice == "") == (verdict == UNDECIDED)
-    # What is said of the sizes is said all the same.
+    # The findings about sizes are reported in any case.
     assert found.numbers["best_for_reads_bytes"] < 32 * KIB
     assert found.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE else 32) * KIB
 
 
 def reads_of_pages(at_64_kib: float) -> Cost:
-    """Pages of 64 KiB are so many times as useful as those of 32 KiB, which are best of smaller."""
+    """Return costs: 64 KiB pages are `at_64_kib` times as useful as 32 KiB, the best below."""
 
     def cost(pattern: str, size: int, varies: str, value: int) -> float:
         if pattern != "RR":
@@ -394,7 +394,7 @@ def test_the_seven_devices_of_table_3_are_what_the_paper_calls_them(
 def test_a_class_is_told_where_the_interval_tells_it(
     ratio: float, share: float, expected: str
 ) -> None:
-    """Random writes so many times as dear, known to so little: 1.22 is in the interval or not."""
+    """The interval of the cost of random writes includes 1.22 or not."""
 
     def cost(pattern: str, size: int, varies: str, value: int) -> float:
         times = ratio if pattern == "RW" and varies == "baseline" else 1.0

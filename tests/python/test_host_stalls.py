@@ -1,4 +1,4 @@
-"""A host that does something else while I/Os are due is told: before which I/O, and for how long.
+"""Host stalls while I/Os are due are reported: before which I/O, and for how long.
 
 What a gap is, is tested beside its code (crates/engine/src/host_gap.rs); here a process is stopped
 on purpose, between I/Os that arrive every two milliseconds.
@@ -81,7 +81,7 @@ def test_in_virtual_time_there_is_no_host() -> None:
 
 
 def test_pauses_queues_and_processes_are_no_stalls(here: Path) -> None:
-    """A quiet null device: what is asked for is none, whatever it is."""
+    """Delays that the pattern requests on an idle null device are not stalls."""
     patterns = [
         basic("read", "random", time="burst", burst=5, pause=300_000, io_count=50),
         basic("read", "random", queue_depth=8, io_count=500),

@@ -20,7 +20,7 @@ from hostile_cases import Bench, Case, command_cases, edit_cases, make_documents
 from uflip.cli.main import VERBS
 
 SAMPLE = 200
-# The same cases each time: whoever changes something else meets no news of old code here.
+# The same cases each time: an unrelated change does not reveal faults of old code here.
 SEED = int(os.environ.get("UFLIP_SEED") or 1)
 ALL = [*command_cases(), *edit_cases()]
 CASES = ALL if "UFLIP_SOAK" in os.environ else random.Random(SEED).sample(ALL, SAMPLE)

@@ -98,7 +98,7 @@ def check(done: Ended, *codes: int) -> None:
     assert done.out == ""
 
 
-# Files that are none
+# Paths that are no regular files
 
 
 def a_pipe(name: Path) -> Path:

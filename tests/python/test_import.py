@@ -42,7 +42,7 @@ def test_a_run_has_what_fio_measured(tmp_path: Path) -> None:
 
 
 def test_nobody_knows_what_its_writes_waited_for(tmp_path: Path) -> None:
-    """It says so, and so does whoever compares it, with itself as well."""
+    """The import warns of it, and so does a comparison, also with itself."""
     folder = tmp_path / "out"
     assert uflip("import", "fio-log", LOG, "--out", folder, "-q").code == 0
     assert Results.load(folder).manifest.durability == "unknown"
@@ -57,7 +57,7 @@ def test_nobody_knows_what_its_writes_waited_for(tmp_path: Path) -> None:
 def written(
     path: Path, mean_ns: float, ios: int = 3000, mode: int = 0, seed: int = 1, *, depth: int = 1
 ) -> Path:
-    """A log as fio writes it of so many I/Os at a time, 10 µs apart, at whole milliseconds."""
+    """Write a fio log of `depth` I/Os at a time, 10 µs apart, at whole milliseconds."""
     took = np.random.default_rng(seed).normal(mean_ns, mean_ns / 20, ios).astype(int)
     ends = np.cumsum(took + 10_000) // depth // 1_000_000
     rows = zip(ends.tolist(), took.tolist(), range(ios), strict=True)
@@ -147,7 +147,7 @@ def test_a_log_of_averages_is_told_apart(here: Path, content: str) -> None:
     assert done.code == 5
     assert "The log holds averages" in done.err
     assert "log_avg_msec" in done.err
-    # What is wrong in another way is told as it was.
+    # Other faults are reported as before.
     Path("b_lat.1.log").write_text("5, 4258006, 7, 4096, 0, 0\n")
     assert "averages" not in uflip("import", "fio-log", "b_lat.1.log", "--out", "out", "-q").err
     assert "No such file" in uflip("import", "fio-log", "nowhere", "--out", "out", "-q").err

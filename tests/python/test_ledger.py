@@ -1,7 +1,7 @@
 """Do results prove themselves: is whatever happens to a file of a folder found, and named?
 
 Damage is made by hand: bits are flipped, files swapped, copied and cut, a writer is killed at every
-call of the system. What was written before is what is shown afterwards, or it is not shown.
+system call. Afterwards a reader shows the content that was written before, or nothing.
 """
 
 import json
@@ -69,7 +69,7 @@ def path_of(folder: Path, ordinal: int) -> Path:
     return folder / "runs" / f"{IDS[ordinal]}.parquet"
 
 
-# What is there when nothing happened
+# Undamaged folders
 
 
 def test_every_file_of_a_new_folder_is_proven(folder: Path) -> None:
@@ -338,7 +338,7 @@ def check_unharmed(folder: Path) -> None:
 def check_killed(
     folder: Path, acknowledged: list[str], traces: list[_native.Trace], *, finished: bool
 ) -> None:
-    """What was said to be there is there, nothing looks bad, and the rest can be made."""
+    """Acknowledged runs are there, nothing looks damaged, and the rest can be measured."""
     check_unharmed(folder)
     there = [run.id for run in Results.load(folder).runs]
     assert there[: len(acknowledged)] == acknowledged, folder

@@ -1,4 +1,4 @@
-"""Timers, rates, trends and virtual disks: is said what stands between the numbers and a device?
+"""Timers, rate limits, trends and virtual disks: are limits of the host reported?
 
 The oracle is a queue of its own: one I/O at a time, a token bucket, and a timer that looks at it.
 """
@@ -70,7 +70,7 @@ def service(mean_ns: float, n: int, seed: int) -> Floats:
 
 
 def in_slices(service_ns: Floats, per_slice: int, slice_ns: float) -> tuple[Floats, Floats]:
-    """Submit and response times where each slice of time has room for so many I/Os."""
+    """Return submit and response times where each time slice has room for `per_slice` I/Os."""
     now, left, slice_end = 0.0, per_slice, slice_ns
     submit, response = [], []
     for service in service_ns:
@@ -267,7 +267,7 @@ def test_only_consecutive_ios_have_a_pace() -> None:
 
 
 def test_a_trend_is_what_chance_seldom_makes() -> None:
-    """Against all orders of six means: those that are told are the rare ones."""
+    """Of all orders of six means, only the rare ones are reported."""
     told = dict.fromkeys((True, False), 0)
     orders = list(itertools.permutations([100.0, 110.0, 121.0, 133.0, 146.0, 161.0]))
     for order in orders:

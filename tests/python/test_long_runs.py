@@ -122,7 +122,7 @@ def test_arrow_sees_every_io(traces: tuple[Any, Any, Any], tmp_path: Path) -> No
     # It is read batch by batch, and may be left.
     batch = pa.RecordBatchReader.from_stream(file).read_next_batch()
     assert 0 < batch.num_rows < LONG
-    # What is lent outlives the trace.
+    # A borrowed column outlives the trace.
     with open_device(DEVICE) as device:
         short = device.run(long_spec(io_count=100, io_ignore=0))
     lent = pa.table(short)["response_time_ns"]

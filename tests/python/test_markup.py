@@ -38,7 +38,7 @@ PROBE = f"=cmd|'/C probe'!A0{MARKUP}{TERMINAL}"
 OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # What a spreadsheet runs.
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\x00]")
-# Elements that a page of ours has; a script is none of them.
+# Elements that uflip's pages may have; scripts are not among them.
 OURS = """
     html head meta title style body header p span h1 h2 h3 h4 nav ol ul li a main section div b br
     small dl dt dd abbr code figure figcaption details summary table caption thead tbody tr th td

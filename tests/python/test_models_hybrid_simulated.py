@@ -85,7 +85,7 @@ def test_fast_with_the_fault_of_2010(data_blocks: int, log_blocks: int, pages: i
     )
     n_data = counted["full_merges"] / counted["blocks_collected"]
     assert mean_ns == pytest.approx(model.mean_write_ns, rel=MEAN_TOLERANCE)
-    # The model counts entries, the code data blocks: of n entries, so many are in the same block.
+    # The model counts entries, the code data blocks: some of n entries are in the same block.
     entries = model.data_blocks_per_full_merge
     distinct = data_blocks * -math.expm1(entries * math.log1p(-1 / data_blocks))
     assert n_data == pytest.approx(distinct, rel=MEAN_TOLERANCE)

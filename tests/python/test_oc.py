@@ -237,7 +237,7 @@ SERIAL = OTHER + "&queue_thread_ns=3000000"
 
 
 def measured_at_length(url: str) -> tuple[Any, FlashDevice]:
-    """With so many reads that each mix has a 95th percentile: 200 and more."""
+    """Measure with 200 reads and more, so that each mix has a 95th percentile."""
     device = open_flash_device(url.replace("blocks_per_plane=8", "blocks_per_plane=32"))
     session = Session(device, Scale(blocks=32, cycles=30, wear_pages=8), (2, 1, 7))
     return measure(session, [*suited("physical")]), device

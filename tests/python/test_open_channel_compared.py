@@ -40,7 +40,7 @@ def test_a_write_is_durable_where_the_controller_programs_before_it_answers(
 
 
 def test_two_devices_are_told_apart(folder: Path, here: Path) -> None:
-    """A twin whose cells take twice as long to read, which is said of reads and of nothing else."""
+    """A twin whose cells take twice as long to read differs in reads and in nothing else."""
     options = ("--scale", "quick", "--only", "oc0,oc2,oc3", "--out")
     assert uflip("oc", "run", f"{SMALL}&read_ns=300us", *options, "twin", "-q").code == 0
     found = api.compare(folder, "twin")
@@ -60,7 +60,7 @@ def test_two_devices_are_told_apart(folder: Path, here: Path) -> None:
     assert row.second_ns == pytest.approx(np.asarray(log.column("response_time_ns")).mean())
     assert row.second_half_ns is not None
     assert row.second_half_ns >= (seen.half_width_ns or 0) - 1e-3
-    # What is advised can be done.
+    # The advice can be followed.
     advice = {each.code: each.advice for each in found.conditions}
     assert "different_state" not in advice
     assert "compare it with itself" in advice["one_repetition"]

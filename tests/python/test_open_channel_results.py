@@ -71,7 +71,7 @@ def test_a_log_is_no_damaged_trace(folder: Path, here: Path) -> None:
     assert (done.code, Path("out").exists()) == (5, False)
     assert "the log of a job over physical addresses" in done.err
     assert "damaged" not in done.err
-    # What is advised.
+    # The commands that the advice names.
     assert uflip("analyse", run.path).code == 0
     assert uflip("export", folder, "-o", "tables").code == 0
 

@@ -1,4 +1,4 @@
-"""An open-channel device in a file goes on as it would have, and is told from a block device."""
+"""A saved open-channel device continues as it would have, and differs from a block device."""
 
 import json
 from pathlib import Path

@@ -165,7 +165,7 @@ def test_planes_that_work_together_have_a_lane_each(tmp_path: Path) -> None:
     planes = [f"die {die}, plane {plane}" for die in range(dies) for plane in range(2)]
     assert sorted(name for name in names if "die" in name) == sorted(planes)
     assert found.clocks.tolist() == [*range(dies), *range(dies)]
-    # Both planes of a die are at work at once, mostly; what is said of each names the die.
+    # Both planes of a die mostly work at once; the operations of each name the die.
     on_first = found.clocks[found.die] == 0
     assert naively_overlapping(found.begin[on_first], found.end[on_first]) > on_first.sum() // 4
     assert operation(lanes, int(np.flatnonzero(found.die == dies)[0]))["die"] == 0
@@ -206,7 +206,7 @@ def test_operations_are_those_that_the_device_counted(results: Results) -> None:
     programs = int(np.isin(found.what, is_program).sum())
     inside = number_of(found, RELOCATION, INSIDE) + number_of(found, MERGE, INSIDE)
     if inside == 0:
-        # What is counted and has not had its die, or had it before the run, is under way.
+        # Counted programs without their die time inside the run are in flight at its ends.
         assert abs(programs - counters["pages_programmed"]) <= 128
     assert abs(number_of(found, ERASE, INSIDE) - counters["blocks_erased"]) <= len(found.channels)
     assert not (found.what == len(WORDS)).all()

@@ -1,7 +1,7 @@
 """Is nothing lost by a name that was given to an output, whatever bears that name?
 
-Every verb that writes a file meets everything that a name can lead to. What is there is hashed
-before and after; a refusal comes before any work and leaves all of it as it was.
+Every verb that writes a file meets everything that a name can lead to. Existing files are hashed
+before and after; a refusal comes before any work and leaves all of them as they were.
 """
 
 import ast
@@ -186,7 +186,7 @@ def the_standard_output(_name: Path) -> Path:
     return Path("-")
 
 
-# What is refused even by force -> the exit code.
+# Paths that are refused even with --force -> the exit code.
 NEVER: dict[Callable[[Path], Path], int] = {
     a_fifo: REFUSED, a_socket: REFUSED, a_device: REFUSED, a_link: REFUSED,
     a_link_to_a_device: REFUSED, a_link_to_nothing: REFUSED, a_folder: USAGE, in_no_folder: USAGE,

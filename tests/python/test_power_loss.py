@@ -49,7 +49,7 @@ def test_what_is_in_a_volatile_cache_is_lost_unless_it_is_flushed_or_capacitors_
     in_cache, lost, put_back = cut(DEVICE + POWER + cache, "cached")
     assert in_cache == 16, "the cache is full"
     assert (lost >= 15, put_back) == (True, 0)
-    # What is flushed is lost only as far as it was under way.
+    # Of flushed data, only writes in flight are lost.
     assert cut(DEVICE + POWER + cache, "flush:1")[1] <= 1
     protected = DEVICE + POWER.replace("false", "true") + cache
     in_cache, lost, put_back = cut(protected, "cached")

@@ -57,7 +57,7 @@ def test_512_writes_of_the_mtron_without_ignoring_any_read_low() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_start_up_shows_in_those_512_writes(seed: int) -> None:
-    """What is ignored is found in 512 I/Os already; a mean of so few may rightly not converge."""
+    """512 I/Os already show the start-up; the mean of so few need not converge."""
     spec = baseline("RW", io_size="32KiB", seed=seed)
     times = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
     short, long = analyse(times[:512]), analyse(times)

@@ -89,7 +89,7 @@ CASES = {(what, operation) for what in WRONG for operation in OPERATIONS}
 
 
 def pattern(operation: str, depth: int, count: int = COUNT) -> Basic | Mix:
-    """Make a pattern of an operation, with so many I/Os under way."""
+    """Make a pattern of an operation at a queue depth."""
     reads, writes = (basic(mode, "random", io_size=4096) for mode in ("read", "write"))
     if operation == "reads and writes":
         return mix(reads, writes, 1, io_count=count, queue_depth=depth, seed=3)

@@ -43,8 +43,8 @@ LONG = ("uflip-table3", "uflip-hints", "uflip-states")
 QUICK = [name for name in REPRODUCTIONS if name not in LONG]
 MAGIC = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
-# What does not come out, and is told so. A change of this list is news: either the simulator has
-# come closer to the paper, or further from it.
+# Values that are reported as missed. A change of this list means that the simulator has come
+# closer to the paper, or moved further from it.
 MISSES = {
     "ms-fig1": set(),
     "ms-fig2": set(),
@@ -286,7 +286,7 @@ def test_rows_say_whether_they_agree_and_by_which_rule() -> None:
 
 
 SECOND_PROFILES = {"ofc-pipelined": "ofc"}
-"""Profiles of a device that another one stands for where nothing is said."""
+"""Further profiles of a device, with the profile that is used by default."""
 
 
 def test_every_published_value_that_a_profile_names_exists() -> None:
@@ -321,7 +321,7 @@ def by_hand(row: dict[str, Any], device: str) -> str:
     return "fitted" if hit else "prediction"
 
 
-# What was set outside of profiles, or is undone by an override, makes the kind another one.
+# Values set outside of profiles, or undone by an override, make the kind another one.
 OTHERWISE = {
     "ms-fig4": {"zero-page merge, with the fault", "full merge, with the fault",
                 "N_valid, with the fault", "N_data, with the fault"},
@@ -404,7 +404,7 @@ def test_reproductions_are_listed_and_documented() -> None:
     assert [one["id"] for one in as_json] == list(REPRODUCTIONS)
     pages = [DOCS / "reproduce.md", DOCS / "reproduce-oc.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    # Those of uFLIP share a section: one is told of in its text, the others in its table.
+    # Those of uFLIP share a section: its text describes one, its table the others.
     of_uflip = re.findall(r"^(?:\| )?`(uflip-[\w-]+)`", text, re.M)
     headings = re.findall(r"^## ((?:ms|ofc|oc)-\S+)$", text, re.M)
     assert headings + of_uflip == list(REPRODUCTIONS)

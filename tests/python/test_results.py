@@ -33,7 +33,7 @@ from uflip.spec import baseline, parallel, read_spec
 TESTS = Path(__file__).parent
 
 
-# What was measured is found again
+# Reading back measured results
 
 
 def test_a_stored_run_is_the_run(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 
 
 def killed(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
-    """Start a benchmark and kill it when so many runs are there."""
+    """Start a benchmark and kill it when `finished` runs are there."""
     process = start("run", *arguments, "--out", out, "--quiet", program=program(*BENCHMARKS))
     wait_for(lambda: len(list((out / "runs").glob("0*.parquet"))) >= finished)
     process.send_signal(signal.SIGKILL)
@@ -105,7 +105,7 @@ def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Pat
     assert (results.status, results.missing) == ("complete", [])
     for run in results.runs:
         assert there.get(run.id, run.path.stat().st_mtime_ns) == run.path.stat().st_mtime_ns
-    # What may have been written: every place of the old plan up to the kill, and of the new one.
+    # Possibly written extents: those of the old plan up to the kill, and of the new one.
     cut = next(number for number, run in enumerate(planned) if run["id"] not in there)
     places = [written_sequentially(typed_spec(run["spec"])) for run in planned[: cut + 1]]
     places += [written_sequentially(run.spec) for run in results.manifest.plan[cut:]]
@@ -219,12 +219,12 @@ def test_a_benchmark_that_stopped_for_its_time_goes_on(here: Path) -> None:
     assert "out_of_time" not in {warning["code"] for warning in document["warnings"]}
 
 
-# What is left of a plan
+# The rest of a plan
 
 
 @cache
 def blocks_of(spec: Spec) -> tuple[Extents, Extents]:
-    """What is written sequentially, and what else is touched: most runs are in every rest."""
+    """Return the extents written sequentially, and those touched by other runs."""
     return (
         written_sequentially(spec).in_blocks(BLOCK),
         all_but_written_sequentially(spec).in_blocks(BLOCK),

@@ -448,7 +448,7 @@ def test_looking_creates_and_grows_nothing(folder: Path) -> None:
         assert inspect_device(f"file:{there}").capacity_bytes == 1 << 20
         assert inspect_device(f"file:{there}", size="4MiB").capacity_bytes == 4 << 20
     assert described.details.to_be_written_bytes == described.capacity_bytes
-    # What is foretold about a file is what it has when it is there.
+    # The predicted properties of a file are those of the file once made.
     opened = open_device(new, size="64MiB").info
     for key in ("url", "kind", "model", "capacity_bytes", "sector_bytes", "clock", "simulated"):
         assert getattr(described, key) == getattr(opened, key), key
@@ -480,7 +480,7 @@ def test_the_untimed_gear_counts_and_takes_no_time() -> None:
         counted = device.apply(baseline("SW", io_count=64, io_size="4KiB"))
         assert counted["host_pages_written"] == 64
         assert device.counters() == counted
-        # What was written there is read from flash, what was not is answered by the controller.
+        # Written pages are read from flash, the controller answers reads of others.
         written = device.run(baseline("SR", io_count=1, io_size="4KiB"))
         device.trim(0, 4096)
         trimmed = device.run(baseline("SR", io_count=1, io_size="4KiB"))

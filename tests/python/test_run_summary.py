@@ -1,4 +1,4 @@
-"""What is kept beside runs says what the runs say: tested against them, and against plain loops.
+"""Cached run summaries agree with the runs: tested against them, and against plain loops.
 
 A summary that is kept must be no other than one that is made from the run files; whatever happens
 to it, no number of the result changes.

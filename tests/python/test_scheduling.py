@@ -53,7 +53,7 @@ def test_who_shares_out_the_tests_knows_what_belongs_together(
     request: pytest.FixtureRequest,
 ) -> None:
     """Where no path is given, pytest reads the conftest.py of `testpaths`, not of folders in them:
-    workers, who collect, would read ours, and whoever shares out the tests would not.
+    workers, which collect, would read ours, and the process that distributes the tests would not.
     """
     given = getattr(request.config, "workerinput", None)
     if given is None:

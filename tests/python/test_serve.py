@@ -271,7 +271,7 @@ def test_a_program_runs_against_a_device(here: Path) -> None:
 
 
 def asked(socket_path: str) -> dict[str, Any]:
-    """Return the statistics that a server tells whoever asks for them."""
+    """Return the statistics that a server reports on its status socket."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(socket_path)
         text = b"".join(iter(lambda: asking.recv(1 << 16), b""))

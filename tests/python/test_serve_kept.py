@@ -1,4 +1,4 @@
-"""What is kept and told of what was served, whatever goes wrong, and whoever ends it?
+"""Are the records of a served device complete, whatever goes wrong and however it ends?
 
 Clients are qemu-io and nbdcopy where what they do matters; where one is not installed its cases are
 skipped.
@@ -52,7 +52,7 @@ def serve(program: str, *options: object) -> tuple[int, str, str]:
 
 
 def recorded() -> list[list[str]]:
-    """What is written down: kind, offset and size of each."""
+    """Return the recorded I/Os: kind, offset and size of each."""
     head, *lines = Path("did.csv").read_text().splitlines()
     assert head == HEAD
     return [line.split(",")[-4:-1] for line in lines]
@@ -158,7 +158,7 @@ def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
     # What a write of the same bytes amplifies: by hand of what the flash says.
     assert shown["write_amplification"] == shown["flash"]["programmed_bytes"] / (37 * MIB)
     assert 1 <= shown["write_amplification"] < 6, "over what was not zeroes alone it is a hundred"
-    # A trim is none of what the form knows.
+    # The form of this log has no trims.
     assert recorded() == [
         ["Write", "0", str(32 * MIB)],
         ["Write", str(64 * MIB), str(MIB)],

@@ -31,7 +31,7 @@ CONTEXT.set_forkserver_preload(["uflip.cli.main", "uflip.cli.serve"])
 
 
 class Written:
-    """What was sent and what is sure: block -> number."""
+    """The blocks that were sent, and those known to be durable: block -> number."""
 
     def __init__(self) -> None:
         self.sent = dict.fromkeys(range(BLOCKS), 0)

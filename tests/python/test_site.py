@@ -96,9 +96,9 @@ def test_a_result_is_submitted_checked_published_browsed_and_fetched(
         answer = nobody.get(f"/explore/{path}")
         assert answer.status_code == 200, path
         assert str(either.folder) not in answer.text
-    # A site runs nothing: the page is told what it can do.
+    # A site runs nothing: the page lists the views that it has.
     assert 'data-views="site results"' in nobody.get("/explore/").text
-    # What comes back is the result, and proves itself.
+    # The downloaded result is the same, and verifies.
     assert uflip("pull", either.url, first["id"], "--out", tmp_path / "pulled").code == 0
     assert uflip("verify", tmp_path / "pulled").code == 0
     ours, theirs = package.load(folder), package.load(first["url"])
@@ -332,7 +332,7 @@ def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: 
     assert nobody.get(file, headers={"If-None-Match": '"other"'}).status_code == 200
     part = nobody.get(file, headers={"Range": "bytes=10-19", "If-Range": f'"{digest}"'})
     assert (part.status_code, part.content) == (206, whole.content[10:20])
-    # Whoever has it hears no more of it when it is withdrawn.
+    # A withdrawn result is not served to clients that have a copy, either.
     assert keeper.post(f"{address}/withdraw").status_code == 200
     assert nobody.get(file, headers={"If-None-Match": f'"{digest}"'}).status_code == 404
     assert keeper.delete(address).status_code == 204
@@ -347,7 +347,7 @@ def test_as_many_connections_as_there_are_descriptors_shut_nobody_out(tmp_path: 
             assert httpx.get(f"{made.url}/health", timeout=30).status_code == 200
 
 
-OPEN, OWN, SUBMITTING = "whoever may see it", "the owner or an admin", "a submitter"
+OPEN, OWN, SUBMITTING = "anybody who may see it", "the owner or an admin", "a submitter"
 ROUTES = {
     ("get", "/api/v1/results"): OPEN,
     ("get", "/api/v1/results.{ending}"): OPEN,
@@ -458,7 +458,7 @@ def _pages(scratch: Path, known: dict[str, Any]) -> list[str]:
     site = open_site(scratch / "another")
     doors: Any = application(site)
     routes = [*doors._app.routes, *pages.router.routes]
-    # What is included as a whole has no path: the API, which has its matrix above, and the pages.
+    # Included routers have no path: the API, which has its matrix above, and the pages.
     paths = {each.path for each in routes if hasattr(each, "path")}
     site.close()
     filled = [re.sub(r"\{(\w+)[^}]*\}", lambda m: str(known[PARAMETERS[m[1]]]), p) for p in paths]

@@ -1,4 +1,4 @@
-"""Many ask a site at once: does whoever waits leave connections and threads to the others?
+"""Many concurrent requests: do waiting requests leave connections and threads to the others?
 
 The application is asked in this process, and its database has one connection in all.
 """

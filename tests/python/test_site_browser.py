@@ -82,13 +82,13 @@ def test_from_a_measurement_to_a_citation(
     answer = page.goto(first["url"])
     assert answer is not None
     assert answer.status == 404
-    # What was changed by hand does not verify, and is not there either.
+    # A result changed by hand does not verify, and is not there either.
     refused = forged_submitted(server, measured[0], tmp_path / "forged")
     assert refused.code != 0
     # Published: the same again makes it so.
     assert submitted(server, measured[0], "--publish")["id"] == first["id"]
     second = submitted(server, measured[1], "--publish")
-    watched.said.clear()  # that an address answers 404 is said on the console
+    watched.said.clear()  # the console reports the 404
     # Browsed: searched, and by its device.
     page.goto(server.url)
     assert rows(page) == 2

@@ -31,7 +31,7 @@ class Storage:
     url: str
 
     def names(self) -> set[str]:
-        """What is in the bucket, as another client sees it."""
+        """Return the names in the bucket, as another client sees it."""
         there = obstore.list(obstore.store.from_url("s3://results")).collect()
         return {each["path"] for each in there}
 

@@ -1,4 +1,4 @@
-"""A client that meets what is no site, and a token that is none: told in full, and no secret."""
+"""A client with a wrong address or token: the errors are complete and reveal no secret."""
 
 import gzip
 import json
@@ -71,7 +71,7 @@ NO_SITE = {
     "a text": _json("hello"),
     "nothing": _json(None),
     "another object": _json({"results": []}),
-    "files that are none": _json({"files": 7}),
+    "files that are a number": _json({"files": 7}),
     "files of numbers": _json({"files": [1, 2]}),
     "a file without a digest": _json({"files": [{"path": "manifest.json", "bytes": 3}]}),
     "a digest that leads elsewhere": _json({"files": [FIRST[0] | {"digest": "../../x"}]}),

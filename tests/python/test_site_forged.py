@@ -1,4 +1,4 @@
-"""Results that hold in themselves and are none: what was measured is not what the plan says.
+"""Consistent but forged results: the measured runs are not those of the plan.
 
 Each is a folder whose ledger was made anew around the change, which anybody can do, so that nothing
 but the plan and the limits of a database stand between it and the site.

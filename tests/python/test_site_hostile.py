@@ -1,8 +1,8 @@
 """A hundred run files that somebody made to hurt: does the site refuse each, at once?
 
 The ledger of each folder says that its file is what was written, so that nothing but the reader
-stands between the file and the server. What is looked at is what `uflip.site.examiner` does in its
-process; each case has one of its own, whose processor time and memory are measured.
+stands between the file and the server. The tests run the work of `uflip.site.examiner` in
+a process for each case, whose processor time and memory are measured.
 """
 
 import io
@@ -165,7 +165,7 @@ def replaced(folder: Path, name: str, content: bytes) -> None:
 
 def looked_at(folder: Path) -> tuple[str, float, int]:
     """Look at a folder in a process of its own: what it says, time [s], memory of it [bytes]."""
-    # A fork begins with the pages of this process, which are none of its own.
+    # A fork begins with the pages of this process, which are not its own.
     shared = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     reading, writing = os.pipe()
     child = os.fork()

@@ -1,7 +1,7 @@
 """A folder and a database are of one site, or nothing is touched; a site is made where it may be.
 
-What is swept away at a start are folders without a row: beside the database of another site these
-would be all.
+A start removes folders without a row in the database: beside the database of another site it
+would remove all of them.
 """
 
 import json
@@ -159,7 +159,7 @@ def test_a_lost_folder_is_made_again_of_the_files_that_are_there(
         assert package.load(f"{server.url}/results/{result}").frame() == (
             package.load(measured).frame()
         )
-        # Without its files nothing can be made, and that is said.
+        # Without its files the result cannot be made; the error reports it.
         shutil.rmtree(folder / "folders" / result)
         shutil.rmtree(folder / "blobs")
         answer = server.client().get(address)

@@ -126,7 +126,7 @@ def test_an_upload_begins_before_files_are_removed_or_after(
 
     def slowly(blobs: Blobs, digests: Iterable[str]) -> None:
         again.start()
-        time.sleep(0.3)  # it would have begun by now, and been told that everything is there
+        time.sleep(0.3)  # it would have begun by now, and found that everything is there
         removed(blobs, digests)
 
     monkeypatch.setattr(Blobs, "remove", slowly)

@@ -90,7 +90,7 @@ def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
 
 
 def prepared_variant(folder: Path, number: int) -> Submission:
-    """What is sent of one of the results, made of the one in `r`."""
+    """Return a submission of one of the results, made from the one in `r`."""
     scratch = folder / f"scratch-{number}"
     scratch.mkdir()
     return prepare(variant(folder / "r", folder / f"v-{number}", number), scratch)

@@ -136,7 +136,7 @@ def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: s
     assert counted == {(len(ids), True)}
     values = [many.value(by_id[each], sort) for each in ids]
     known = [value for value in values if value is not None]
-    # What has no value is at the end, whichever end is asked for.
+    # Rows without a value come last, in either order.
     assert values == known + [None] * (len(values) - len(known))
     if sort == "device":  # databases have their own order of texts
         assert len({*known}) == sum(a != b for a, b in zip([None, *known], known, strict=False))
@@ -312,7 +312,7 @@ def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
         assert (device.id, device.results) == ("bbbb", 3)
     finally:
         site.close()
-    # What is deleted is in no index of words.
+    # A deleted result is in no index of words.
     site = open_site(tmp_path / "site")
     site.intake.delete("bbbb", "a")
     site.close()

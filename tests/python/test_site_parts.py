@@ -90,7 +90,7 @@ def test_a_part_that_does_not_fit_costs_no_other(tmp_path: Path) -> None:
         blobs.receive("upload", sent)
     assert blobs.received("upload", digest(first), 5) == 5
     assert blobs.there(digest(first))
-    # One that is not what it was said to be is gone; the one beside it is whole.
+    # The part that does not match its digest is gone; the one beside it is whole.
     sent = [(FilePart(digest(b"other!"), 0, second), 6), (FilePart(digest(second), 0, second), 6)]
     with pytest.raises(ResultsError, match="does not match its digest"):
         blobs.receive("upload", sent)

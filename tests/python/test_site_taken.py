@@ -74,7 +74,7 @@ def test_whoever_submits_what_somebody_else_did_is_told_so(
     done = _said(_sent(server, measured, "root", "--publish", "--json"))
     assert (done["own"], done["published"]) == (False, True)
     assert server.client().get(address).json()["submitted_by"] == "alice"
-    # From now on everybody is told that it is public, whoever they are and whatever they ask for.
+    # From now on every user learns that it is public, whatever they request.
     for who, own in (("bob", False), ("alice", True)):
         for options in ((), ("--publish",)):
             found = _sent(server, measured, who, "--json", *options)

@@ -35,7 +35,7 @@ def nothing() -> Device:
 
 
 def written(device: Device, spec: Pattern, rows: int) -> tuple[int, int]:
-    """I/Os and bytes that so many rows write, counted in what the engine makes of them."""
+    """Return I/Os and bytes that `rows` rows write, counted in the engine's trace."""
     trace = device.run(spec.but(io_count=rows))
     sizes, modes = np.asarray(trace.column("io_size_bytes")), np.asarray(trace.column("mode"))
     ours = (modes == 1) & (np.asarray(trace.column("component")) == component_that_counts(spec))

@@ -36,7 +36,7 @@ class Keeper:
         self.made.append(done_ios)
 
 
-# What is written
+# Writes of a state
 
 
 @pytest.mark.parametrize("state", ["random", "sequential"])
@@ -125,7 +125,7 @@ def test_a_state_id_follows_what_is_written_and_nothing_else() -> None:
     assert next_state_id("a", {"x": 1}, 3) != next_state_id("a", {"x": 1}, 4)
 
 
-# What is kept
+# State records
 
 
 def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:

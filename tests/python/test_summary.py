@@ -103,7 +103,7 @@ def test_a_rate_is_that_of_what_is_measured(tmp_path: Path) -> None:
     begin, end = max(every[5][1] for every in four), min(every[-1][0] for every in four)
     over = sum(begin < ended <= end for every in four for _, ended in every)
     assert found[runs[3].id] == pytest.approx(over / (end - begin) * 1e9, rel=0.02)
-    # Little: so many under way over the mean of each, but for the last ones.
+    # Little's law: I/Os in flight over their mean response time, but for the last ones.
     parallel = next(run for run in summary(results)["baselines"] if run["pattern"] == "SW")
     by_means = 4e9 / parallel["statistics"]["mean_ns"]
     assert parallel["ios_per_s"] == pytest.approx(by_means, rel=0.05)

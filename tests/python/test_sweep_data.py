@@ -269,7 +269,7 @@ def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert len(json.loads(done.out)["rows"]) == 30
     table = pd.read_parquet(data / "points.parquet")
     assert list(table["point"]) == list(range(30))
-    # What was there is what comes out, and what came later is what it would have been.
+    # Stored points are unchanged, and later ones are what they would have been.
     for path in (tmp_path / "copy" / "parts").iterdir():
         part = pd.read_parquet(path).set_index("point")
         pd.testing.assert_frame_equal(

@@ -1,4 +1,4 @@
-"""What has left the write cache and is not on flash: read from there, and gone once it is trimmed.
+"""Data that left the write cache and is not on flash yet: still read there, gone once trimmed.
 
 The judge is what a host sees of any device: a read of what it has just written needs no flash, and
 of what it has deallocated nothing is written any more, read from flash, or lost with the power.

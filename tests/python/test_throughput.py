@@ -1,7 +1,7 @@
 """Is a throughput what the device can do: not above its bounds, and not below what it gets done?
 
 The devices are simulated ones whose constants are given here, so that bounds are sums: dies that
-read a page in so long, a link that carries so many bytes a second.
+read a page in a given time, a link with a given number of bytes a second.
 """
 
 from pathlib import Path

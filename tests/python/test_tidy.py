@@ -390,8 +390,8 @@ def test_templates_escape_everything() -> None:
 
 # A document as a dictionary of anything: mypy knows nothing of its keys.
 UNTYPED = re.compile(r"\b(?:dict|Mapping)\[str, Any\]")
-# `uflip.data.document.Table` is the one name for data whose keys are for others to know; so many
-# are left besides, and none may come.
+# `uflip.data.document.Table` is the one name for data whose keys are for others to know. These
+# numbers of other uses are left, and none may be added.
 LEFT = {"data": 1, "site": 0, "sweeping": 0}
 
 
@@ -408,7 +408,7 @@ def test_documents_have_types() -> None:
 
 
 def test_tables_are_laid_out_in_one_place() -> None:
-    """Columns of text are as wide as their widest cell: whoever pads a cell lays out a table."""
+    """Columns of text are as wide as their widest cell: code that pads a cell lays out a table."""
     padding = re.compile(r"\.[lr]just\(")
     allowed = {"table.py": "the printer", "report/text.py": "sparklines are padded to one width"}
     for path in sorted(PACKAGE.rglob("*.py")):

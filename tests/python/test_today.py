@@ -1,4 +1,4 @@
-"""Do the micro-benchmarks of today find what is known of a device, and stay among themselves?
+"""Do the micro-benchmarks beyond the paper find known properties, and form a suite of their own?
 
 Devices are simulated ones whose constants are given here, so that what is found can be held against
 a closed form: dies are counted, a cache has a size, a server that is never idle takes what Little's

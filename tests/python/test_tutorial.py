@@ -41,7 +41,7 @@ NO_CLAIM = (
     "a disk that somebody throttles",
     "what the nine are, and their ranges",
 )
-"""What has such a word, and says nothing about an outcome; the minute is one of the clock."""
+"""Sentences with such a word that claim no outcome; the minute is one of the clock."""
 SAID = {
     "baselines": (
         "What is printed begins with the four baselines, 32 KiB at a time",

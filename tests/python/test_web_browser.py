@@ -48,7 +48,7 @@ def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
 
 
 def settled(page: "Page", drawings: int = 1) -> None:
-    """Wait until a run is drawn so many times more, and as a whole."""
+    """Wait until a run is drawn `drawings` more times, and as a whole."""
     page.wait_for_function(
         "n => { const f = document.querySelector('.pad .figure');"
         " return f && Number(f.dataset.drawn ?? 0) >= n && f.dataset.complete === 'true'; }",

@@ -92,7 +92,7 @@ def open_run(page: "Page", server: Serving, name: str, query: str = "") -> None:
 
 
 def written(page: "Page", panel: str) -> list[dict[str, Any]]:
-    """What stands on the figure of a panel, or of the run itself."""
+    """Return the texts on the figure of a panel, or of the run itself."""
     where = OF_PANEL.format(panel, panel) if panel else ".pad .figure"
     found: list[dict[str, Any]] = page.locator(where).first.evaluate(WRITTEN)
     return found

@@ -107,7 +107,7 @@ def test_the_form_has_every_key_with_its_value() -> None:
     assert shown["gc"]["choices"][:2] == ["greedy", "cyclic"] or "greedy" in shown["gc"]["choices"]
 
 
-# What is run
+# Runs
 
 
 def test_a_pattern_gives_what_it_gives_on_the_command_line(server: Serving) -> None:
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_said_and_runs_nothing(
     assert ask(server, "api/played")[1]["played"] == before
 
 
-# Who may ask
+# Access control
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_comparison_says_what_uflip_compare_says(server: Serving, folder: Path
         assert api(server, "compare", keys=wrong).status == 400
 
 
-# Who is answered
+# Access control
 
 
 def test_nobody_is_answered_without_the_token(server: Serving) -> None:
@@ -205,7 +205,7 @@ def test_every_answer_bears_the_policy(server: Serving) -> None:
         assert "server" not in headers
 
 
-# What may be read
+# Readable paths
 
 ELSEWHERE = [
     "../secret", "..%2fsecret", "%2e%2e/secret", "/etc/passwd", "one", "results/one",

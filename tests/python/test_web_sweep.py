@@ -169,7 +169,7 @@ def test_it_can_be_used_without_seeing_or_pointing(watched: Watched, server: Ser
     check_in_all_looks(page, "sweep")
 
 
-# What is on disk
+# Sweeps on disk
 
 
 def sweeps_of(root: Path) -> Sweeps:

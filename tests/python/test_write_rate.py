@@ -1,7 +1,7 @@
 """Reads beside writes at a set rate, on a simulated device with one die: a queue with one server.
 
 Arrivals are Poisson's, service times two constants, so that the mean wait is that of Pollaczek and
-Khinchine: W = λ E[S²] / (2 (1 − ρ)); and whoever arrives finds what is there on average.
+Khinchine: W = λ E[S²] / (2 (1 − ρ)); and an arrival finds the average state (PASTA).
 """
 
 from pathlib import Path

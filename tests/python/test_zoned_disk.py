@@ -1,4 +1,4 @@
-"""Does what is said of zones hold on a zoned drive, with a kernel between? Asked under QEMU."""
+"""Do the rules of zones hold on a zoned drive behind a kernel? Tested under QEMU."""
 
 import os
 import re
@@ -16,7 +16,7 @@ def test_what_is_said_of_zones_holds_on_a_zoned_drive(tmp_path: Path) -> None:
     """Every test of `tests/guest/zoned_disk.py` passes there, and none is left out."""
     code, printed = in_guest(pytest_there(TESTS), tmp_path)
     count = len(re.findall(r"^def test_", TESTS.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    # One that has parameters counts more than once, one that is skipped would be said beside.
+    # A test with parameters counts more than once; skipped tests would be listed as well.
     passed = re.search(r"^(\d+) passed in", printed, flags=re.MULTILINE)
     assert code == 0, printed[-20_000:]
     assert passed is not None, printed[-20_000:]

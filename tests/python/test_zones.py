@@ -350,7 +350,7 @@ def test_resets_and_reads_grow_with_the_resets_of_their_zone(wearing: str, tmp_p
     for run in Results.load(result.path).runs:
         times = asarray(run.trace().column("response_time_ns"))
         if run.pattern == "RR":
-            # What was read before is reset before the zone is written again.
+            # A zone that was read is reset before it is written again.
             twice = 2 if made == 1000 else 1
             assert set(times) == {twice * (READ + TRANSFER)}, run.id
             made += 1

@@ -107,7 +107,7 @@ def _serve(door: socket.socket, modules: list[str]) -> None:
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Whoever made the program has the other end of the input, and may be killed.
+    # The parent process has the other end of the input, and may be killed.
     input_, listens = sys.stdin.fileno(), door.fileno()
     while listens in select.select([listens, input_], [], [])[0]:
         asking, _ = door.accept()
