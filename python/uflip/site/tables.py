@@ -125,7 +125,7 @@ class ResultRecord(Base):
     device: Mapped[DeviceRecord] = relationship(back_populates="results", lazy="joined")
     account: Mapped[Account] = relationship(lazy="joined")
     files: Mapped[list["FileRecord"]] = relationship(
-        back_populates="result", cascade="all, delete-orphan", order_by="File.path"
+        back_populates="result", cascade="all, delete-orphan", order_by="FileRecord.path"
     )
 
 
