@@ -1,9 +1,9 @@
-//! What is erased, by where it lies: blocks of a plane, units of a bank, stripes of the device.
+//! Pools of erased units by location: blocks of a plane, merge units of a bank, stripes of the device.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
-/// Which is filled next.
+/// The order in which free units are filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum FreeOrder {
     /// The one erased longest ago.
@@ -14,7 +14,7 @@ pub(crate) enum FreeOrder {
     FewestErrors,
 }
 
-/// Per place, what is free there.
+/// Free units, per location.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FreePool {
     places: Vec<Free>,
@@ -23,9 +23,9 @@ pub(crate) struct FreePool {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum Free {
     Oldest(VecDeque<u32>),
-    /// With how often each was erased.
+    /// With erase counts.
     LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
-    /// With how many errors each has; in order.
+    /// With bit error counts; sorted.
     FewestErrors(BTreeSet<(u32, u32)>),
 }
 
@@ -39,7 +39,7 @@ impl Free {
         }
     }
 
-    /// The same for what is seldom overwritten.
+    /// Take a unit for cold data.
     fn take_for_cold(&mut self) -> Option<u32> {
         match self {
             Free::FewestErrors(set) => set.pop_last().map(|(_, free)| free),
@@ -57,7 +57,7 @@ impl Free {
 }
 
 impl FreePool {
-    /// What is free at each place in the beginning, never erased.
+    /// Create a pool of units that were never erased, per location.
     pub(crate) fn new(order: FreeOrder, places: impl Iterator<Item = Vec<u32>>) -> FreePool {
         let of = |free: Vec<u32>| match order {
             FreeOrder::Oldest => Free::Oldest(free.into()),
@@ -71,18 +71,18 @@ impl FreePool {
         FreePool { places: places.map(of).collect() }
     }
 
-    /// `each` at every one of `places`, numbered through.
+    /// Create a pool with `each` units at every one of `places`, numbered consecutively.
     pub(crate) fn full(places: u32, each: u32) -> FreePool {
         let of = |place: u32| (place * each..(place + 1) * each).collect();
         FreePool::new(FreeOrder::Oldest, (0..places).map(of))
     }
 
-    /// Nothing at any of `places`.
+    /// Create an empty pool of `places` locations.
     pub(crate) fn empty(places: u32) -> FreePool {
         FreePool::full(places, 0)
     }
 
-    /// Nothing is free any more.
+    /// Remove all units.
     pub(crate) fn clear(&mut self) {
         for place in &mut self.places {
             match place {
@@ -93,7 +93,7 @@ impl FreePool {
         }
     }
 
-    /// Nothing is free any more but what `is_free` says so of.
+    /// Remove all units except those for which `is_free` returns true.
     pub(crate) fn keep(&mut self, is_free: impl Fn(u32) -> bool) {
         for place in &mut self.places {
             match place {
@@ -104,30 +104,31 @@ impl FreePool {
         }
     }
 
-    /// Take what is to be filled next at `place`.
+    /// Take the unit to be filled next at `place`.
     #[inline]
     pub(crate) fn take(&mut self, place: u32) -> Option<u32> {
         self.places[place as usize].take()
     }
 
-    /// The same for what is seldom overwritten.
+    /// Take a unit at `place` for cold data.
     pub(crate) fn take_for_cold(&mut self, place: u32) -> Option<u32> {
         self.places[place as usize].take_for_cold()
     }
 
-    /// [`FreePool::take`]; where there is nothing, from the last of the places that have the most.
+    /// Like [`FreePool::take`]; if `place` is empty, takes from the location with the most units, the last of
+    /// several.
     pub(crate) fn take_near(&mut self, place: u32) -> Option<u32> {
         self.take(place)
             .or_else(|| self.places.iter_mut().max_by_key(|free| free.len()).and_then(Free::take))
     }
 
-    /// `free` was erased at `place`.
+    /// Add `free`, which was erased at `place`.
     #[inline]
     pub(crate) fn put(&mut self, place: u32, free: u32) {
         self.put_worn(place, free, 0);
     }
 
-    /// The same, for the `wear`-th time, or with so many errors.
+    /// Like [`FreePool::put`], with an erase count or an error count.
     #[inline]
     pub(crate) fn put_worn(&mut self, place: u32, free: u32, wear: u32) {
         match &mut self.places[place as usize] {
@@ -137,12 +138,12 @@ impl FreePool {
         }
     }
 
-    /// How many are free.
+    /// Return the number of free units.
     pub(crate) fn len(&self) -> usize {
         self.places.iter().map(Free::len).sum()
     }
 
-    /// All that are free, in no order.
+    /// Return all free units, in no order.
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.places.iter().flat_map(|free| -> Vec<u32> {
@@ -166,7 +167,7 @@ mod tests {
         pool.put(0, 1);
         pool.put(0, 0);
         assert_eq!([0, 0].map(|place| pool.take(place)), [Some(1), Some(0)]);
-        // Both others have two: the last of them.
+        // Both others have two units: the last location is used.
         assert_eq!([0, 0, 0].map(|place| pool.take_near(place)), [Some(4), Some(2), Some(5)]);
         assert_eq!((pool.len(), pool.iter().collect::<Vec<_>>()), (1, vec![3]));
     }

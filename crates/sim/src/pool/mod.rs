@@ -1,5 +1,5 @@
-//! Blocks and what becomes of them: which are free, which of their pages count, who is filled next and who
-//! is emptied next. Blocks one by one (`blocks`), a row of them over all planes (`stripes`), or groups (`units`).
+//! Block management: free blocks, valid pages, which block is filled next and which is collected next. Blocks
+//! are managed one by one (`blocks`), as a row over several planes (`stripes`), or in groups (`units`).
 
 pub(crate) mod alloc;
 pub(crate) mod blocks;

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! stripe 0: block 0 of planes 0 … w − 1       page i of a stripe: plane i mod w of it, then in order
-//! stripe 1: block 1 of the same planes        the next planes follow behind the last block of these
+//! stripe 1: block 1 of the same planes        stripes of the next planes follow those of these planes
 //! ```
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
 use crate::pool::free::FreePool;
 
-/// What a stripe is filled with.
+/// The content of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Holds {
     Nothing,
@@ -17,16 +17,16 @@ pub(crate) enum Holds {
     Map,
 }
 
-/// All stripes of a device, and which of their pages are valid.
+/// All stripes of a device, and the valid pages in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Stripes {
     geometry: Geometry,
     width: u32,
     pages: u32,
     holds: Vec<Holds>,
-    /// Per stripe: its valid pages.
+    /// Per stripe: its number of valid pages.
     counts: Vec<u32>,
-    /// Per physical page, one bit.
+    /// Per physical page: one bit, set if it is valid.
     valid: Vec<u64>,
     /// Erased stripes, the one erased longest ago first.
     free: FreePool,
@@ -40,12 +40,12 @@ pub(crate) struct Stripes {
 struct Filling {
     stripe: Option<u32>,
     next: u32,
-    /// Stripes that hold the same, this one included.
+    /// Stripes with the same content, this one included.
     stripes: u32,
 }
 
 impl Stripes {
-    /// Stripes over `width` planes each, which divides the planes; all are erased.
+    /// Create erased stripes over `width` planes each, which divides the number of planes.
     pub(crate) fn new(geometry: Geometry, width: u32) -> Stripes {
         let stripes = Stripes::count(&geometry, width);
         let none = Filling { stripe: None, next: 0, stripes: 0 };
@@ -62,27 +62,27 @@ impl Stripes {
         }
     }
 
-    /// How many stripes there are.
+    /// Return the number of stripes.
     pub(crate) fn count(geometry: &Geometry, width: u32) -> u32 {
         geometry.blocks() / width
     }
 
-    /// Pages of a stripe.
+    /// Return the pages of a stripe.
     pub(crate) fn pages_of(geometry: &Geometry, width: u32) -> u32 {
         width * geometry.shape().pages_per_block
     }
 
-    /// Pages of a stripe.
+    /// Return the pages of a stripe.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// Stripes that are erased.
+    /// Return the number of erased stripes.
     pub(crate) fn free(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// How many stripes hold this.
+    /// Return the number of stripes with this content.
     pub(crate) fn holding(&self, what: Holds) -> u32 {
         if what == Holds::Data { self.data.stripes } else { self.map.stripes }
     }
@@ -98,13 +98,13 @@ impl Stripes {
         filling.stripe.is_none() || filling.next == self.pages
     }
 
-    /// Pages of the stripe that is filled with this that are left.
+    /// Return the pages left in the stripe that is being filled with this content.
     pub(crate) fn left(&self, what: Holds) -> usize {
         let filling = if what == Holds::Data { &self.data } else { &self.map };
         (self.pages - filling.next) as usize
     }
 
-    /// Fill an erased stripe next.
+    /// Open an erased stripe for this content.
     pub(crate) fn open(&mut self, what: Holds) {
         let stripe = self.free.take(0).expect("a profile leaves an erased stripe");
         self.holds[stripe as usize] = what;
@@ -113,7 +113,7 @@ impl Stripes {
         filling.stripes += 1;
     }
 
-    /// The next page of the stripe that is filled with this; it counts as valid.
+    /// Allocate the next page of the open stripe; it counts as valid.
     #[inline]
     pub(crate) fn take_page(&mut self, what: Holds) -> Place {
         let filling = self.filling(what);
@@ -125,7 +125,7 @@ impl Stripes {
         place
     }
 
-    /// The page at `at` is not valid any more.
+    /// Mark the page at `at` as invalid.
     #[inline]
     pub(crate) fn invalidate(&mut self, at: Place) {
         bits::remove(&mut self.valid, at.page.0 as usize);
@@ -133,7 +133,7 @@ impl Stripes {
         self.counts[stripe as usize] -= 1;
     }
 
-    /// The full stripe with the fewest valid pages.
+    /// Return the full stripe with the fewest valid pages.
     pub(crate) fn emptiest(&self, what: Holds) -> Option<u32> {
         let open = if what == Holds::Data { self.data.stripe } else { self.map.stripe };
         let of_kind = self.holds.iter().zip(&self.counts).zip(0u32..);
@@ -141,20 +141,20 @@ impl Stripes {
         full.min_by_key(|((_, count), _)| **count).map(|(_, stripe)| stripe)
     }
 
-    /// Page `offset` of `stripe`, if it is valid.
+    /// Return the place of page `offset` of `stripe`, if it is valid.
     #[inline]
     pub(crate) fn valid_place(&self, stripe: u32, offset: u32) -> Option<Place> {
         Some(self.place(stripe, offset)).filter(|at| bits::has(&self.valid, at.page.0 as usize))
     }
 
-    /// The blocks of `stripe`.
+    /// Return the blocks of `stripe`.
     pub(crate) fn blocks(&self, stripe: u32) -> impl Iterator<Item = BlockIdx> + use<> {
         let stripes = (self.width, self.geometry.shape().blocks_per_plane);
         let (first, block) = (stripe / stripes.1 * stripes.0, stripe % stripes.1);
         (first..first + stripes.0).map(move |plane| BlockIdx(plane * stripes.1 + block))
     }
 
-    /// `stripe`, which holds nothing valid, was erased.
+    /// Return the erased `stripe`, which holds no valid page, to the free pool.
     pub(crate) fn give_back(&mut self, stripe: u32) {
         let what = std::mem::replace(&mut self.holds[stripe as usize], Holds::Nothing);
         self.filling(what).stripes -= 1;
@@ -172,28 +172,28 @@ impl Stripes {
         Place { page, block, plane: PlaneIdx(plane) }
     }
 
-    /// The page at `at`, of a stripe that is filled, is valid.
+    /// Mark the page at `at`, of a filled stripe, as valid.
     pub(crate) fn set_valid(&mut self, at: Place) {
         bits::insert(&mut self.valid, at.page.0 as usize);
         let stripe = self.stripe_of(at);
         self.counts[stripe as usize] += 1;
     }
 
-    /// `stripe` is not erased: it was filled with this.
+    /// Mark `stripe` as filled with this content (recovery).
     pub(crate) fn set_filled(&mut self, stripe: u32, what: Holds) {
         self.free.keep(|free| free != stripe);
         self.holds[stripe as usize] = what;
         self.filling(what).stripes += 1;
     }
 
-    /// The stripe of which a page is.
+    /// Return the stripe of a page.
     #[inline]
     pub(crate) fn stripe_of(&self, at: Place) -> u32 {
         let blocks_per_plane = self.geometry.shape().blocks_per_plane;
         at.plane.0 / self.width * blocks_per_plane + (at.block.0 - at.plane.0 * blocks_per_plane)
     }
 
-    /// Check that its books agree, and that the valid pages are those of `mapped`.
+    /// Check that the accounting is consistent, and that the valid pages are those of `mapped`.
     #[cfg(test)]
     pub(crate) fn audit(&self, mapped: impl Iterator<Item = Ppn>) {
         let mut valid = vec![0; self.valid.len()];

@@ -1,12 +1,12 @@
-//! Units of flash: where their pages are.
+//! Merge units: the places of their pages.
 
 use std::collections::BTreeSet;
 
 use super::units::{Layout, UnitIdx};
 use crate::flash::geometry::{Geometry, Shape};
 
-/// Two banks of two planes each, units of two blocks of each: every page once, in blocks of the unit, whichever
-/// page is the first that is asked for.
+/// Two banks of two planes each, units of two blocks of each. Every page occurs once, in blocks of the unit,
+/// from whichever page the iteration starts.
 #[test]
 fn pages_one_after_the_other_are_where_each_of_them_is() {
     let geometry = Geometry::from(Shape {

@@ -1,17 +1,17 @@
-//! Merge units: groups of blocks that are filled, mapped and erased as a whole, each spread over the
-//! planes of one bank, so that its pages go to them in turn.
+//! Merge units: groups of blocks that are filled, mapped and erased as a whole. Each is spread over the
+//! planes of one bank, and its pages go to them round robin.
 //!
 //! ```text
 //! bank 0: plane 0, plane 1, …, plane w − 1     unit = the same blocks of each of them
 //! bank 1: plane w, …                       page i of a unit: plane i mod w, then in order
 //! ```
 //!
-//! Planes are counted over the channels first, so such a bank has planes on every channel. Banks with
-//! channels of their own take every banks-th plane instead: a unit is as fast as its channels, and merges
-//! in two banks do not share any.
+//! Planes are counted over the channels first, so such a bank has planes on every channel. With
+//! `own_channels`, a bank takes every banks-th plane instead: a unit is as fast as its channels, and merges
+//! in two banks do not share any channel.
 //!
-//! A logical unit keeps its bank for ever: logical unit mod banks. With the units, the journal in
-//! which the firmware stores changes of its map.
+//! A logical unit always stays in one bank: logical unit mod banks. This file also holds the journal in which
+//! the firmware stores changes of its map.
 
 use uflip_core::{Error, Result, format_bytes};
 
@@ -20,13 +20,13 @@ use crate::flash::places::Places;
 use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
 
-/// A unit of flash.
+/// The number of a merge unit.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
 )]
 pub(crate) struct UnitIdx(pub(crate) u32);
 
-/// How units lie on the planes, checked to fit.
+/// The layout of merge units over the planes, checked to fit.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Layout {
     geometry: Geometry,
@@ -40,7 +40,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Units of `unit_bytes` on so many banks, filled in clusters.
+    /// Create a layout of units of `unit_bytes` on `banks` banks, filled in clusters.
     ///
     /// # Errors
     /// Sizes that do not divide each other, the banks, or the capacity.
@@ -110,14 +110,14 @@ impl Layout {
         })
     }
 
-    /// Whether there is room for the host's data, for `in_bank` units more in every bank, and for
-    /// `anywhere` more wherever they are.
+    /// Check that the device holds the host's data, `in_bank` more units in every bank, and `anywhere` more
+    /// units in any bank.
     ///
     /// # Errors
-    /// Where there is not.
+    /// The device has too few units.
     pub(crate) fn check(&self, in_bank: u64, anywhere: u64, what: &str) -> Result<()> {
         let data = u64::from(self.data_per_bank());
-        // Anything near the end of the numbers is more than any device has.
+        // Saturating: a number near the end of the range exceeds any device.
         let needed = data.saturating_add(in_bank).saturating_mul(self.banks.into());
         let needed = needed.saturating_add(anywhere);
         let units = u64::from(self.banks) * u64::from(self.per_bank);
@@ -130,12 +130,12 @@ impl Layout {
             .action("raise spare_factor or blocks_per_die"))
     }
 
-    /// Units of the host's data.
+    /// Return the number of units of the host's data.
     pub(crate) fn logical_units(&self) -> u32 {
         self.geometry.shape().logical_pages / self.unit_pages
     }
 
-    /// The most units of the host's data in one bank.
+    /// Return the most units of the host's data in one bank.
     fn data_per_bank(&self) -> u32 {
         self.logical_units().div_ceil(self.banks)
     }
@@ -144,7 +144,7 @@ impl Layout {
         self.unit_pages / self.cluster_pages
     }
 
-    /// The bank of a logical unit.
+    /// Return the bank of a logical unit.
     #[inline]
     pub(crate) fn home(&self, logical: u32) -> u32 {
         logical % self.banks
@@ -154,13 +154,13 @@ impl Layout {
         unit.0 / self.per_bank
     }
 
-    /// Where page `offset` of `unit` lies.
+    /// Return the place of page `offset` of `unit`.
     #[inline]
     pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> Place {
         self.places(unit, offset).place()
     }
 
-    /// Where the pages of `unit` lie from page `offset` on.
+    /// Return the places of the pages of `unit` from page `offset` on.
     #[inline]
     pub(crate) fn places(&self, unit: UnitIdx, offset: u32) -> Places {
         let shape = self.geometry.shape();
@@ -180,7 +180,7 @@ impl Layout {
         }
     }
 
-    /// The unit of which `block` is one of the blocks; `None` of what is left of its plane.
+    /// Return the unit that contains `block`; `None` for the blocks left over at the end of a plane.
     pub(crate) fn unit_of(&self, block: BlockIdx) -> Option<UnitIdx> {
         let blocks_per_plane = self.geometry.shape().blocks_per_plane;
         let (plane, index) =
@@ -190,7 +190,7 @@ impl Layout {
         (index < self.per_bank).then(|| UnitIdx(bank * self.per_bank + index))
     }
 
-    /// The blocks of `unit`, those of different planes first, so that they are erased at once.
+    /// Return the blocks of `unit`, those of different planes first, so that they are erased in parallel.
     pub(crate) fn blocks(&self, unit: UnitIdx) -> impl Iterator<Item = BlockIdx> + use<> {
         let layout = *self;
         let pages = layout.geometry.shape().pages_per_block;
@@ -201,20 +201,20 @@ impl Layout {
     }
 }
 
-/// The units that hold nothing.
+/// The free merge units.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FreeUnits {
     layout: Layout,
     /// Per bank: erased units.
     clean: FreePool,
-    /// Per bank: units to be erased.
+    /// Per bank: units that must be erased before they are used.
     dirty: FreePool,
-    /// One more is kept erased in every bank that has one, to finish merges that power cut short.
+    /// Each bank keeps one more erased unit, to finish merges that a power loss interrupted.
     keeps_one: bool,
 }
 
 impl FreeUnits {
-    /// Every unit of the device, erased.
+    /// Create the pool with every unit of the device erased.
     pub(crate) fn new(layout: Layout, keeps_one: bool) -> FreeUnits {
         FreeUnits {
             layout,
@@ -224,13 +224,13 @@ impl FreeUnits {
         }
     }
 
-    /// An erased unit of `bank`; where there is none, one is erased now.
+    /// Take an erased unit of `bank`; erases one now if the bank has no erased unit.
     ///
     /// # Panics
-    /// Where the bank has none at all: the books must be wrong, since a profile leaves room.
+    /// If the bank has no free unit. The accounting is then wrong: a valid profile leaves a free unit.
     pub(crate) fn take(&mut self, bank: u32, plan: &mut Plan) -> UnitIdx {
         if self.keeps_one {
-            // What it is put behind is older, and goes first.
+            // Units that are already in the pool are older and are used first.
             self.erase_one(bank, plan);
         }
         if let Some(unit) = self.clean.take(bank) {
@@ -241,7 +241,7 @@ impl FreeUnits {
         unit
     }
 
-    /// Have another erased unit in `bank`, where there is something to erase.
+    /// Erase one more unit in `bank`, if one is waiting to be erased.
     fn erase_one(&mut self, bank: u32, plan: &mut Plan) -> bool {
         let unit = self.dirty.take(bank);
         if let Some(unit) = unit {
@@ -251,22 +251,22 @@ impl FreeUnits {
         unit.is_some()
     }
 
-    /// `unit` is not erased.
+    /// Remove `unit`, which is not erased, from the pool.
     pub(crate) fn take_used(&mut self, unit: UnitIdx) {
         self.clean.keep(|free| free != unit.0);
     }
 
-    /// `unit` was erased.
+    /// Add `unit`, which was erased.
     pub(crate) fn give_back(&mut self, unit: UnitIdx) {
         self.clean.put(self.layout.bank_of(unit), unit.0);
     }
 
-    /// `unit` holds nothing any more.
+    /// Add `unit`, whose content is obsolete and still to be erased.
     pub(crate) fn discard(&mut self, unit: UnitIdx) {
         self.dirty.put(self.layout.bank_of(unit), unit.0);
     }
 
-    /// Erase a unit in every bank that has something to erase; false where none has.
+    /// Erase a waiting unit in every bank; returns false if no bank has one.
     pub(crate) fn erase_some(&mut self, plan: &mut Plan) -> bool {
         let mut erased = false;
         for bank in 0..self.layout.banks {
@@ -275,7 +275,7 @@ impl FreeUnits {
         erased
     }
 
-    /// Check that every unit is free or one of `others`, and none twice.
+    /// Check that every unit is either free or one of `others`, and listed once.
     #[cfg(test)]
     pub(crate) fn audit(&self, others: impl Iterator<Item = UnitIdx>) {
         let mut owners = vec![0; (self.layout.banks * self.layout.per_bank) as usize];
@@ -287,7 +287,7 @@ impl FreeUnits {
     }
 }
 
-/// Where the firmware stores changes of its map: page after page, in two units of bank 0 in turn.
+/// The journal of map changes: pages in order, in two alternating units of bank 0.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Journal {
     layout: Layout,
@@ -296,14 +296,14 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// The units of bank 0 that it needs: one that is filled, one that is erased meanwhile.
+    /// Units of bank 0 that the journal needs: one being filled, and one being erased.
     pub(crate) const UNITS: u32 = 2;
 
     pub(crate) fn new(layout: Layout) -> Journal {
         Journal { layout, unit: None, next: 0 }
     }
 
-    /// Store `pages` pages, one after the other; what follows waits for them.
+    /// Store `pages` pages, one after the other; later steps of the plan wait for them.
     pub(crate) fn store(&mut self, pages: u32, free: &mut FreeUnits, plan: &mut Plan) {
         for _ in 0..pages {
             if self.next == self.layout.unit_pages {
@@ -317,7 +317,7 @@ impl Journal {
         }
     }
 
-    /// The unit that it holds.
+    /// Return the unit being filled.
     #[cfg(test)]
     pub(crate) fn unit(&self) -> Option<UnitIdx> {
         self.unit

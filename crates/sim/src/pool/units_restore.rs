@@ -1,11 +1,11 @@
-//! Merge units as they are found again after power was lost.
+//! Recovery of merge units after a power loss.
 //!
 //! ```text
 //! all pages of a unit at their places of one logical unit, of which no other has any       its data unit
 //! anything else                   the newest of every page is copied to a new unit; these are erased
 //! ```
 //!
-//! A unit of a log has pages of several logical units, so that all of those are merged.
+//! A log unit holds pages of several logical units, so all of those are merged.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::plan::{Merge, Plan};
 
-/// What is found of units that hold something.
+/// Units found with content.
 #[derive(Default)]
 pub(crate) struct FoundUnits {
-    /// By logical unit: those that hold pages of it at their places, and nothing else.
+    /// By logical unit: the units that hold only its pages, each at its own place.
     in_place: BTreeMap<u32, Vec<UnitIdx>>,
-    /// All others.
+    /// All other units.
     of_logs: Vec<UnitIdx>,
-    /// Logical units of which those hold the newest version of a page.
+    /// Logical units whose newest pages are partly in those.
     logged: Vec<u32>,
 }
 
 impl Layout {
-    /// The number of the unit of which `block` is, or where it is of none, one behind all of them.
+    /// Return the number of the unit that contains `block`; `u32::MAX` if no unit does.
     pub(crate) fn group_of(&self, block: BlockIdx) -> u32 {
         self.unit_of(block).map_or(u32::MAX, |unit| unit.0)
     }
 
-    /// What is found of all units; those that hold something are not free.
+    /// Classify all units found with content, and remove them from the free units.
     pub(crate) fn restore(&self, found: &Survey<'_>, free: &mut FreeUnits) -> FoundUnits {
         let mut units = FoundUnits::default();
         for unit in found.groups().iter().map(|unit| UnitIdx(*unit)) {
@@ -57,7 +57,7 @@ impl Layout {
         units
     }
 
-    /// Merge what has to be; returns the data unit of every logical unit that has one.
+    /// Merge where necessary; returns the data unit of every logical unit that has one.
     pub(crate) fn merge_found(
         &self,
         units: FoundUnits,
@@ -82,7 +82,7 @@ impl Layout {
         data
     }
 
-    /// The newest of every page of `logical` is copied to a new unit, and `units` are erased.
+    /// Copy the newest version of every page of `logical` to a new unit, and erase `units`.
     fn merge_one(
         &self,
         logical: u32,

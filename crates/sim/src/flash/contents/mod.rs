@@ -20,9 +20,9 @@
 //! writes; it keeps its number as it is moved. Reading a torn page always fails.
 //! **Ambiguous**: in which of the two an operation is at the very moment of its end; it has ended.
 
-mod beneath;
 mod cut;
 mod defects;
+mod physical_image;
 pub(crate) mod planned;
 mod records;
 pub(crate) mod survey;
@@ -33,10 +33,10 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::geometry::{BlockIdx, Geometry, Place, Ppn};
-use beneath::Beneath;
 use cut::Cut;
 pub(crate) use cut::{Found, Image};
 pub(crate) use defects::{Defect, Defects};
+use physical_image::Beneath;
 use records::{Records, What};
 
 /// What a page says of itself when it is read.

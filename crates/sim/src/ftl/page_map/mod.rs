@@ -9,35 +9,35 @@
 //! **Ambiguous**: the report does not say when collection begins; here a plane begins when the host has
 //! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
 //! time in which that block is filled, and goes on until it has one more; a host that always wants more leaves
-//! such a collection the room to begin (`room.rs`). Figure 5(a)'s fixed number
+//! such a collection the room to begin (`free_space.rs`). Figure 5(a)'s fixed number
 //! of relocated pages "independently of the actual number of still valid pages" loses data where more
 //! are valid; both readings are here: a least number (what is valid is always moved, and pages that
 //! are not valid are moved on top), and exactly that number, whose surplus is given up.
 
 mod collect;
 mod dftl;
-mod due;
 mod error_aware;
+mod free_space;
 mod gathering;
+mod gc_reserve;
 mod hot_cold;
-mod promise;
 mod restore;
 mod retirement;
-mod room;
+mod scrub_queue;
 mod slc;
-mod straight;
 mod streams;
+mod untimed;
 mod write;
 
 pub(crate) use collect::{Collection, Item};
 use dftl::MapOnFlash;
 pub use dftl::MappingPart;
 pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
-use due::Scrubs;
 pub use hot_cold::HotColdPart;
 pub use retirement::Retire;
 use retirement::Retirement;
 pub(crate) use retirement::{RetirementOptions, read_only};
+use scrub_queue::Scrubs;
 use slc::Slc;
 pub(crate) use slc::SlcOptions;
 use streams::Apart;
@@ -125,7 +125,7 @@ pub(crate) struct PageMap {
     /// Blocks that are moved because of their reads or their age.
     scrubs: Option<Box<Scrubs>>,
     /// The emptiest block is the victim, whatever the policy: until every plane has its reserve, or where
-    /// it is urgent, until a page has found room; see `room.rs`.
+    /// it is urgent, until a page has found room; see `free_space.rs`.
     overruled: bool,
     urgent: bool,
     /// How often it was overruled since.

@@ -8,9 +8,9 @@ mod merging;
 mod naive;
 mod retirement;
 mod shadow;
-mod straight;
 mod streams;
 mod stripes;
+mod untimed;
 mod variants;
 
 use proptest::prelude::*;

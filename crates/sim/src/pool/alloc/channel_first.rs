@@ -9,7 +9,7 @@ use super::WriteAllocator;
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// Whose turn it is; planes are numbered channels first.
+/// The next plane; planes are numbered channels first.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ChannelFirst {
     planes: u32,

@@ -1,4 +1,4 @@
-//! Round robin over the planes of one channel, then those of the next: what OFC's order avoids.
+//! Round robin over the planes of one channel, then those of the next: the order that OFC avoids.
 //!
 //! **Source**: the opposite of OFC (2011) §IV.C, for comparison.
 //! **Faithful**: all planes of a channel take a page before the next channel does.
@@ -9,7 +9,7 @@ use super::WriteAllocator;
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// Whose turn it is.
+/// The next plane.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DieFirst {
     channels: u32,
@@ -26,8 +26,8 @@ impl WriteAllocator for DieFirst {
     #[inline]
     fn choose(&mut self, _: &Blocks, _: Option<Lpn>) -> PlaneIdx {
         let plane = PlaneIdx(self.next);
-        // The next plane of the same channel is `channels` further on; behind the last one comes the
-        // first plane of the next channel.
+        // The next plane of the same channel is `channels` further on; after the last one comes the first
+        // plane of the next channel.
         self.next += self.channels;
         if self.next >= self.planes {
             self.next = (self.next % self.channels + 1) % self.channels;

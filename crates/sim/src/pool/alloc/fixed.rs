@@ -1,17 +1,19 @@
-//! Each logical page has its plane: neighbours go to channel after channel, then to the next plane of each.
+//! Static allocation: the logical address selects the plane. Neighbours go to channel after channel, then to
+//! the next plane of each.
 //!
 //! **Source**: static allocation, the order CWDP of MQSim (Tavakkol et al., FAST 2018) and of Jung & Kandemir
 //! (HotStorage 2012).
-//! **Faithful**: the plane follows from the address alone, whatever the planes are doing; relocated pages stay there.
-//! **Simplified**: where its plane has no room and nothing to gain, a page goes to another one, as it does from
-//! every allocator.
-//! **Ambiguous**: what is no page of the host (a part of the map) takes turns.
+//! **Faithful**: the plane follows from the address alone, whatever the planes are doing; relocated pages
+//! stay there.
+//! **Simplified**: where its plane has no free page and nothing to reclaim, a page goes to another plane, as
+//! with every allocator.
+//! **Ambiguous**: pages that are not the host's (parts of the map) are placed round robin.
 
 use super::WriteAllocator;
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// The planes, and whose turn it is for what has no address.
+/// The planes, and the next plane for pages without a logical address.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Fixed {
     planes: u32,

@@ -1,4 +1,4 @@
-//! *Where* the next page goes: write page allocators, one file each. Names and conformance tests
+//! Write page allocators, one file each: they choose *where* the next page goes. Names and conformance tests
 //! follow from the list at the end.
 
 use uflip_core::{Error, Result};
@@ -6,16 +6,16 @@ use uflip_core::{Error, Result};
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::{Blocks, Stream};
 
-/// Chooses the plane that takes the next page. Sees the books, knows no time.
+/// Chooses the plane that takes the next page. It reads the block accounting and has no access to time.
 pub(crate) trait WriteAllocator: Sized {
-    /// Make it for a device.
+    /// Create the allocator of a device.
     fn new(geometry: &Geometry) -> Self;
-    /// The plane whose turn it is; collection makes room there if there is none. `page` is the host's page that
-    /// goes there, `None` for any other one.
+    /// Return the plane for the next page; collection makes room there if it is full. `page` is the host's
+    /// logical page, `None` for any other page.
     fn choose(&mut self, blocks: &Blocks, page: Option<Lpn>) -> PlaneIdx;
 }
 
-/// Makes one enum of all allocators, so that a call costs a jump and no more.
+/// Defines one enum of all allocators: a call costs a jump.
 macro_rules! allocators {
     ($($name:literal => $module:ident :: $allocator:ident),+ $(,)?) => {
         $(mod $module;)+
@@ -53,14 +53,14 @@ allocators! {
 }
 
 impl Allocator {
-    /// The plane that the host's `page` goes to.
+    /// Return the plane for the host's `page`.
     #[inline]
     pub(crate) fn choose(&mut self, blocks: &Blocks, page: Lpn) -> PlaneIdx {
         self.next(blocks, Some(page))
     }
 
-    /// A plane that has a page of `stream` without collecting first: the next turn, or the plane with
-    /// the most free blocks where that one has none.
+    /// Return a plane that has a page of `stream` without collecting first: the next in turn, or the plane
+    /// with the most free blocks where that one is full.
     #[inline(always)]
     pub(crate) fn choose_with_page(&mut self, blocks: &Blocks, stream: Stream) -> Option<PlaneIdx> {
         let plane = self.next(blocks, None);

@@ -1,16 +1,16 @@
-//! The plane with the most free blocks: evens out planes of which some collect more than others.
+//! The plane with the most free blocks: balances planes of which some collect more than others.
 //!
 //! **Source**: OFC (2011) §IV.C says that round robin must be relaxed when planes differ in usable
 //! blocks; this is one way.
 //! **Faithful**: nothing is claimed.
-//! **Simplified**: a scan over the planes for every block; between two blocks it stays in turn.
-//! **Ambiguous**: which of several: the one whose turn comes first.
+//! **Simplified**: one scan over the planes per block; between two blocks it stays round robin.
+//! **Ambiguous**: which of several: the next in turn.
 
 use super::WriteAllocator;
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::pool::blocks::{Blocks, Stream};
 
-/// Whose turn it is among equals.
+/// The next plane among equals.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MostFree {
     planes: u32,

@@ -1,50 +1,51 @@
-//! Which pages are valid, which blocks are free, open or closed: the books of a page-mapped FTL.
+//! Block accounting of a page-mapped FTL: which pages are valid, which blocks are free, open or closed.
 //!
-//! Flat arrays: one bit a page, two bytes a block for what changes with every page (`valid.rs`), and
-//! the rest apart, so that the books of a large device stay in the cache. Which pages are left for whom
-//! is in `room.rs`.
+//! Flat arrays: one bit a page, two bytes a block for values that change with every page (`valid.rs`).
+//! Everything else is stored separately, so that the arrays of a large device stay in the processor's cache.
+//! `free_space.rs` computes the pages left for each purpose.
 
-mod apart;
+mod free_space;
 mod open;
 mod restore;
-mod room;
+mod streams;
 mod valid;
 
-pub(crate) use apart::{CACHE, WRITE_STREAMS_MAX};
 pub(crate) use restore::Use;
+pub(crate) use streams::{CACHE, WRITE_STREAMS_MAX};
 
-use apart::KINDS_MAX;
 use open::Open;
 pub(crate) use open::Taken;
+use streams::KINDS_MAX;
 
 use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
 use crate::pool::free::{FreeOrder, FreePool};
 
-/// Into which open block of a plane a page goes.
+/// The kind of page: selects the open block of a plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Stream {
     /// Pages that the host writes.
     Host = 0,
     /// Pages that garbage collection moves; see [`RelocationFrontier`].
     Relocated = 1,
-    /// Pages of the map, where it is kept on flash.
+    /// Mapping pages, where the map is on flash.
     Mapping = 2,
 }
 
 /// Which open blocks of a plane take relocated pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum RelocationFrontier {
-    /// Those that the host fills.
+    /// The open blocks that the host fills.
     Shared,
-    /// One of their own.
+    /// One separate block.
     Single,
-    /// One of their own for each stream of the host.
+    /// One separate block for each host stream.
     PerStream,
 }
 
 impl RelocationFrontier {
-    /// Of a device with so many streams of the host, which separates relocated pages from all of them or not.
+    /// Return the frontier of a device with `write_streams` host streams. `separate`: relocated pages of all
+    /// streams share one block.
     pub(crate) fn of(separate: bool, write_streams: u8) -> RelocationFrontier {
         match (separate, write_streams) {
             (true, _) => RelocationFrontier::Single,
@@ -53,7 +54,7 @@ impl RelocationFrontier {
         }
     }
 
-    /// How many open blocks of a plane it is, beside those of the host's streams.
+    /// Return how many open blocks of a plane take relocated pages only.
     pub(crate) fn open_blocks(self, hosts: u8) -> u8 {
         match self {
             RelocationFrontier::Shared => 0,
@@ -63,71 +64,71 @@ impl RelocationFrontier {
     }
 }
 
-/// Which streams have open blocks of their own.
+/// The streams that have open blocks of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Streams {
-    /// Those of the host, at least 1.
+    /// Number of host streams, at least 1.
     pub(crate) hosts: u8,
-    /// The second of them is an SLC cache, whose blocks hold so many pages.
+    /// Pages of an SLC cache block; host stream 1 is then the SLC cache.
     pub(crate) slc_pages: Option<u32>,
     pub(crate) relocation: RelocationFrontier,
-    /// There are mapping pages, which never share.
+    /// The map is on flash; mapping pages never share a block.
     pub(crate) mapping: bool,
 }
 
-/// The state of every block, as the FTL keeps it.
+/// The state of every block, as the FTL records it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Blocks {
     geometry: Geometry,
-    /// Per page: one bit, set while it holds the newest version of a logical page; and in an open block
-    /// while it is still to be programmed with one.
+    /// Per page: one bit, set while it holds the newest version of a logical page, or is still to be
+    /// programmed in an open block.
     valid: Vec<u64>,
-    /// Per block: how many of its pages are valid, and [`NOT_CLOSED`] on top.
+    /// Per block: the number of its valid pages, plus [`NOT_CLOSED`].
     counts: Vec<u16>,
-    /// Per block: how often it was erased.
+    /// Per block: erase count.
     wear: Vec<u32>,
     /// Per block: the number of the fill that closed it.
     closed_at: Vec<u64>,
-    /// Per block: how many of its pages take data.
+    /// Per block: the number of its usable pages, which are not retired.
     usable: Vec<u16>,
-    /// Blocks filled so far: a clock for policies that ask for age.
+    /// Blocks filled so far: a clock for age-based policies.
     fills: u64,
-    /// Erased blocks of each plane, and how many there are.
+    /// Erased blocks of each plane, and their number.
     free: FreePool,
     free_in: Vec<u32>,
-    /// Per plane and stream: the block being filled.
+    /// Per plane and role: the block being filled.
     open: Vec<Open>,
-    /// Open blocks of a plane, and which of them each stream has.
+    /// Open blocks per plane, and the selected role of each kind of page.
     streams: usize,
     kinds: [u8; 3],
-    /// Streams of the host, and where relocated pages go.
+    /// Number of host streams, and the destination of relocated pages.
     hosts: u8,
     relocation: RelocationFrontier,
     slc_pages: Option<u32>,
-    /// Per block: which of them it was opened for last; empty where the host has one.
+    /// Per block: the role it was last opened for; empty if the host has one stream.
     role_of: Vec<u8>,
-    /// Erased blocks of all planes, and their pages that take data.
+    /// Erased blocks of all planes, and their usable pages.
     free_blocks: u32,
     free_pages: u32,
-    /// Pages that take data in all blocks that are not retired.
+    /// Usable pages of all blocks that are not retired.
     usable_pages: u32,
-    /// The fewest pages that take data in any block.
+    /// The fewest usable pages of any block.
     least_usable: u32,
-    /// Retired pages, one bit each; empty while there is none.
+    /// Retired pages, one bit each; empty while no page is retired.
     retired: Vec<u64>,
-    /// Per kind: pages left in the open blocks of all planes.
+    /// Per role: pages left in the open blocks of all planes.
     open_pages: [u32; KINDS_MAX],
-    /// Of these kinds, a bit each, is data that is seldom overwritten, where that matters.
+    /// Bit mask of the roles that hold cold data; `None` unless blocks are chosen by their bit errors.
     cold: Option<u32>,
 }
 
-/// Added to the count of a block that is not closed: filled with data, and not chosen as a victim
-/// since. So one comparison finds the smallest count among the closed ones.
+/// Added to the count of a block that is not closed. A closed block is filled with data and was not chosen as
+/// a victim since. One comparison then finds the smallest count among closed blocks.
 pub(crate) const NOT_CLOSED: u16 = 1 << 15;
 
 impl Blocks {
-    /// Every block erased and free, but the `bad` ones, which are in order. Of a block that is used,
-    /// at least `least_usable` pages take data.
+    /// Create the accounting with every block erased and free, except those in `bad`, which is sorted. A
+    /// block in use has at least `least_usable` usable pages.
     pub(crate) fn new(
         geometry: Geometry,
         of: Streams,
@@ -184,13 +185,13 @@ impl Blocks {
         &self.geometry
     }
 
-    /// Which of a plane's open blocks is that of `stream`.
+    /// Return the role of the open block that takes pages of `stream`.
     #[inline]
     pub(crate) fn kind(&self, stream: Stream) -> usize {
         usize::from(self.kinds[stream as usize])
     }
 
-    /// Erased blocks of `plane`, the open ones not counted.
+    /// Return the number of erased blocks of `plane`, open ones excluded.
     #[inline]
     pub(crate) fn free_in(&self, plane: PlaneIdx) -> usize {
         self.free_in[plane.0 as usize] as usize
@@ -201,7 +202,7 @@ impl Blocks {
         plane.0 as usize * self.streams + self.kind(stream)
     }
 
-    /// Whether `plane` has a page left in the open block of `stream`.
+    /// Whether the open block of `stream` on `plane` has a free page.
     #[inline]
     pub(crate) fn has_open_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
         !self.open[self.open_of(plane, stream)].is_full()
@@ -213,7 +214,7 @@ impl Blocks {
         self.has_open_page(plane, stream) || self.free_in(plane) > 0
     }
 
-    /// The first page of `block` that takes data.
+    /// Return the first usable page of `block`.
     pub(crate) fn first_usable(&self, block: BlockIdx) -> Ppn {
         let first = self.geometry.first_page(block).0;
         if self.retired.is_empty() {
@@ -222,7 +223,8 @@ impl Blocks {
         Ppn(first_usable(&self.retired, first, first + self.geometry.data_pages()))
     }
 
-    /// `block` is full: it is closed from now on, unless it holds mapping pages.
+    /// Close the full `block`: policies may choose it from now on, unless it holds mapping pages or is an SLC
+    /// cache block.
     pub(crate) fn close(&mut self, block: BlockIdx, stream: Stream) {
         self.fills += 1;
         self.closed_at[block.0 as usize] = self.fills;
@@ -231,7 +233,7 @@ impl Blocks {
         }
     }
 
-    /// The first stream of the host has what is seldom overwritten.
+    /// Mark the first host stream, and its relocated pages, as cold.
     pub(crate) fn set_first_cold(&mut self) {
         let relocated = match self.relocation {
             RelocationFrontier::PerStream => 1 << self.hosts,
@@ -240,24 +242,24 @@ impl Blocks {
         self.cold = self.cold.map(|cold| cold | 1 | relocated);
     }
 
-    /// How often `block` was erased.
+    /// Return the erase count of `block`.
     pub(crate) fn wear(&self, block: BlockIdx) -> u32 {
         self.wear[block.0 as usize]
     }
 
-    /// How many blocks were filled since `block` was.
+    /// Return the number of blocks filled since `block` was.
     pub(crate) fn age(&self, block: BlockIdx) -> u64 {
         self.fills - self.closed_at[block.0 as usize]
     }
 
-    /// `block` was erased: it is free again.
+    /// Return the erased `block` to the free pool.
     pub(crate) fn set_free(&mut self, block: BlockIdx) {
         assert_eq!(self.valid_count(block), 0, "an erased block holds no valid page: {block:?}");
         let wear = self.wear[block.0 as usize] + 1;
         self.set_free_with(block, wear);
     }
 
-    /// [`Blocks::set_free`] where the next of those that are free is found by `key`.
+    /// Like [`Blocks::set_free`], with `key` as the order in the free pool.
     pub(crate) fn set_free_with(&mut self, block: BlockIdx, key: u32) {
         self.wear[block.0 as usize] += 1;
         let plane = self.geometry.plane_of(block).0;
@@ -267,19 +269,19 @@ impl Blocks {
         self.free_pages += self.usable(block);
     }
 
-    /// `block`, which was erased or could not be, is not used any more.
+    /// Retire `block`, which was erased or failed to erase.
     pub(crate) fn retire_block(&mut self, block: BlockIdx) {
         assert_eq!(self.valid_count(block), 0, "a retired block holds no valid page: {block:?}");
         self.wear[block.0 as usize] += 1;
         self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
     }
 
-    /// `block`, of which nothing is used yet, turns out to be bad.
+    /// Retire `block`, which was never used and turns out to be bad.
     pub(crate) fn found_bad(&mut self, block: BlockIdx) {
         self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
     }
 
-    /// `page`, whose block was erased and is not free yet, is not used any more.
+    /// Retire `page`, whose block was erased and is not free yet.
     pub(crate) fn retire_page(&mut self, page: Place) {
         if self.retired.is_empty() {
             self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
@@ -289,18 +291,18 @@ impl Blocks {
         self.usable_pages -= 1;
     }
 
-    /// Whether `page` was retired by itself.
+    /// Whether `page` was retired individually.
     pub(crate) fn is_retired(&self, page: Ppn) -> bool {
         !self.retired.is_empty() && bits::has(&self.retired, page.0 as usize)
     }
 
-    /// How many pages of `block` take data.
+    /// Return the number of usable pages of `block`.
     pub(crate) fn usable(&self, block: BlockIdx) -> u32 {
         u32::from(self.usable[block.0 as usize])
     }
 }
 
-/// The first page from `next` on and before `end` that is not retired; `end` where there is none.
+/// Return the first page in `next..end` that is not retired; `end` if there is no such page.
 fn first_usable(retired: &[u64], next: u32, end: u32) -> u32 {
     (next..end).find(|page| !bits::has(retired, *page as usize)).unwrap_or(end)
 }

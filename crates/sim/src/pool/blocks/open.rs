@@ -1,11 +1,10 @@
-//! The blocks that a plane has open, and the pages that are taken of them.
+//! The open blocks of a plane, and the allocation of their pages.
 
 use super::{Blocks, Stream, first_usable};
 use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 
-/// The next page of a block being filled and the first that takes no data; equal where there is
-/// none.
+/// A block being filled: its next page, and the end of its usable pages. The two are equal when it is full.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Open {
     pub(super) next: u32,
@@ -20,26 +19,26 @@ impl Open {
     }
 }
 
-/// A page that was taken.
+/// An allocated page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) place: Place,
-    /// It fills its block up.
+    /// The page fills its block.
     pub(crate) is_last: bool,
 }
 
 impl Blocks {
-    /// Take the next page of `plane`, which is valid from now on. Where it is its block's last,
+    /// Allocate the next page of `plane`, which is valid from now on. If it is the last of its block,
     /// [`Blocks::close`] must be called once the page is accounted for.
     ///
     /// # Panics
-    /// Where the plane has none.
+    /// If the plane has no page left.
     #[inline(always)]
     pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
         self.take_page_of::<Full>(plane, stream)
     }
 
-    /// [`Blocks::take_page`] of a device of one make.
+    /// Like [`Blocks::take_page`], for a device of one make.
     #[inline(always)]
     pub(crate) fn take_page_of<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
         let index = self.open_of(plane, stream);
@@ -53,7 +52,8 @@ impl Blocks {
         taken
     }
 
-    /// The next page of the block that `plane` has open for `stream`, where no page is retired.
+    /// Allocate the next page of the block that `plane` has open for `stream`, on a device without retired
+    /// pages.
     #[inline]
     pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
         self.take_open(self.open_of(plane, stream), plane, stream)
@@ -69,14 +69,14 @@ impl Blocks {
         Taken { place, is_last: open.is_full() }
     }
 
-    /// Whether the flash page that the next page of `stream` on `plane` belongs to has begun.
+    /// Whether the next page of `stream` on `plane` continues a partly filled flash page.
     #[inline]
     pub(crate) fn is_gathering(&self, plane: PlaneIdx, stream: Stream) -> bool {
         let open = &self.open[self.open_of(plane, stream)];
         open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
     }
 
-    /// Whether the flash page of `at` has begun and is not full: it is not programmed yet.
+    /// Whether the flash page of `at` is partly filled, and so not programmed yet.
     pub(crate) fn is_gathered(&self, at: Place) -> bool {
         let first = at.plane.0 as usize * self.streams;
         let page = self.geometry.flash_page(at.page);
@@ -86,7 +86,7 @@ impl Blocks {
         })
     }
 
-    /// The page of `plane` that is taken next is not one that is retired; whether none is left.
+    /// Skip retired pages of the open block; returns whether it is then full.
     #[cold]
     fn pass_retired(&mut self, plane: PlaneIdx, stream: Stream) -> bool {
         let index = self.open_of(plane, stream);
@@ -98,7 +98,7 @@ impl Blocks {
     /// Open another block of `plane` for `stream`.
     ///
     /// # Panics
-    /// Where the plane has none.
+    /// If the plane has no free block.
     #[cold]
     pub(crate) fn open_another(&mut self, plane: PlaneIdx, stream: Stream) {
         let index = self.open_of(plane, stream);

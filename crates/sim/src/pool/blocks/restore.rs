@@ -1,27 +1,26 @@
-//! The books of blocks as they are made again after power was lost.
+//! Recovery of the block accounting after a power loss.
 
 use super::{Blocks, Open, Stream, first_usable};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// It is erased.
+    /// Erased and free.
     Free,
-    /// It is one of its plane's open blocks, as this one of them, and goes on with the page.
+    /// Open in this role; its next page is `next`.
     Open { role: u8, next: Ppn },
-    /// No page of it is programmed any more; it was opened as this one.
+    /// Full; it was last opened in this role.
     Filled { role: u8 },
-    /// It was erased, and is to be looked at.
+    /// Erased, but to be checked for worn pages before it is free.
     Erased,
-    /// It is not used.
+    /// Retired.
     Bad,
 }
 
 impl Blocks {
-    /// Begin anew with blocks of which nothing is known but their use and wear, one after the other; which of
-    /// those that are free is next is found by `keys`. Which pages are valid is said afterwards, and then which
-    /// blocks are closed.
+    /// Reset the accounting to blocks with the given use and erase count. `keys` order the free blocks. The
+    /// caller then sets which pages are valid, and then which blocks are closed.
     pub(crate) fn restore(&mut self, uses: &[Use], wear: &[u32], keys: &[u32]) {
         self.free.clear();
         self.free_in.fill(0);
@@ -59,8 +58,8 @@ impl Blocks {
         self.open_pages[usize::from(role)] += end - next.0 - retired;
     }
 
-    /// The first page of `block` from `next` on that takes data where it is opened as the `role`-th of its plane, if any
-    /// does.
+    /// Return the first usable page of `block` from `next` on, if it is opened in `role` and such a page
+    /// exists.
     pub(crate) fn goes_on_with(&self, block: BlockIdx, role: u8, next: Ppn) -> Option<Ppn> {
         let end = self.end_of(block, role).0;
         let next = match self.retired.is_empty() {
@@ -70,7 +69,7 @@ impl Blocks {
         (next < end).then_some(Ppn(next))
     }
 
-    /// Which of its plane's open blocks `block` is, or was as far as that is known, and when it was filled.
+    /// Return the role of `block`, as far as it is recorded, and the number of its fill.
     pub(crate) fn label(&self, block: BlockIdx) -> (u8, u64) {
         let first = self.geometry.plane_of(block).0 as usize * self.streams;
         let open = &self.open[first..first + self.streams];
@@ -81,13 +80,13 @@ impl Blocks {
         }
     }
 
-    /// The first page of `block` that takes no data where it is opened as the `role`-th of its plane.
+    /// Return the end of the pages that take data in `block`, if it is opened in `role`.
     pub(crate) fn end_of(&self, block: BlockIdx, role: u8) -> Ppn {
         let pages = self.pages_of(usize::from(role)).unwrap_or(self.geometry.data_pages());
         Ppn(self.geometry.first_page(block).0 + pages)
     }
 
-    /// For whom the `role`-th open block of a plane is.
+    /// Return the kind of page that an open block in `role` takes.
     pub(crate) fn stream_in(&self, role: u8, has_mapping: bool) -> Stream {
         if has_mapping && usize::from(role) == self.kind(Stream::Mapping) {
             Stream::Mapping

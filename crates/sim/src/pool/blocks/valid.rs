@@ -1,27 +1,26 @@
-//! Which pages are valid, 64 to a word, and how many of each block are.
+//! Valid pages, 64 to a word, and their number in each block.
 
 use super::{Blocks, NOT_CLOSED};
 use crate::collections::{bits, huge};
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 
 impl Blocks {
-    /// Whether collecting the closed blocks of `plane` would gain anything. Mostly answered by the
-    /// first block that is looked at.
+    /// Whether collecting a closed block of `plane` would free a page. Usually the first block decides.
     pub(crate) fn has_reclaimable(&self, plane: PlaneIdx) -> bool {
         self.geometry.blocks_of(plane).any(|block| {
             let block = block.0 as usize;
-            // What is not closed counts more than any block holds.
+            // The count of a block that is not closed exceeds the pages of a block.
             self.counts[block] < self.usable[block]
         })
     }
 
-    /// The closed block of `plane` with the fewest valid pages, the first of several; `None` where none
-    /// has anything to gain.
+    /// Return the closed block of `plane` with the fewest valid pages, the first of several; `None` if no
+    /// block has an invalid page.
     pub(crate) fn emptiest(&self, plane: PlaneIdx) -> Option<BlockIdx> {
         self.emptiest_that(plane, |_| true)
     }
 
-    /// The same of blocks that `fit`.
+    /// Like [`Blocks::emptiest`], among the blocks that `fit` accepts.
     pub(crate) fn emptiest_that(
         &self,
         plane: PlaneIdx,
@@ -40,7 +39,8 @@ impl Blocks {
         self.counts[block.0 as usize] < NOT_CLOSED
     }
 
-    /// The counts of the blocks of `plane`, in order; [`NOT_CLOSED`] is added to those that are not.
+    /// Return the valid counts of the blocks of `plane`, in order, plus [`NOT_CLOSED`] for those that are not
+    /// closed.
     #[inline]
     pub(crate) fn closed_counts(&self, plane: PlaneIdx) -> &[u16] {
         let blocks = self.geometry.shape().blocks_per_plane as usize;
@@ -52,8 +52,8 @@ impl Blocks {
         self.counts[block.0 as usize] & !NOT_CLOSED
     }
 
-    /// `block` is opened: every page of it before `end` that takes data will be valid. Said once for all of them; a
-    /// page that turns out otherwise is marked invalid.
+    /// Mark all usable pages of the newly opened `block` before `end` as valid at once. A page that turns out
+    /// otherwise is marked invalid later.
     pub(super) fn expect_valid(&mut self, block: BlockIdx, end: u32) {
         let first = self.geometry.first_page(block);
         self.expect_valid_from(first.0, end);
@@ -62,7 +62,7 @@ impl Blocks {
         self.counts[block.0 as usize] += if whole { usable } else { (end - first.0) as u16 };
     }
 
-    /// The same of the pages from `first` to `end` alone; so many of them are retired.
+    /// Mark the pages from `first` to `end` as valid; returns how many of them are retired.
     pub(super) fn expect_valid_from(&mut self, first: u32, end: u32) -> u32 {
         bits::fill(&mut self.valid, first as usize, end as usize);
         if self.retired.is_empty() {
@@ -72,14 +72,15 @@ impl Blocks {
         retired.map(|page| bits::remove(&mut self.valid, page)).count() as u32
     }
 
-    /// `at` stays valid after all.
+    /// Mark the page at `at` as valid again.
     pub(crate) fn mark_valid(&mut self, at: Place) {
         let page = at.page.0;
         bits::insert(&mut self.valid, page as usize);
         self.counts[at.block.0 as usize] += 1;
     }
 
-    /// Returns how many pages of its block are valid now, and whether the block is closed.
+    /// Mark the page at `at` as invalid. Returns the number of valid pages of its block, and whether the
+    /// block is closed.
     #[inline(always)]
     pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
         let page = at.page.0;
@@ -89,12 +90,12 @@ impl Blocks {
         (*count & !NOT_CLOSED, *count < NOT_CLOSED)
     }
 
-    /// `block` was chosen as a victim: it is closed no more.
+    /// Mark `block` as a victim: it is no longer closed.
     pub(crate) fn begin_collection(&mut self, block: BlockIdx) {
         self.counts[block.0 as usize] |= NOT_CLOSED;
     }
 
-    /// The first valid page of `block` at or after `from`.
+    /// Return the first valid page of `block` at or after `from`.
     #[inline]
     pub(crate) fn next_valid(&self, block: BlockIdx, from: Ppn) -> Option<Ppn> {
         let end = self.geometry.first_page(block).0 + self.geometry.shape().pages_per_block;
@@ -110,7 +111,7 @@ impl Blocks {
         None
     }
 
-    /// No page of `block` is valid any more; `found` is told what was, in order.
+    /// Mark all pages of `block` as invalid; calls `found` with each page that was valid, in order.
     #[inline]
     pub(crate) fn drain_valid(&mut self, block: BlockIdx, mut found: impl FnMut(Ppn)) {
         let first = self.geometry.first_page(block).0 as usize;
@@ -119,7 +120,7 @@ impl Blocks {
         self.counts[block.0 as usize] &= NOT_CLOSED;
     }
 
-    /// The valid pages of `block`, in order.
+    /// Return the valid pages of `block`, in order.
     #[inline]
     pub(crate) fn valid_pages(&self, block: BlockIdx) -> impl Iterator<Item = Ppn> + '_ {
         let first = self.geometry.first_page(block).0 as usize;
@@ -127,14 +128,14 @@ impl Blocks {
         bits::members(&self.valid, first, end).map(|page| Ppn(page as u32))
     }
 
-    /// What is known of `at` will be asked for soon.
+    /// Prefetch the accounting of `at` into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, at: Ppn) {
         huge::prefetch(&self.valid, at.0 as usize / 64);
         huge::prefetch(&self.counts, self.geometry.block_of(at).0 as usize);
     }
 
-    /// Whether `page` is expected to be valid: its block is open, and it is not programmed yet.
+    /// Whether `page` is in an open block and not programmed yet: it counts as valid in advance.
     #[cfg(test)]
     pub(crate) fn is_to_come(&self, page: Ppn) -> bool {
         self.open.iter().any(|open| (open.next..open.end).contains(&page.0))

@@ -3,7 +3,7 @@
 //! **Source**: Rosenblum & Ousterhout (1992), as Kawaguchi et al. (1995) use it for flash: a block of
 //! utilisation u costs one read and one write of u, and gains 1 − u.
 //! **Faithful**: the formula, compared in whole numbers, so that no rounding decides.
-//! **Simplified**: age is counted in blocks filled since, not in time, which a policy cannot see.
+//! **Simplified**: age is the number of blocks filled since, not a time, which a policy cannot see.
 //! **Ambiguous**: the age of a block: here since it was filled, not since its last invalidation.
 
 use uflip_core::Result;
@@ -12,7 +12,7 @@ use super::{PolicyOptions, VictimPolicy};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// The closed blocks of each plane in the order of being filled.
+/// The closed blocks of each plane, in the order in which they were filled.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct CostBenefit {
     pages: u64,

@@ -12,10 +12,10 @@ use super::{PolicyOptions, VictimPolicy};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// Within 2–3 % of greedy already (Van Houdt 2013).
+/// Already within 2–3 % of greedy (Van Houdt 2013).
 const CHOICES: u32 = 10;
 
-/// The closed blocks of each plane in no particular order, and the dice.
+/// The closed blocks of each plane in no particular order, and the random generator.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DChoices {
     choices: u32,
@@ -57,7 +57,7 @@ impl VictimPolicy for DChoices {
 }
 
 impl DChoices {
-    /// So many draws, which need not be fewer than there are blocks.
+    /// Create the policy with this number of draws, which may exceed the number of blocks.
     pub(super) fn with_choices(choices: u32, options: &PolicyOptions) -> DChoices {
         let pools = vec![Vec::new(); options.geometry.shape().planes as usize];
         DChoices { choices, pools, rng: Xoshiro256PlusPlus::seed_from_u64(options.seed) }

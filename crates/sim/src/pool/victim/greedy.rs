@@ -50,7 +50,7 @@ impl VictimPolicy for Greedy {
 }
 
 impl Greedy {
-    /// The number of `block` within `plane`.
+    /// Return the index of `block` within `plane`.
     #[inline]
     fn index(&self, plane: PlaneIdx, block: BlockIdx) -> usize {
         (block.0 - plane.0 * self.geometry.shape().blocks_per_plane) as usize

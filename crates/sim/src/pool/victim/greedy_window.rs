@@ -13,10 +13,10 @@ use super::{PolicyOptions, VictimPolicy};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// Blocks that OFC's authors do not name a number for; wide enough to differ from the cyclic buffer.
+/// The default window in blocks: OFC does not give a number; wide enough to differ from the cyclic buffer.
 const WINDOW: u32 = 16;
 
-/// Blocks of each plane in the order of being filled.
+/// Blocks of each plane in the order in which they were filled.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct GreedyWindow {
     window: usize,

@@ -1,20 +1,18 @@
-//! The smallest of many counts that somebody else keeps: minima of groups of 64, and of groups of
-//! those.
+//! A tree of minima over counts that are stored elsewhere: minima of groups of 64, and of groups of those.
 //!
 //! ```text
 //! tops               3
 //! minima             3              5        …       one of each 64 below
-//! counts, not ours   9 4 3 … 7      5 8 …    …
+//! counts (external)  9 4 3 … 7      5 8 …    …
 //! ```
 //!
-//! A count that falls, which happens at every invalidated page, mostly touches one minimum and changes
-//! none; one that leaves looks at 63 neighbours a level. Every plane has a tree of its own, all in two
-//! flat arrays.
+//! Every invalidated page lowers a count, which usually touches one minimum and changes none. Removing a
+//! count reads 63 neighbours a level. Every plane has a tree of its own, all in two flat arrays.
 
-/// A group is this many counts: 128 bytes, two cache lines.
+/// Counts per group: 128 bytes, two cache lines.
 const GROUP: usize = 64;
 
-/// What is not in the tree counts so much, or more.
+/// Counts of this value or more are absent from the tree.
 const ABSENT: u16 = crate::pool::blocks::NOT_CLOSED;
 
 /// Minima over the counts of the blocks of each plane.
@@ -22,13 +20,13 @@ const ABSENT: u16 = crate::pool::blocks::NOT_CLOSED;
 pub(super) struct MinTrees {
     minima: Vec<u16>,
     tops: Vec<u16>,
-    /// Of one plane.
+    /// Entries per plane.
     minima_each: usize,
     tops_each: usize,
 }
 
 impl MinTrees {
-    /// Trees over `length` counts for each of `planes`, all absent.
+    /// Create trees over `length` counts for each of `planes`, all absent.
     pub(super) fn new(planes: usize, length: usize) -> MinTrees {
         let minima_each = length.div_ceil(GROUP);
         let tops_each = minima_each.div_ceil(GROUP);
@@ -40,7 +38,7 @@ impl MinTrees {
         }
     }
 
-    /// The count at `index` of `plane` is `count`, and not above what it was.
+    /// Lower the count at `index` of `plane` to `count`, which does not exceed its old value.
     #[inline]
     pub(super) fn lower(&mut self, plane: usize, index: usize, count: u16) {
         let minimum = &mut self.minima[plane * self.minima_each + index / GROUP];
@@ -51,8 +49,8 @@ impl MinTrees {
         }
     }
 
-    /// The count at `index` of `plane`, whose counts are `counts`, is not to be looked at any more. It
-    /// must be [`ABSENT`] or more when it is asked for again.
+    /// Remove the count at `index` of `plane` from the tree; `counts` are the counts of that plane. The
+    /// caller must raise that count to [`ABSENT`] or more before the next call of `smallest`.
     pub(super) fn remove(&mut self, plane: usize, index: usize, counts: &[u16]) {
         let group = index / GROUP;
         let minima = &mut self.minima[plane * self.minima_each..][..self.minima_each];
@@ -62,8 +60,8 @@ impl MinTrees {
         tops[group / GROUP] = smallest(members(minima, group / GROUP));
     }
 
-    /// The index of the smallest of `counts`, which are those of `plane`, the first of several; `None`
-    /// where all are absent.
+    /// Return the index of the smallest of `counts`, the counts of `plane`, the first of several; `None` if
+    /// all are absent.
     pub(super) fn smallest(&self, plane: usize, counts: &[u16]) -> Option<usize> {
         let tops = &self.tops[plane * self.tops_each..][..self.tops_each];
         let least = smallest(tops);
@@ -78,13 +76,13 @@ impl MinTrees {
     }
 }
 
-/// The members of a group.
+/// Return the members of a group.
 #[inline]
 fn members(of: &[u16], group: usize) -> &[u16] {
     &of[group * GROUP..of.len().min((group + 1) * GROUP)]
 }
 
-/// A pass that the compiler turns into vectors.
+/// Return the smallest count; the compiler vectorizes this loop.
 #[inline]
 fn smallest(of: &[u16]) -> u16 {
     of.iter().copied().fold(ABSENT, u16::min)

@@ -1,9 +1,8 @@
-//! *Whom* to collect: victim policies, one file each. *When* to collect is the FTL's and the
-//! device's question.
+//! Victim policies, one file each: they choose *which* block is collected. The FTL and the device decide
+//! *when*.
 //!
-//! To add a policy: write a file with a type that implements [`VictimPolicy`], and add one line to
-//! the list at the end. The module, names, help, documentation checks and conformance tests follow
-//! from the list.
+//! To add a policy: write a file with a type that implements [`VictimPolicy`], and add one line to the list
+//! at the end. The module, names, help, documentation checks and conformance tests follow from the list.
 
 mod min_tree;
 
@@ -12,33 +11,33 @@ use uflip_core::{Error, Result};
 use crate::flash::geometry::{BlockIdx, Geometry, PlaneIdx};
 use crate::pool::blocks::Blocks;
 
-/// Chooses the block whose valid pages are moved away next. Every plane has a pool of its own. A
-/// policy sees the books, changes nothing but its own order of blocks, and knows no time.
+/// Chooses the block whose valid pages are moved next. Every plane has a pool of its own. A policy reads the
+/// block accounting, changes only its own order of blocks, and has no access to time.
 pub(crate) trait VictimPolicy: Sized {
-    /// Make it for a device; `parameter` is the number behind the colon of its name.
+    /// Create the policy of a device.
     fn new(options: &PolicyOptions) -> Result<Self>;
-    /// `block` of `plane` was filled up and belongs to the pool from now on.
+    /// Add `block` of `plane`, which was filled, to the pool.
     fn closed(&mut self, plane: PlaneIdx, block: BlockIdx, valid: u16);
-    /// A page of `block`, which is in the pool, became invalid.
+    /// Note that a page of `block`, which is in the pool, became invalid.
     #[inline]
     fn invalidated(&mut self, _plane: PlaneIdx, _block: BlockIdx, _valid: u16) {}
-    /// The next victim of `plane`; it leaves the pool. `None` where the pool is empty.
+    /// Remove and return the next victim of `plane`; `None` if the pool is empty.
     fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx>;
-    /// `block` leaves the pool by another's choice (static wear levelling).
+    /// Remove `block`, which is collected for another reason (static wear levelling).
     fn remove(&mut self, plane: PlaneIdx, block: BlockIdx, blocks: &Blocks);
 }
 
-/// What a policy is made from.
+/// The parameters from which a policy is created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PolicyOptions {
     pub(crate) geometry: Geometry,
-    /// The number behind the colon: `greedy_window:8`.
+    /// The number after the colon: `greedy_window:8`.
     pub(crate) parameter: Option<u32>,
     pub(crate) seed: u64,
 }
 
 impl PolicyOptions {
-    /// The parameter of a policy that has none must not be given.
+    /// Reject a parameter of a policy that takes none.
     fn no_parameter(&self, name: &str) -> Result<()> {
         match self.parameter {
             None => Ok(()),
@@ -49,7 +48,7 @@ impl PolicyOptions {
         }
     }
 
-    /// The parameter of a policy that looks at so many blocks of a plane.
+    /// Return the parameter of a policy that examines this number of blocks of a plane.
     fn parameter_of(&self, name: &str, meaning: &str, default: u32) -> Result<u32> {
         let value = self.parameter.unwrap_or(default);
         let most = self.geometry.shape().blocks_per_plane;
@@ -66,7 +65,7 @@ impl PolicyOptions {
     }
 }
 
-/// The number behind the colon of `text`, and what stands before it.
+/// Split `text` into the name and the number after the colon.
 fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
     let Some((name, number)) = text.split_once(':') else {
         return Ok((text, None));
@@ -80,7 +79,7 @@ fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
     Ok((name, Some(parsed)))
 }
 
-/// Makes one enum of all policies, so that a call costs a jump and no more.
+/// Defines one enum of all policies: a call costs a jump.
 macro_rules! policies {
     ($($(#[$only:meta])? $name:literal => $module:ident :: $policy:ident),+ $(,)?) => {
         $($(#[$only])? mod $module;)+
@@ -95,7 +94,7 @@ macro_rules! policies {
         }
 
         impl Victims {
-            /// By name, as in `greedy` or `greedy_window:8`.
+            /// Create a policy by name, as in `greedy` or `greedy_window:8`.
             pub(crate) fn by_name(text: &str, geometry: Geometry, seed: u64) -> Result<Victims> {
                 let (name, parameter) = split_name(text)?;
                 let options = PolicyOptions { geometry, parameter, seed };

@@ -1,12 +1,12 @@
-//! Spare shares: each stream of writes is given spare space in proportion to √(its writes × its pages), and the
-//! victim is the emptiest block of the stream that has most beyond its share.
+//! Spare shares: each stream of writes receives spare space in proportion to √(its writes × its pages). The
+//! victim is the emptiest block of the stream that exceeds its share most.
 //!
 //! **Source**: Stoica & Ailamaki, *Improving flash write performance by using update frequency* (VLDB 2013);
 //! Desnoyers, *Analytic modeling of SSD write performance* (SYSTOR 2012) on hot and cold data.
 //! **Faithful**: classes of pages that are written equally often share no block, and have the spare space that
 //! amplifies least.
-//! **Simplified**: that space is taken from A ≈ U / 2S for a class of U pages and S spare ones, whose writes
-//! then cost least at S in proportion to √(w U), and not found by iteration; a test compares both.
+//! **Simplified**: that space follows from A ≈ U / 2S for a class of U pages and S spare ones, whose writes
+//! then cost least at S in proportion to √(w U), and not from iteration; a test compares both.
 //! **Ambiguous**: how often a stream is written: here by the pages that its blocks had lost when they were
 //! collected, halved every time that all blocks of the plane have been.
 //!
@@ -18,14 +18,14 @@ use super::{PolicyOptions, VictimPolicy};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::{Blocks, WRITE_STREAMS_MAX};
 
-/// Streams of the host, and one of what is relocated of all of them.
+/// Streams of the host, and one of relocated pages of all streams.
 const STREAMS: usize = WRITE_STREAMS_MAX as usize + 1;
 
-/// What each stream of a plane has lost to writes.
+/// Per stream of a plane: pages invalidated by writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SpareShares {
     planes: Vec<Lost>,
-    /// When it is halved.
+    /// The sum at which the counts are halved.
     full: u64,
 }
 
@@ -34,17 +34,17 @@ struct Lost {
     pages: [u64; STREAMS],
 }
 
-/// What a stream has on a plane.
+/// The pages of a stream on a plane.
 #[derive(Clone, Copy, Default)]
 struct Held {
     valid: u64,
     spare: u64,
-    /// Its block with the fewest valid pages, of those with something to gain.
+    /// Its block with the fewest valid pages, among those with an invalid page.
     emptiest: Option<(u16, BlockIdx)>,
 }
 
 impl Held {
-    /// The square of its spare space, and what that is to be in proportion to.
+    /// Return the square of its spare space, and the value that it should be proportional to.
     fn ratio(&self, lost: u64) -> (u128, u128) {
         let spare = u128::from(self.spare);
         (spare * spare, u128::from(lost + 1) * u128::from(self.valid + 1))
@@ -84,7 +84,7 @@ impl VictimPolicy for SpareShares {
             }
         }
         let Some((stream, _)) = best else {
-            // Nothing is to be gained: any block, as with other policies.
+            // No block has an invalid page: return any closed block, as other policies do.
             return blocks.geometry().blocks_of(plane).find(|block| blocks.is_closed(*block));
         };
         let (valid, block) = held[stream].emptiest?;

@@ -1,10 +1,10 @@
-//! The policy of `docs/how-to/add-a-victim-policy.md`, as it stands there: in the list while tests run, so
-//! that whatever holds for the others is asked of it as well.
+//! The policy of `docs/how-to/add-a-victim-policy.md`, word for word. It is registered while tests run, so
+//! that the conformance tests cover it as well.
 
 mod oldest_half;
 
 pub(crate) use oldest_half::OldestHalf as HowTo;
-// What the page imports from `super`, which is where policies are.
+// The names that the page imports from `super`, the module of all policies.
 use super::{PolicyOptions, VictimPolicy};
 
 #[test]

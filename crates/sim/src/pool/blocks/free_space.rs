@@ -1,32 +1,31 @@
-//! How much room is left: for relocated pages, for mapping pages, and so for the host.
+//! Free pages left for relocated pages, for mapping pages, and so for the host.
 
-use super::apart::KINDS_MAX;
+use super::streams::KINDS_MAX;
 use super::{Blocks, RelocationFrontier, Stream};
 
 impl Blocks {
-    /// Pages that take data in all blocks that are not retired.
+    /// Return the usable pages of all blocks that are not retired.
     pub(crate) fn usable_pages(&self) -> u32 {
         self.usable_pages
     }
 
-    /// Erased blocks of all planes.
+    /// Return the number of erased blocks of all planes.
     pub(crate) fn free_blocks(&self) -> u32 {
         self.free_blocks
     }
 
-    /// Pages that relocation can still take, on all planes.
+    /// Return how many pages relocation can still take, on all planes.
     #[inline]
     pub(crate) fn pages_for_relocation(&self) -> u32 {
         self.free_pages + self.open_pages[self.kind(Stream::Relocated)]
     }
 
-    /// Whether so many relocated and so many mapping pages find room together. Each stream fills
-    /// blocks of its own.
+    /// Whether `relocated` and `mapping` pages fit together. Each stream fills blocks of its own.
     pub(crate) fn fits(&self, relocated: u32, mapping: u32) -> bool {
         self.fits_with(relocated, mapping, self.free_blocks, &self.open_pages)
     }
 
-    /// The same, once `stream` has taken a page, and opened a block for it or not.
+    /// Like [`Blocks::fits`], once `stream` has taken a page and, if `opens`, opened a block for it.
     pub(crate) fn fits_after(
         &self,
         stream: Stream,
@@ -57,8 +56,8 @@ impl Blocks {
         blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
     }
 
-    /// How many of these a host page takes away: itself, unless relocated pages have blocks of their
-    /// own; then nothing, or the block that it opens.
+    /// Return how many pages for relocation a host page consumes: one where relocated pages share the host's
+    /// blocks. Otherwise none, or the whole block that it opens.
     #[inline]
     pub(crate) fn cost_of_host_page(&self, opens: bool) -> u32 {
         match (self.relocation, opens) {

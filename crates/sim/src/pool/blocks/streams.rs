@@ -1,4 +1,4 @@
-//! Several streams of the host, each of which fills blocks of its own.
+//! Several host write streams, each of which fills blocks of its own.
 //!
 //! ```text
 //! host stream   0        1        2         relocated pages                          mapping pages
@@ -6,37 +6,37 @@
 //!                                           or [ ▓░░ ] one for those of all
 //! ```
 //!
-//! The books serve one stream of the host, and one of relocated pages, at a time: whoever takes a page says
-//! before whose it is. So nothing is asked where there is only one.
+//! One host stream and one stream of relocated pages are selected at a time. The caller selects a stream
+//! before it allocates a page, so a device with one stream pays nothing.
 
 use super::{Blocks, RelocationFrontier, Stream};
 use crate::flash::geometry::{BlockIdx, PlaneIdx, Ppn};
 
-/// More than drives with streams or placement handles offer.
+/// Maximum number of write streams: more than drives with streams or placement handles offer.
 pub(crate) const WRITE_STREAMS_MAX: u32 = 16;
 
-/// Which of the host's streams is an SLC cache, where there is one.
+/// The number of the host stream that is the SLC cache, on devices that have one.
 pub(crate) const CACHE: u8 = 1;
 
-/// Open blocks of a plane: those of the host's streams, and as many of relocated pages, or one of these and one of
-/// mapping pages.
+/// Maximum number of open blocks of a plane: those of the host's streams and as many for relocated pages, or
+/// one for relocated and one for mapping pages.
 pub(super) const KINDS_MAX: usize = 2 * WRITE_STREAMS_MAX as usize;
 
 impl Blocks {
-    /// How many streams of the host are kept apart.
+    /// Return the number of host streams.
     #[inline]
     pub(crate) fn write_streams(&self) -> u8 {
         self.hosts
     }
 
-    /// Host pages that are taken from now on are of this stream.
+    /// Select the stream of the host pages that are allocated next.
     #[inline]
     pub(crate) fn serve(&mut self, stream: u8) {
         debug_assert!(stream < self.hosts, "a stream that there is");
         self.kinds[Stream::Host as usize] = stream;
     }
 
-    /// Relocated pages that are taken from now on are those of `block`.
+    /// Select the stream of the pages that are relocated from `block` next.
     #[inline]
     pub(crate) fn serve_pages_of(&mut self, block: BlockIdx) {
         if self.relocation != RelocationFrontier::Single {
@@ -44,13 +44,14 @@ impl Blocks {
         }
     }
 
-    /// Which of a plane's open blocks `block` was when it was opened last.
+    /// Return the role that `block` had when it was last opened: its index among a plane's open blocks.
     #[inline]
     pub(super) fn role_of(&self, block: BlockIdx) -> u8 {
         self.role_of.get(block.0 as usize).copied().unwrap_or(0)
     }
 
-    /// The stream whose pages `block` holds; beyond those of the host that of the relocated pages of all.
+    /// Return the stream whose pages `block` holds; numbers beyond those of the host stand for relocated
+    /// pages of all streams.
     #[inline]
     pub(crate) fn stream_of(&self, block: BlockIdx) -> u8 {
         let role = self.role_of(block);
@@ -60,47 +61,48 @@ impl Blocks {
         }
     }
 
-    /// Which of a plane's open blocks takes the pages that are moved away from `block`.
+    /// Return the role of the open block that takes pages relocated from `block`.
     #[inline]
     pub(crate) fn goes_with(&self, block: BlockIdx) -> u8 {
         match (self.relocation, self.stream_of(block)) {
             (RelocationFrontier::Single, _) => self.hosts,
             (RelocationFrontier::PerStream, stream) => self.hosts + stream,
-            // What is folded goes where the host's pages go past the cache.
+            // Folded pages go where the host's pages go when they bypass the cache.
             (RelocationFrontier::Shared, CACHE) if self.slc_pages.is_some() => 0,
             (RelocationFrontier::Shared, stream) => stream,
         }
     }
 
-    /// Whether `block` is, or was last, one of an SLC cache.
+    /// Whether `block` belongs to an SLC cache, or did when it was last opened.
     #[inline]
     pub(crate) fn is_cache(&self, block: BlockIdx) -> bool {
         self.slc_pages.is_some() && self.role_of(block) == CACHE
     }
 
-    /// Whether `plane` has a block of an SLC cache open with a page left.
+    /// Whether `plane` has an open SLC cache block with a free page.
     pub(crate) fn has_open_cache(&self, plane: PlaneIdx) -> bool {
         let open = &self.open[plane.0 as usize * self.streams + usize::from(CACHE)];
         open.next != open.end
     }
 
-    /// How many pages the block of this one of all open ones holds, where that is fewer than others do.
+    /// Return the pages of the open block at `index` if it is an SLC cache block, which holds fewer than
+    /// others.
     pub(super) fn pages_of(&self, index: usize) -> Option<u32> {
         self.slc_pages.filter(|_| index % self.streams == usize::from(CACHE))
     }
 
-    /// Which of a plane's open blocks takes host pages now.
+    /// Return the role of the open block that takes host pages now.
     #[inline]
     pub(crate) fn served(&self) -> u8 {
         self.kinds[Stream::Host as usize]
     }
 
-    /// Pages left in the open blocks of all planes, of those that take data, one after the other.
+    /// Return, per role that takes data, the free pages in the open blocks of all planes.
     pub(crate) fn open_pages(&self) -> &[u32] {
         &self.open_pages[..usize::from(self.hosts + self.relocation.open_blocks(self.hosts))]
     }
 
-    /// How many pages the flash page has left that has begun on `plane` for a stream of the host.
+    /// Return how many pages are left in the flash page that is partly filled on `plane` for a host stream.
     #[inline]
     pub(crate) fn left_to_gather(&self, plane: PlaneIdx, stream: u8) -> u32 {
         let next = self.open[plane.0 as usize * self.streams + usize::from(stream)].next;
@@ -110,7 +112,7 @@ impl Blocks {
         }
     }
 
-    /// The fewest pages that take data in any block.
+    /// Return the fewest usable pages of any block.
     pub(crate) fn least_usable(&self) -> u32 {
         self.least_usable
     }
