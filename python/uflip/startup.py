@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from math import inf, isinf
 
 from uflip.data.phases import Phases, PhasesOfPattern
-from uflip.data.spec import Mix, MixPart, Parallel, Spec
+from uflip.data.spec import Basic, Mix, MixPart, Parallel, Spec
 from uflip.data.spec_base import DRAWN, OPEN_TIMES
 
 LABELS_OF_WRITES = ("SW", "RW")
@@ -156,26 +156,29 @@ def idle_share(spec: Spec, startup: Startup) -> float:
     >>> idle_share(mix(read, write, 8), known)
     0.3333333333333333
     """
-    work = idle = 0.0
+    work = idle = service = 0.0
     if not startup.io_size:
         return 0.0
-    for part, count in _of_a_row(spec):
+    row = _of_a_row(spec)
+    for part, count in row:
         mean_ns = startup.means_ns.get(label_of(part))
         if part.is_write:
             if mean_ns is None:
                 return 0.0
             work += count * mean_ns * max(part.io_bytes / startup.io_size, 1.0)
+            idle += count * _pause_ns(part)
         elif spec.depth == 1:
             idle += count * (mean_ns or 0.0) * min(part.io_bytes / startup.io_size, 1.0)
-        if part.is_write:
-            idle += count * _pause_ns(part)
+        service += count * (mean_ns or 0.0) * part.io_bytes / startup.io_size
+    if isinstance(spec, Basic | Mix) and spec.time in OPEN_TIMES:
+        # I/Os arrive whether earlier ones have ended or not: what serving them leaves is idle.
+        arrivals = sum(count for _, count in row) if isinstance(spec, Mix) else 1
+        idle = max(arrivals * float(spec.interval or 0) - service, 0.0)
     return idle / work if work else 0.0
 
 
 def _pause_ns(part: MixPart) -> float:
     """Return how long a pattern leaves the device alone with each of its I/Os [ns]."""
-    if part.time in OPEN_TIMES:
-        return float(part.interval or 0) / part.processes
     if part.time == "burst":
         return float(part.pause or 0) / max(part.burst or 1, 1) / part.processes
     return float(part.pause or 0) / part.processes if part.time == "pause" else 0.0

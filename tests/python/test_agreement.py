@@ -199,7 +199,7 @@ def test_an_interval_is_that_of_what_was_measured(ignored: int, *, converged: bo
     found = how_it_ended(trace)
     assert abs(mean - truth) <= found["half_width_ns"]
     assert found["converged"] is converged
-    assert ("inside_startup" in found["reasons"]) is not converged
+    assert ("startup_in_mean" in found["reasons"]) is not converged
 
 
 @pytest.mark.parametrize(

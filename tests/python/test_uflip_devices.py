@@ -206,7 +206,6 @@ and that is what differs from the whole benchmark below."""
 DIFFERS = {
     ("kingston-dthx", "SW"): True,
     ("transcend-mlc", "Partitions"): True,
-    ("transcend-module", "Reverse"): True,
     ("transcend-module", "Large Incr"): False,
 }
 

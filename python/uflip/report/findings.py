@@ -112,7 +112,7 @@ def headline(document: Summary) -> str:
             f"properties. An I/O takes {least} to {most}."
         )
     size = format_value(document["baseline_io_size_bytes"], "bytes")
-    parts = [f"{PATTERN_NAMES[name]}s {duration_of_ms(ms)}" for name, ms in means.items()]
+    parts = [f"{PATTERN_NAMES.get(name, name)}s {duration_of_ms(ms)}" for name, ms in means.items()]
     listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + f" and {parts[-1]}"
     text = f"At {size} an I/O takes on average: {listed}."
     marked = {run["pattern"]: mark for run in document["baselines"] if (mark := mark_of(run))}
@@ -131,7 +131,9 @@ def _undecided_baselines(marked: Mapping[str, Mark]) -> str:
     """Return which baselines are undecided and why, and what to do about it."""
     sentences = []
     for mark in MARKS:
-        names = [f"{PATTERN_NAMES[name]}s" for name, found in marked.items() if found == mark]
+        names = [
+            f"{PATTERN_NAMES.get(name, name)}s" for name, found in marked.items() if found == mark
+        ]
         if names:
             sentences.append(f"Undecided for {' and '.join(names)}: {MARKED[mark]}.")
     return f"{' '.join(sentences)} Measure longer runs (`--scale standard`) before comparing them."

@@ -21,7 +21,7 @@ from typing import Any
 from uflip.data.manifest import IMPORTED
 from uflip.data.summary import ExperimentSummary, Summary
 from uflip.durability import UNKNOWN, meaning
-from uflip.results.convergence import INSIDE_STARTUP, MARKS
+from uflip.results.convergence import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
 from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
 from uflip.startup import NOT_OVER
@@ -309,7 +309,7 @@ def of_the_start(document: Summary) -> set[str]:
         run["run"]
         for _, experiment in experiments_of(document)
         for run in experiment["repetitions"]
-        if not {*MARKS, NOT_OVER}.isdisjoint(run["reasons"] or ())
+        if not {*MARKS, NOT_OVER, STARTUP_IN_MEAN}.isdisjoint(run["reasons"] or ())
     }
 
 

@@ -21,8 +21,9 @@ from uflip.spec import read_spec
 FEWEST_ROWS = 20
 FEW_PLACES = "few_places"
 """The reason against a run that says nothing of places but its own."""
+STARTUP_IN_MEAN: Final = "startup_in_mean"
+"""The reason against a run whose own analysis finds that start-up changes its mean too much."""
 INSIDE_STARTUP: Final = "inside_startup"
-"""The reason against one whose mean has start-up in it, by more than is allowed."""
 NEVER_LEFT_CACHE: Final = "never_left_write_cache"
 Mark = Literal["inside_startup", "never_left_write_cache"]
 MARKS: tuple[Mark, ...] = (NEVER_LEFT_CACHE, INSIDE_STARTUP)
@@ -42,7 +43,7 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> StopSummary:
 
     Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
     afterwards: of what was measured, and where what was ignored ends before the start-up does, of
-    the running phase, and wider by what the mean is off that of this (`INSIDE_STARTUP`). All null
+    the running phase, and wider by what the mean is off that of this (`STARTUP_IN_MEAN`). All null
     where it cannot be told (processes without a common pace, zeros). Of reads of few places there
     is no interval: what these cost says nothing of others (`FEW_PLACES`).
     """
@@ -98,7 +99,7 @@ def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | No
             width, inside = _of_what_was_measured(seen, measured)
             return {
                 "converged": seen.converged and not inside,
-                "reasons": sorted({*seen.reasons, *([INSIDE_STARTUP] if inside else ())}),
+                "reasons": sorted({*seen.reasons, *([STARTUP_IN_MEAN] if inside else ())}),
                 "half_width_ns": width,
                 "startup_ios": startup,
                 "period_ios": seen.period_ios,
