@@ -33,7 +33,7 @@ class CostLine:
 
         Examples
         --------
-        >>> round(Line(100_000.0, 100e6).size_for(0.5))
+        >>> round(CostLine(100_000.0, 100e6).size_for(0.5))
         10000
         """
         return share / (1 - share) * self.fixed_ns * self.bytes_per_s / 1e9
