@@ -13,13 +13,13 @@ and a device can be driven run by run:
 >>> len(trace)
 100
 
-What is named here is imported when it is asked for: the command line must be able to answer Ctrl-C
-before numbers and native code are loaded.
+Public names are imported on first use: the command line must be able to answer Ctrl-C before numpy
+and the native module are loaded.
 """
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # `typing` itself takes as long as all else until a signal can be answered
+TYPE_CHECKING = False  # importing `typing` would double the time until a signal can be answered
 if TYPE_CHECKING:
     from typing import Any
 
@@ -82,12 +82,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> "Any":
-    """Import what is asked for by its name."""
+    """Import a public name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'uflip' has no attribute {name!r}")
     return getattr(import_module(f"uflip.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """List what can be asked for."""
+    """List the public names."""
     return sorted({*globals(), *__all__})

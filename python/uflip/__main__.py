@@ -1,4 +1,4 @@
-"""The command `uflip`, and `python -m uflip`: ready to be ended before anything else is loaded."""
+"""The command `uflip` and `python -m uflip`: install the signal handlers, then load the rest."""
 
 import os
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def main() -> "NoReturn":
     """Run the command line of this process."""
     signals.install()
-    # numpy's algebra has a thread for every processor, each of which spins for a while for work
-    # that never comes: beside a measurement, and in every process that is started.
+    # OpenBLAS would start a spinning thread per processor in every process, which disturbs
+    # measurements.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from uflip.cli.main import main as command_line
 

@@ -1,9 +1,9 @@
-"""Write amplification: bytes programmed over bytes that the host wrote, as the field defines it.
+"""Write amplification: bytes programmed divided by bytes that the host wrote.
 
-A write of 512 bytes that programs a page of 16 KiB amplifies 32 times. In pages it would show as 1:
-one page was written and one programmed. Pages stay what they are, counters of the device. The
-closed forms of `uflip.models` are in pages, of writes of whole pages, where both are the same; OFC
-(§V.C) counts only the extra pages, which is one less.
+A write of 512 bytes that programs a page of 16 KiB has a write amplification of 32. Counted in
+pages it would be 1: one page written, one programmed. The counters of the device stay in pages. The
+closed forms of `uflip.models` count pages too, but for writes of whole pages, where both are equal.
+OFC (§V.C) counts only the extra pages, which gives a value that is smaller by one.
 """
 
 from collections.abc import Mapping
@@ -12,21 +12,21 @@ from collections.abc import Mapping
 def write_amplification(
     counters: Mapping[str, int] | None, page_bytes: int | None, host_bytes: int
 ) -> float | None:
-    """Return bytes programmed, for whatever reason, over bytes that the host wrote.
+    """Return bytes programmed, for any reason, divided by bytes that the host wrote.
 
     Parameters
     ----------
     counters : mapping or None
-        What the device counted; `pages_programmed` is used.
+        Counters of the device; `pages_programmed` is used.
     page_bytes : int or None
-        What counters count in [bytes]: a flash page, or a mapping unit smaller than that.
+        Unit of the counters [bytes]: a flash page, or a smaller mapping unit.
     host_bytes : int
-        What the host wrote in the same time [bytes].
+        Bytes that the host wrote in the same time.
 
     Returns
     -------
     float or None
-        None where the host wrote nothing, or what was programmed is unknown.
+        None if the host wrote nothing, or the number of programmed pages is unknown.
 
     Examples
     --------

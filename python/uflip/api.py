@@ -1,4 +1,4 @@
-"""uflip from Python: a function for what each verb of the command line does.
+"""The Python interface: one function for each verb of the command line.
 
 >>> import uflip
 >>> result = uflip.run("sim:demo?blocks_per_die=64", "demo", scale="quick", only=["order"])
@@ -34,36 +34,36 @@ def run(
     on_event: OnEvent = ignore,
     **options: Unpack[Options],
 ) -> Result:
-    """Run the micro-benchmarks on a device, and keep the results in a new folder.
+    """Run the micro-benchmarks on a device and store the results in a new folder.
 
     Parameters
     ----------
     device : str
         As on the command line: "sim:demo", "file:PATH", "/dev/NAME", "null".
     out : path, optional
-        The folder; without it one under `results/`, named by device and time.
+        The folder; by default one under `results/`, named by device and time.
     on_event : callable
-        Told about everything that takes time, see `uflip.session.events`.
+        Called with every event, see `uflip.session.events`.
     **options
         See `Options`.
 
     Returns
     -------
     Result
-        What was found; `Result.frame` has a row for each experiment, times in nanoseconds.
+        The result; `Result.frame` has a row for each experiment, times in nanoseconds.
 
     Raises
     ------
     UsageError
         An option that is unknown, out of range, or does not fit the device.
     RefusedError
-        A block device or file that nobody gave up, or that is in use.
+        A block device or file that was not released for writing, or that is in use.
     DeviceError
-        The device fails, or does not answer in time. Finished runs are kept.
+        The device fails, or does not answer in time. Finished runs are stored.
     ResultsError
-        The folder is there already, or cannot be written.
+        The folder exists already, or cannot be written.
     InterruptedRun
-        After Ctrl-C. Finished runs are kept, and `resume` makes the others.
+        After Ctrl-C. Finished runs are stored; `resume` makes the others.
 
     Examples
     --------
@@ -83,34 +83,34 @@ def resume(
     max_time: Duration | None = None,
     on_event: OnEvent = ignore,
 ) -> Result:
-    """Make the runs that a benchmark which was cut short did not get to.
+    """Make the remaining runs of an interrupted benchmark.
 
     Parameters
     ----------
     folder : path
-        Its results.
+        The result folder.
     destroy : str, optional
         The token of its block device.
     max_time : str or int, optional
-        No run begins after so much time [ns].
+        Start no run after this time [ns].
     on_event : callable
-        Told about everything that takes time.
+        Called with every event.
 
     Returns
     -------
     Result
-        The whole: what was there, and what was made now.
+        All runs, the old ones and the new ones.
 
     Raises
     ------
     ResultsError
-        If it is no result folder, is complete, is being written, or was damaged.
+        If the folder is not a result, is complete, is being written, or was damaged.
     DeviceError
-        If the device is another one than was measured, or fails.
+        If the device is not the one that was measured, or fails.
     RefusedError
-        If another medium is in it, or nobody gives it up.
+        If another medium is in the device, or the device was not released for writing.
     InterruptedRun
-        After Ctrl-C; once more goes on from there.
+        After Ctrl-C; `resume` continues from there.
     """
     max_time_ns = None if max_time is None else parse_duration(max_time, where="max_time")
     go_on(parse_path(folder, "folder"), destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
@@ -118,7 +118,7 @@ def resume(
 
 
 def plan(device: str, **options: Unpack[Options]) -> Plan:
-    """Plan what `run` would do; nothing is touched.
+    """Return the plan that `run` would carry out; the device is not written to.
 
     Parameters
     ----------
@@ -130,15 +130,15 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     Returns
     -------
     Plan
-        Its `runs` in order, each with its `spec`; what was `skipped`, with reasons; the pause
-        between runs `pause_ns`. Of an open-channel device the `spec` of each is a job.
+        Its `runs` in order, each with its `spec`; the `skipped` runs with reasons; the pause
+        between runs `pause_ns`. For an open-channel device each `spec` is a job.
 
     Raises
     ------
     UsageError
         An option that is unknown, out of range, or does not fit the device.
     DeviceError
-        If the device is not there, or cannot be inspected.
+        If the device does not exist, or cannot be inspected.
 
     Examples
     --------
@@ -152,22 +152,22 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
 
 
 def load(path: str | PathLike[str]) -> Result:
-    """Open a result folder, finished or not, or a result of a results site.
+    """Open a result folder, finished or not, or a result on a results site.
 
     Parameters
     ----------
     path : path or str
-        As `run` or `uflip run` made it; or its address on a results site, fetched until the end.
+        A folder that `run` or `uflip run` wrote; or a URL on a results site, which is downloaded.
 
     Returns
     -------
     Result
-        Nothing but the manifest is read until it is asked for.
+        Only the manifest is read at once; everything else on first use.
 
     Raises
     ------
     ResultsError
-        If it is none, is of a newer version of uflip, or cannot be read.
+        If the path is not a result, is of a newer version of uflip, or cannot be read.
     UnavailableError
         If a site does not answer.
 
@@ -181,7 +181,7 @@ def load(path: str | PathLike[str]) -> Result:
 
 
 def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
-    """Run one pattern on a device that is opened for it.
+    """Open a device, run one pattern on it, and close it.
 
     Parameters
     ----------
@@ -191,8 +191,8 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
         SR, RR, SW or RW (uFLIP Table 1), or a specification made by `uflip.basic`, `uflip.mix`,
         `uflip.parallel`.
     **options
-        How the device is opened: size, durability, destroy, ..., see `uflip.options.DeviceOptions`.
-        And of the pattern, if it is a name, as the options of `uflip pattern`: io_size, io_count,
+        Options of the device: size, durability, destroy, ..., see `uflip.options.DeviceOptions`.
+        For a pattern given by name, also the options of `uflip pattern`: io_size, io_count,
         target_size, ...; mix and ratio or first_percent; until_converged with max_time, max_ios,
         ....
 
@@ -205,14 +205,14 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     Raises
     ------
     UsageError
-        A name or value that is unknown, or does not fit the device; options of a pattern beside a
-        specification. Nothing was touched.
+        A name or value that is unknown, or does not fit the device; options of a pattern together
+        with a specification. Nothing was touched.
     DeviceError
         If the device cannot be opened, or an I/O fails.
     RefusedError
-        If the device is one that nobody gave up.
+        If the device was not released for writing.
     InterruptedRun
-        After Ctrl-C; no part of the trace is kept.
+        After Ctrl-C; the trace is lost.
 
     Examples
     --------
@@ -229,10 +229,10 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
             where="uflip.pattern",
             got=", ".join(chosen),
             allowed=", ".join(_OF_DEVICES),
-            action="give the options where it is made, or to its `but`",
+            action="give the options where the specification is made, or to its method `but`",
         )
     read = read_options(opening)
-    # All that can be wrong is looked for before anything is created or opened for writing.
+    # Check everything before anything is created or opened for writing.
     size, buffered = read.get("size"), read.get("buffered", False)
     resolve(spec, inspect_device(device, size=size, buffered=buffered))
     with open_device(device, writable=spec.writes or size is not None, **read) as opened:
@@ -243,7 +243,7 @@ _OF_DEVICES = tuple(DeviceOptions.__annotations__)
 
 
 def _named(name: str, chosen: Table) -> Pattern:
-    """Describe a pattern by its name and options."""
+    """Return the specification of a pattern that is given by name and options."""
     known = [each for each in NAMES if each not in ("pattern", "mode", "location")]
     for each in chosen:
         if each not in known:
@@ -270,13 +270,13 @@ def compare(
     Returns
     -------
     Comparison, or a tuple of them
-        For more than two results one for each but the first. `rows` has an experiment each, with
-        the ratio of the means, second over first, and its interval; `conditions` what else differs.
+        One for each result but the first. `rows` has one entry per experiment, with the ratio of
+        the means, second over first, and its interval; `conditions` lists the other differences.
 
     Raises
     ------
     ResultsError
-        If one of them is none, cannot be read, or they have nothing in common.
+        If one of them is not a result, cannot be read, or they have nothing in common.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Rows as a table that pandas, polars, DuckDB and pyarrow read as it is: Arrow's C data interface.
+"""Tables in Arrow's C data interface, which pandas, polars, DuckDB and pyarrow read directly.
 
-The values are converted once, into Arrow's own layout; whoever reads the table takes that memory.
+The values are converted once, into Arrow's own layout; readers share that memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, object]
 Columns = Mapping[str, type]
-"""What columns a table has, in their order, and of which type: str, int, float or bool."""
+"""Columns of a table in order, each with its type: str, int, float or bool."""
 
 
 def frame(rows: Sequence[Row], columns: Columns) -> "Table":
-    """Make a table of rows; a value that a row does not have, or None, is null.
+    """Make a table of rows; a missing value, or None, becomes null.
 
-    What a column is does not depend on what is in it, so that tables of several results go
-    together: a percentile that no sample was large enough for is a number all the same.
+    The type of a column does not depend on its values, so that tables of several results can be
+    concatenated: a percentile is a number even if no sample was large enough for one.
 
     Parameters
     ----------
     rows : sequence of mapping
-        Plain values by name, of the types that `columns` has.
+        Plain values by name, of the types in `columns`.
     columns : mapping
         Name -> str, int, float or bool.
 
     Returns
     -------
     arro3.core.Table
-        An object with `__arrow_c_stream__`: `pandas.DataFrame.from_arrow`, `polars.DataFrame`,
-        `pyarrow.table` and `duckdb.sql` take it.
+        An object with `__arrow_c_stream__`, accepted by `pandas.DataFrame.from_arrow`,
+        `polars.DataFrame`, `pyarrow.table` and `duckdb.sql`.
 
     Raises
     ------
     ResultsError
-        For a part of a number in a column of whole ones.
+        For a fraction in a column of integers.
 
     Examples
     --------

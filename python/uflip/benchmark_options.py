@@ -1,38 +1,37 @@
-"""What a benchmark can be asked for by name, and what it is without being asked.
+"""Allowed values and defaults of the options of a benchmark.
 
-A module of its own that imports nothing: the options of the command line name these, and a target
-that must not be written to is refused before plans and numbers are loaded.
+This module imports nothing: the command line uses these names in its options, and it refuses a
+protected target before plans and numpy are loaded.
 """
 
 SUITES = ("uflip", "today", "zones")
-"""`uflip`: the micro-benchmarks of the papers; `today`: questions that came later; `zones`: those
-of zoned devices."""
+"""`uflip`: the micro-benchmarks of the papers; `today`: later questions; `zones`: zoned devices."""
 
 SUITE = "uflip"
 
 SCALES = ("quick", "standard")
-"""`standard` is the paper's; `quick` thins ranges and counts to about a minute on a real file."""
+"""`standard` is the paper's; `quick` reduces ranges and counts to about a minute on a real file."""
 
 SCALE = "standard"
 
 SEED = 1
 
 MOST_REPETITIONS = 100
-"""Intervals over repetitions need a handful, and what would need more stays unknown."""
+"""A handful suffices for intervals over repetitions; where 100 do not suffice, more do not help."""
 
 METHODS = ("auto", "startup", "paper")
-"""`auto`: each run ends when its mean is known; `startup`: a fixed number of I/Os after the
-start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""
+"""`auto`: each run ends when its mean is known well enough; `startup`: a fixed number of I/Os after
+the start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnore (§5.1)."""
 
 STATES = ("random", "sequential", "as-is")
-"""`as-is` enforces nothing: the device is measured as it was found."""
+"""`as-is` enforces no state: the device is measured as it is."""
 
 MOST_IOS = 1 << 32
-"""I/Os of a pattern, all its processes together."""
+"""Maximum number of I/Os of a pattern, all its processes together."""
 
 MOST_AT_ONCE = 1024
-"""I/Os that may be under way when power is cut."""
+"""Maximum number of I/Os in flight at a power cut."""
 
 MOST_WARM_UP = 1000.0
-"""So many times its size a device is written to before a run of a sweep at most: steady states are
-reached after a few, and what is beyond takes days."""
+"""Maximum warm-up before a run of a sweep, in multiples of the device size. Steady states are
+reached after a few; more takes days."""

@@ -1,7 +1,7 @@
-"""Result folders, whichever benchmark they are of: as one document, as text, as a page.
+"""Result folders of either benchmark: as a summary, as text, as a page.
 
-uFLIP measures devices that have sectors, uFLIP-OC those whose host places data itself. Both are
-kept in folders of one format; what is read out of them differs, and is asked for here.
+uFLIP measures block devices, uFLIP-OC measures open-channel devices, where the host places data.
+Both use the same folder format; this module selects the reader.
 """
 
 from pathlib import Path
@@ -27,16 +27,16 @@ def summary(results: Results) -> Summary:
 
 
 def text(results: Results, document: Summary, *, full: bool = False) -> str:
-    """Show a result folder to a person.
+    """Return a result folder as text for a terminal.
 
     Parameters
     ----------
     results
         The folder.
     document
-        Its summary; every text of it is shown as it stands there.
+        Its summary; its texts are printed unchanged.
     full
-        A row a run, where it is a benchmark of patterns.
+        Print one row per run, for a benchmark of patterns.
     """
     if results.is_open_channel:
         from uflip.oc.kept import OpenChannelResult

@@ -1,8 +1,8 @@
-"""What a write waits for: a named condition of every measurement, as `crates/core` defines it.
+"""When a write is complete: a condition of every measurement, as `crates/core` defines it.
 
-`cached` is uFLIP's own benchmark: I/O is synchronous in that it blocks (§4.3), and what the device
-does with the data behind its interface is the device's business. `fua` is what Myers & Sinclair
-measured (2010, §4): "the time it takes to perform the write *and* flush that write to the disk".
+`cached` is uFLIP's own benchmark: I/O is synchronous in that it blocks (§4.3); the device may still
+hold the data in a volatile cache. `fua` is what Myers & Sinclair measured (2010, §4): "the time it
+takes to perform the write *and* flush that write to the disk".
 """
 
 from contextlib import suppress
@@ -13,19 +13,19 @@ from uflip.units import parse_count
 
 CACHED, FUA, FLUSH = "cached", "fua", "flush:"
 UNKNOWN = "unknown"
-"""Of what others measured: nobody has said."""
+"""For measurements of others that do not report it."""
 FORMS = "cached|fua|flush:N"
 
 
 def chosen(given: str | None, *, buffered: bool = False) -> str:
-    """Return the durability that somebody asked for, or what goes without saying.
+    """Return the given durability, or the default.
 
     Parameters
     ----------
     given : str or None
-        One of `FORMS`; None: nobody said.
+        One of `FORMS`; None: not given.
     buffered : bool
-        Writes go through the page cache: unless each is durable, memory is all that is measured.
+        Writes go through the page cache: unless each is durable, only memory is measured.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def chosen(given: str | None, *, buffered: bool = False) -> str:
     if not isinstance(given, str):
         raise unknown_name("durability", given, FORMS.split("|"))
     if given.startswith(FLUSH):
-        # What is no count is no form at all, and is told below.
+        # An invalid count is reported by check_durability below.
         with suppress(UsageError):
             given = f"{FLUSH}{parse_count(given.removeprefix(FLUSH), FLUSH)}"
     with native_errors():
@@ -51,31 +51,31 @@ def chosen(given: str | None, *, buffered: bool = False) -> str:
 
 
 def meaning(durability: str, *, buffered: bool = False) -> str:
-    """Say when a write is over.
+    """Return when a write is complete, as a sentence.
 
     Examples
     --------
     >>> meaning("flush:1")
-    'a write is over when the flush that follows it is'
+    'a write is complete when the flush that follows it is'
     """
     if durability == UNKNOWN:
-        return "nobody has said when a write was over"
+        return "it is unknown when a write was complete"
     if durability == FUA:
-        return "a write is over when its data would survive a loss of power"
+        return "a write is complete when its data would survive a loss of power"
     taker = "the page cache of the host" if buffered else "the device"
     if durability == CACHED:
-        return f"a write is over when {taker} has taken the data, in a volatile cache or not"
+        return f"a write is complete when {taker} has taken the data, in a volatile cache or not"
     every = int(durability.removeprefix(FLUSH))
     if every == 1:
-        return "a write is over when the flush that follows it is"
+        return "a write is complete when the flush that follows it is"
     return (
-        f"a write is over when {taker} has taken the data, and every {every:,} writes when the "
-        "flush that follows them is: its time is part of the last one's response time"
+        f"a write is complete when {taker} has taken the data; a flush follows every {every:,} "
+        "writes, and its time is part of the last one's response time"
     )
 
 
 def of_old(kind: object, io: object) -> str:
-    """Return the durability of a measurement from before it was chosen.
+    """Return the durability of a measurement that did not record it.
 
     Files and block devices were opened with O_DSYNC; simulated devices answered from their cache.
 
@@ -88,13 +88,13 @@ def of_old(kind: object, io: object) -> str:
 
 
 def of_open_channel(write_back: bool | None) -> str:
-    """Return the durability of writes to an open-channel device, whose controller decides it.
+    """Return the durability of writes to an open-channel device, as its controller decides it.
 
     Parameters
     ----------
     write_back : bool or None
-        Writes are answered when their data has arrived, and not when it is in the cells; None:
-        nobody has said.
+        True: a write completes when its data has arrived; False: when it is in the cells; None:
+        not reported.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Errors with four parts (what, where, got and allowed, what to do) and the exit codes they end in.
+"""Errors with four parts (what, where, got and allowed, what to do) and their exit codes.
 
-Every failure that a user can meet is a `UflipError`. The class says which kind it is, and the kind
-fixes the exit code of the command line, so that a script can tell a refusal from a broken disk.
-`EXIT_CODES` is the one list of them: the help text and the documentation are made from it.
+Every failure that a user can meet is a `UflipError`. Its class is the kind of the failure, which
+fixes the exit code of the command line: a script can distinguish a refusal from a broken disk.
+`EXIT_CODES` is the only list of them; the help text and the documentation are generated from it.
 """
 
 import difflib
@@ -14,20 +14,20 @@ from uflip import _native
 
 
 class UflipError(Exception):
-    """A failure that explains itself.
+    """A failure with a description and an action.
 
     Parameters
     ----------
     what : str
         What failed, in one sentence without a full stop.
     where : str
-        The option, path, URL or key that it is about.
+        The option, path, URL or key concerned.
     got : str
         The value that was given or found.
     allowed : str
-        The values that would have been right.
+        The allowed values.
     action : str
-        What the user can do now.
+        The next step for the user.
 
     Examples
     --------
@@ -72,21 +72,21 @@ class UflipError(Exception):
         lines = [self.what]
         for label, text in rows:
             if text:
-                # Blanks at an end are to be seen, and lines too; several lines keep their column.
+                # Show leading and trailing blanks; further lines keep their column.
                 seen = text if text == text.strip() else repr(text)
                 lines.append(f"  {label:<8} " + seen.replace("\n", "\n" + " " * 11))
         return "\n".join(lines)
 
 
 class UsageError(UflipError):
-    """The request itself is wrong: a bad value, an unknown name, options that do not fit."""
+    """The request itself is wrong: a bad value, an unknown name, incompatible options."""
 
     kind = "usage"
     exit_code = 2
 
 
 class RefusedError(UflipError):
-    """The request is clear, but carrying it out could destroy something of value."""
+    """The request is valid, but could destroy data."""
 
     kind = "refused"
     exit_code = 3
@@ -114,7 +114,7 @@ class UnavailableError(UflipError):
 
 
 class SlowerError(UflipError):
-    """A comparison found what it was told to fail for."""
+    """A comparison found an experiment slower than the accepted limit."""
 
     kind = "slower"
     exit_code = 7
@@ -128,28 +128,28 @@ class InterruptedRun(UflipError):  # noqa: N818 -- an interruption is a wish, no
 
 
 class TerminatedRun(InterruptedRun):
-    """Somebody, or the system, asked the process to end (SIGTERM)."""
+    """The process received SIGTERM."""
 
     kind = "terminated"
     exit_code = 143
 
 
 class HungUpRun(InterruptedRun):
-    """The terminal of the work is gone (SIGHUP)."""
+    """The terminal of the process was closed (SIGHUP)."""
 
     kind = "hung_up"
     exit_code = 129
 
 
 EXIT_CODES: dict[str, tuple[int, str]] = {
-    "ok": (0, "everything that was asked for was done"),
-    "internal": (1, "a mistake in uflip itself; please report it"),
+    "ok": (0, "success"),
+    "internal": (1, "a bug in uflip; please report it"),
     "usage": (2, "the command is wrong: unknown name, bad value, options that do not fit"),
     "refused": (3, "refused, because it could destroy data; nothing was touched"),
     "device": (4, "the device cannot be opened, or an I/O failed"),
     "results": (5, "the result folder exists already, cannot be written, or cannot be read"),
     "unavailable": (6, "an optional library, a feature of the system, or memory is missing"),
-    "slower": (7, "a comparison found an experiment slower than it was told to accept"),
+    "slower": (7, "a comparison found an experiment slower than the accepted limit"),
     "hung_up": (129, "ended by SIGHUP, as Ctrl-C ends it"),
     "interrupted": (130, "stopped with Ctrl-C; finished runs stay readable"),
     "terminated": (143, "ended by SIGTERM, as Ctrl-C ends it"),
@@ -184,14 +184,14 @@ def from_native(error: _native.NativeError) -> UflipError:
     Returns
     -------
     UflipError
-        An unknown kind becomes a plain `UflipError`, which is never hidden as something milder.
+        An error of an unknown kind becomes a plain `UflipError` (internal).
     """
     kind, *parts = (str(part) for part in error.args) if error.args else ("internal", str(error))
     return _KINDS.get(kind, UflipError)(*parts[:5])
 
 
 def interrupted_by(signal_number: int | None, error: UflipError) -> UflipError:
-    """Return an interruption as the class of the signal that it comes from; the words stay.
+    """Return an interruption as the class of the signal that caused it; the text stays.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def interrupted_by(signal_number: int | None, error: UflipError) -> UflipError:
 
 @contextmanager
 def native_errors() -> Iterator[None]:
-    """Let calls of the native part fail with our own errors.
+    """Convert errors of native calls to `UflipError`.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def native_errors() -> Iterator[None]:
 
 
 def not_made(what: str, where: str, got: object, makers: str) -> UsageError:
-    """Make the error for what was handed over in place of what the functions `makers` make.
+    """Return the error for an argument that was not made by the functions `makers`.
 
     Examples
     --------
@@ -238,20 +238,20 @@ def not_made(what: str, where: str, got: object, makers: str) -> UsageError:
 def unknown_name(
     kind_of_thing: str, got: str, known: Iterable[str], where: str = "", meant: str = ""
 ) -> UsageError:
-    """Make the error for a name that is in no list: it shows the list, and the nearest name.
+    """Return the error for an unknown name, with all names and the nearest one.
 
     Parameters
     ----------
     kind_of_thing : str
-        What the name should have named: "profile", "micro-benchmark", ...
+        What the name stands for: "profile", "micro-benchmark", ...
     got : str
         The name that was given.
     known : Iterable[str]
         The names that exist.
     where : str
-        The option or place in which the name was given.
+        The option or place that contains the name.
     meant : str
-        One of the known names, where it is called otherwise elsewhere; else the nearest is offered.
+        The known name that was probably meant; by default the nearest one.
 
     Examples
     --------
@@ -267,8 +267,8 @@ def unknown_name(
     return UsageError(
         f"Unknown {kind_of_thing}",
         where=where,
-        # Python's users give whatever they have at hand.
+        # From Python the value can be of any type.
         got=f"'{got}'" if isinstance(got, str) else repr(got),
-        allowed=", ".join(names) if names else "(none is known)",
-        action=f"did you mean {close[0]}?" if close else "take one of the allowed names",
+        allowed=", ".join(names) if names else "(no names exist)",
+        action=f"did you mean {close[0]}?" if close else "use one of the allowed names",
     )

@@ -1,17 +1,17 @@
-r"""Text that is only shown: no character in it drives a terminal, or turns a page around.
+r"""Escape untrusted text for display: no character may control a terminal or reverse a page.
 
 Names of devices, files, runs and warnings come from elsewhere. An escape sequence moves the cursor
 of a terminal, changes its title, fills the clipboard; a bidirectional override shows a path
-backwards, in a terminal and on a page of HTML alike. So control characters and invisible ones are
-shown as what they are (`\x1b`), wherever they come from.
+backwards, on a terminal and on an HTML page alike. So control characters and invisible characters
+are replaced by their codes (`\x1b`), wherever they come from.
 """
 
 import json
 import re
 from typing import Any, TypeVar
 
-# C0 and C1 but for the end of a line, DEL, soft hyphens and other invisible signs, everything that
-# changes the direction of writing, separators of lines, halves of surrogate pairs, noncharacters.
+# C0 and C1 except line feed, DEL, soft hyphens and other invisible characters, everything that
+# changes the direction of writing, line separators, unpaired surrogates, noncharacters.
 _UNSAFE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 
 def shown(text: str) -> str:
-    r"""Make text that is only shown; several lines stay several lines.
+    r"""Escape text for display; line feeds stay.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def without_password(url: str) -> str:
     >>> without_password("postgresql://uflip:secret@db/uflip")
     'postgresql://uflip:***@db/uflip'
     """
-    # A password may have been typed with the characters that end this part of an address.
+    # A typed password may contain the characters that end this part of a URL.
     scheme, there, rest = url.partition("://")
     user, at, place = rest.rpartition("@")
     if not at:
@@ -49,7 +49,7 @@ def without_password(url: str) -> str:
 
 
 def in_line(text: str) -> str:
-    r"""Make text that is only shown, within a line.
+    r"""Escape text for display within one line.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def in_line(text: str) -> str:
 
 
 def plain(value: Value) -> Value:
-    """Make every text in a document one of a line; what is no text stays as it is."""
+    """Escape every text in a document with `in_line`; other values stay."""
     made: Any = value
     if isinstance(value, str):
         made = in_line(value)
@@ -72,9 +72,9 @@ def plain(value: Value) -> Value:
 
 
 def on_page(value: Value) -> Value:
-    r"""Make what a template is given only shown: for `finalize` of a Jinja environment.
+    r"""Escape a value that a template shows: for `finalize` of a Jinja environment.
 
-    What is escaped already stays so, since nothing is put in that HTML reads.
+    Text that is already HTML-escaped stays so, since the codes contain no markup.
 
     Examples
     --------
@@ -88,17 +88,17 @@ def on_page(value: Value) -> Value:
 
 
 def in_json(text: str) -> str:
-    """Write JSON so that it is only shown, and says the same: only texts hold such characters."""
+    """Escape JSON for display without changing its value: only strings hold such characters."""
     return _UNSAFE.sub(_escaped, text)
 
 
 def _written_out(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as Python keeps it
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8 (surrogateescape)
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _escaped(match: re.Match[str]) -> str:
-    # Beyond 16 bits JSON writes two halves, as json.dumps does.
+    # Beyond 16 bits JSON uses surrogate pairs, as json.dumps does.
     return json.dumps(match[0])[1:-1] if ord(match[0]) != 0x7F else "\\u007f"

@@ -1,4 +1,4 @@
-"""The nouns between one run and a plan: planned run, experiment, and the context they are made in.
+"""Planned runs, experiments, and the context in which micro-benchmarks define them.
 
     run  ⊂  experiment  ⊂  micro-benchmark  ⊂  plan
 
@@ -20,25 +20,25 @@ BASELINE_IO_SIZE = 32 * 1024
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run to be made.
+    """One run of a plan.
 
     Attributes
     ----------
     id : str
-        Names the run in a plan, and its file: "0007-granularity-RW-io_size-32768". Before the plan
-        has put the runs in order, the part without the number.
+        Name of the run in a plan, and of its file: "0007-granularity-RW-io_size-32768". Without
+        the number until the plan has ordered the runs.
     micro_benchmark, pattern, parameter : str
-        Where it belongs: "granularity", "RW" (or "SR/RW" for a mix), "io_size".
+        Its place in the plan: "granularity", "RW" (or "SR/RW" for a mix), "io_size".
     value : int
         Value of the varying parameter.
     unit : str
         "bytes", "ns", "ios", or "" for a bare number.
     spec : Spec
-        What the engine is to do.
+        The specification for the engine.
     repetition : int
-        Which of several equal runs, from 1; they differ in their seeds.
+        Number of the repetition, from 1; repetitions differ in their seeds.
     reset_before : bool
-        Whether the state of the device is enforced again before it.
+        Whether the state of the device is enforced again before the run.
     """
 
     id: str
@@ -54,7 +54,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A run that is left out, and why: the device cannot make it, or a limit has no room for it."""
+    """A run that is left out, and why: the device cannot make it, or it exceeds a limit."""
 
     micro_benchmark: str
     pattern: str
@@ -65,7 +65,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs of one reference pattern with one varying parameter; and those that are impossible."""
+    """Runs of one reference pattern with one varying parameter, and the impossible runs."""
 
     micro_benchmark: str
     pattern: str
@@ -77,7 +77,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class IoCounts:
-    """How many I/Os a run makes, and how many at its start are left out of the statistics."""
+    """Number of I/Os of a run, and the number at its start that the statistics ignore."""
 
     io_count: int
     io_ignore: int
@@ -85,32 +85,32 @@ class IoCounts:
 
 # uFLIP §5.1: 1,024 I/Os for SR, RR and SW, 5,120 for RW; 128 ignored (the larger of the paper's two
 # start-ups) where random writes are involved. A start-up does not get shorter with the run, so the
-# quick counts ignore as much of an ordinary RW run, and keep as many I/Os as of the others; only
-# runs that are shorter still ignore a third.
+# quick counts of RW also ignore 128, and measure as many I/Os as the others; only runs that are
+# shorter still ignore a third.
 _STANDARD = {"SR": (1024, 0), "RR": (1024, 0), "SW": (1024, 0), "RW": (5120, 128)}
 _STANDARD_LONG = 10_240
 _QUICK = {"SR": (256, 0), "RR": (256, 0), "SW": (256, 0), "RW": (384, 128)}
 _QUICK_LONG = 1024
-# What a run may take that ends when its mean is known: four to eight times what the paper takes.
-# Sequential writes use up places of their own, so more would mean more resets of the state.
+# Budgets of runs that end when their mean is known: four to eight times the counts of the paper.
+# Sequential writes need target space of their own, so more would mean more state resets.
 _BUDGETS = {"SR": (8192, 0), "RR": (8192, 0), "SW": (2048, 0), "RW": (20_480, 0)}
 _QUICK_BUDGETS = {"SR": (1024, 0), "RR": (1024, 0), "SW": (1024, 0), "RW": (4096, 0)}
-# In quick, the part of a shortened random-write run that counts as its start-up.
+# In quick, the part (a third) of a shortened random-write run that counts as its start-up.
 _QUICK_IGNORED_PART = 3
-# What a run has room for that leaves the start-up behind which a baseline shows: twice the longest
-# of the paper, 128 I/Os of 32 KB [bytes]; but no fewer I/Os than that, and no more than so many.
+# Space for the start-up that a baseline shows: twice the longest of the paper, 128 I/Os of 32 KB
+# [bytes]; and the minimum and maximum number of I/Os.
 _STARTUP_BYTES = 8 << 20
 _STARTUP_IOS = (128, 8192)
 
 
 @dataclass(frozen=True)
 class Context:
-    """What micro-benchmarks need to know in order to lay out their runs.
+    """Input of micro-benchmarks for defining their runs.
 
     Attributes
     ----------
     info : DeviceInfo
-        What is known about the device.
+        Properties of the device.
     scale : str
         One of `SCALES`.
     seed : int
@@ -118,12 +118,12 @@ class Context:
     io_size : int
         I/O size of the baseline patterns [bytes].
     io_counts : mapping of str to Counts, optional
-        Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
+        Lengths of the ordinary runs of SR, RR, SW and RW; by default those of the scale.
     budgets : bool
-        Whether counts are budgets of runs that end when their mean is known; else what is made.
+        Whether counts are budgets of runs that end when their mean is known, or exact numbers.
     startup : bool
-        Whether counts of writes have room for the start-up that baselines will show: `io_ignore` is
-        then the most that a run can leave out.
+        Whether counts of writes include space for the start-up that baselines will show;
+        `io_ignore` is then the maximum that a run can leave out.
     """
 
     info: DeviceInfo
@@ -141,24 +141,24 @@ class Context:
 
     @property
     def sector(self) -> int:
-        """What offsets and sizes are multiples of [bytes]."""
+        """Alignment of offsets and sizes [bytes]."""
         return self.info.sector_bytes
 
     @property
     def quick(self) -> bool:
-        """Whether ranges and counts are thinned."""
+        """Whether ranges and counts are reduced."""
         return self.scale == "quick"
 
     def counts(self, pattern: str, io_size: int | None = None) -> IoCounts:
         """Return the counts of an ordinary run of a baseline pattern, with I/Os of a size."""
         plain, room = self.plain_counts(pattern), self._room(io_size)
         if self.budgets and "W" in pattern:
-            # What must have made twice the start-up must be able to.
+            # A run that must be twice as long as the start-up needs the budget for it.
             return IoCounts(max(plain.io_count, 2 * room), plain.io_ignore)
         return self._after_startup(pattern, plain, room)
 
     def _room(self, io_size: int | None) -> int:
-        """Return the longest start-up that a run has room for [I/Os]."""
+        """Return the longest start-up that a run can hold [I/Os]."""
         size = self.io_size if io_size is None else io_size
         fewest, most = _STARTUP_IOS
         return min(max(_STARTUP_BYTES // size, fewest), most)
@@ -170,7 +170,7 @@ class Context:
         return IoCounts(counts.io_count - counts.io_ignore + room, room)
 
     def plain_counts(self, pattern: str) -> IoCounts:
-        """Return the same without room for a start-up."""
+        """Return the counts without space for a start-up."""
         if self.io_counts is not None:
             return self.io_counts[pattern]
         if self.budgets:
@@ -180,24 +180,24 @@ class Context:
         return IoCounts(*_STANDARD[pattern])
 
     def long_counts(self, pattern: str) -> IoCounts:
-        """Return the counts of the long runs that show start-up and running phase."""
+        """Return the counts of the long runs that show the start-up and the running phase."""
         if self.quick:
-            # Of a thousand I/Os a single slow one at the beginning can be a twentieth of the mean.
+            # In a thousand I/Os one slow I/O at the start can be a twentieth of the mean.
             ignored = _QUICK["RW"][1] if "W" in pattern else 0
             return IoCounts(_QUICK_LONG + ignored, ignored)
         return IoCounts(_STANDARD_LONG, self.plain_counts(pattern).io_ignore)
 
     def shortened(self, pattern: str, io_count: int, writes: int = 1) -> IoCounts:
-        """Return quick counts of another length, with the start-up in proportion.
+        """Return quick counts for another length, with the start-up in proportion.
 
         Parameters
         ----------
         pattern : str
             SR, RR, SW or RW.
         io_count : int
-            How many I/Os, without room for a start-up.
+            Number of I/Os, without space for a start-up.
         writes : int
-            How many writes `io_count` counts as one: of several processes.
+            Number of writes that `io_count` counts as one, for several processes.
         """
         ignored = io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0
         room = -(-self._room(None) // writes)
@@ -205,12 +205,12 @@ class Context:
 
 
 def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int, repetition: int = 1) -> int:
-    """Derive the seed of a run from what it is, so that it does not depend on the order of runs.
+    """Derive the seed of a run from its identity, so that it does not depend on the run order.
 
     Returns
     -------
     int
-        53 bits: JSON numbers hold no more exactly.
+        53 bits, the most that JSON numbers represent exactly.
     """
     text = f"{seed}/{micro_benchmark}/{pattern}/{value}"
     if repetition > 1:

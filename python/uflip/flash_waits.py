@@ -1,17 +1,17 @@
-"""Which writes of a run waited for flash, and which were answered from a buffer.
+"""Writes of a run that waited for flash, and writes that a buffer answered.
 
     write, no cache     controller | link | transfer | cell program           waited
     write, cached       controller | link                                     did not
     write, cache full   controller | link | cache wait ...                    waited
 
-**Source** ours. A write that waits for flash takes a program operation at least, or the part of one
-that is left when a full cache has room again.
-**Faithful** On a simulated device by the causes of each I/O.
-**Simplified** On a real one by response times: late is what takes longer than the quickest writes
-of the run and a program operation of the fastest flash there is.
-**Ambiguous** Whether a real device has a buffer. Here: it answers the quickest of its writes in
-much less time (`SOONER`) than the quickest random reads of this size, and a program takes longer
-than a read.
+**Source** ours. A write that waits for flash takes at least a program operation, or the rest of one
+if a full cache has space again.
+**Faithful** On a simulated device, by the causes of each I/O.
+**Simplified** On a real device, by response times: a write is late if it takes longer than the
+quickest writes of the run plus a program operation of the fastest flash on sale.
+**Ambiguous** Whether a real device has a buffer. Here: it does if its quickest writes take much
+less time (`SOONER`) than the quickest random reads of this size, since a program takes longer than
+a read.
 """
 
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ from uflip.startup import label_of
 
 # The fastest NAND on sale (XL-Flash, Z-NAND: 75 to 100 µs); all others take longer.
 PROGRAM_NS = 75_000
-# A write that is answered so much sooner than a random read has not waited for flash.
+# A write that is faster than a random read by this factor has not waited for flash.
 SOONER = 1.5
-# Of a real device one I/O in a hundred may be late for other reasons.
+# On a real device one I/O in a hundred may be late for other reasons.
 FEW = 0.01
-# Causes that are no wait for flash: the host, the interface, the controller.
+# Causes other than flash: the host, the interface, the controller.
 NO_FLASH = ("submission_wait_ns", "controller_ns", "link_ns", "bus_ns")
 BINS_PER_OCTAVE = 4
-# One write waits for another in a cache that is not full; most of a long row do not.
+# In a cache that is not full a write sometimes waits for another, but most of a long row do not.
 SEVERAL = 32
 
 
 @dataclass(frozen=True)
 class DurationHistogram:
-    """How many response times there are of each length: bins of a quarter of an octave."""
+    """Histogram of response times, in bins of a quarter of an octave."""
 
     counts: NDArray[Any]
     sums_ns: NDArray[Any]
@@ -53,16 +53,16 @@ class DurationHistogram:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Number of response times."""
         return int(self.counts.sum())
 
     def slow_from(self) -> int:
-        """Return the bin from which on they make up half of the time."""
+        """Return the first bin of the slowest response times that make up half of the time."""
         share = np.cumsum(self.sums_ns[::-1]) / max(float(self.sums_ns.sum()), 1.0)
         return len(self.sums_ns) - 1 - int(np.searchsorted(share, 0.5))
 
     def since(self, first: int) -> int:
-        """Return how many lie in a bin or above it."""
+        """Return the number of response times in a bin and above it."""
         return int(self.counts[max(first, 0) :].sum())
 
 
@@ -73,29 +73,29 @@ class Writes:
     label: str
     io_size: int
     times: DurationHistogram
-    """Of those that were measured."""
+    """Of the measured writes."""
     quickest_ns: float
-    """One in a hundred of all of them is quicker."""
+    """First percentile of all response times."""
     waited: int | None
-    """How many of those that were measured waited for flash; None where only their times tell."""
+    """Number of measured writes that waited for flash; None if only their times are available."""
     slower: int
-    """How many of those that were measured took a program operation longer than the quickest."""
+    """Number of measured writes that took a program operation longer than the quickest."""
     bytes_written: int
     bytes_before_wait: int | None
-    """Bytes written when most writes began to wait for flash; None where they did not."""
+    """Bytes written when most writes began to wait for flash; None if they did not."""
     buffered: bool | None
-    """Whether some of all of them were answered without flash; None where that is unknown."""
+    """Whether some of the writes were answered without flash; None if that is unknown."""
 
     @property
     def never_waited(self) -> bool:
-        """Whether no write that was measured waited for flash."""
+        """Whether no measured write waited for flash."""
         if self.waited is not None:
             return self.waited == 0
         return self.slower <= FEW * self.times.total
 
 
 def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
-    """Return what the writes of a run show, of each component that writes."""
+    """Return the writes of a run, for each component that writes."""
     parts = spec.parts
     if not isinstance(spec, Basic | Mix) or not any(part.is_write for part in parts):
         return ()
@@ -138,26 +138,26 @@ def _writes(
 
 
 def _mostly(waits: NDArray[Any]) -> NDArray[Any]:
-    """Return from which writes on (n - `SEVERAL`,) most of the next ones wait."""
+    """Return for each write but the last ones (n - `SEVERAL`,) whether most of the next wait."""
     counted = np.concatenate([[0], np.cumsum(waits)])
     most: NDArray[Any] = 2 * (counted[SEVERAL:] - counted[:-SEVERAL]) > SEVERAL
     return most
 
 
 def quickest_ns(times_ns: NDArray[Any]) -> float:
-    """Return what the quickest twentieth of response times (n,) [ns] takes at most [ns]."""
+    """Return the 5th percentile of response times (n,) [ns]."""
     return float(np.quantile(times_ns, 0.05))
 
 
 def is_buffered(writes: Writes, read_ns: float | None) -> bool:
-    """Whether the device answers some writes without waiting for flash.
+    """Return whether the device answers some writes without waiting for flash.
 
     Parameters
     ----------
     writes : Writes
         Of a run.
     read_ns : float or None
-        The quickest random reads of this size, where they were measured [ns].
+        The quickest random reads of this size, if they were measured [ns].
     """
     if writes.buffered is not None:
         return writes.buffered

@@ -1,14 +1,14 @@
-"""Which bytes of a device a pattern touches: not the span between its ends, but what its I/Os hit.
+"""The footprint of a pattern: the bytes of a device that its I/Os touch, gaps left out.
 
     target space   |--------------------------------------------------|
     Incr = 16      ▌      ▌      ▌      ▌      ▌      ▌      ▌      ▌
     footprint      ▌      ▌      ▌      ▌      ▌      ▌      ▌      ▌    the rest stays as it was
 
-An ordered pattern with large gaps, or one of many partitions, spans gigabytes and touches megabytes
-of them (uFLIP §3.1, Table 1). What is left between may be used by others.
+An ordered pattern with large gaps, or one with many partitions, spans gigabytes and touches
+megabytes of them (uFLIP §3.1, Table 1). Other runs may use the gaps.
 
-Footprints follow from a specification in closed form, without walking over its I/Os; that they are
-those of the I/Os that the engine makes is tested.
+Footprints follow from a specification in closed form, without enumerating its I/Os. A test compares
+them with the I/Os that the engine makes.
 """
 
 import math
@@ -23,54 +23,54 @@ from uflip.data.spec_base import DRAWN
 
 Offsets = NDArray[np.int64]
 
-# I/Os: a read of one of 35 places of the demo takes 213 to 339 µs, and means of 16 lie within 6 %.
+# I/Os: one of 35 addresses of the demo takes 213 to 339 µs to read; means of 16 lie within 6 %.
 FEW_PLACES = 8
-# More extents than these say nothing that the whole target space would not say.
+# With more extents than these, the whole target space is used instead.
 MOST_EXTENTS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Extents:
-    """Parts of a device, in order, apart from each other: `begins` and `ends` (n,) [bytes]."""
+    """Disjoint extents of a device in ascending order: `begins` and `ends` (n,) [bytes]."""
 
     begins: Offsets
     ends: Offsets
 
     def __len__(self) -> int:
-        """Return how many parts there are."""
+        """Return the number of extents."""
         return len(self.begins)
 
     @property
     def size(self) -> int:
-        """Sum of all parts [bytes]."""
+        """Sum of all extents [bytes]."""
         return int((self.ends - self.begins).sum())
 
     @property
     def end(self) -> int:
-        """Where the last part ends [bytes]; 0 if there is none."""
+        """End of the last extent [bytes]; 0 without extents."""
         return int(self.ends[-1]) if len(self) else 0
 
     def moved(self, distance: int) -> "Extents":
-        """Return all parts moved by a distance [bytes]."""
+        """Return all extents moved by a distance [bytes]."""
         return Extents(self.begins + distance, self.ends + distance)
 
     def in_blocks(self, block: int) -> "Extents":
-        """Return the whole blocks that hold the parts."""
+        """Return the extents rounded outwards to whole blocks."""
         return merged(self.begins // block * block, -(-self.ends // block) * block)
 
     def meets(self, other: "Extents") -> bool:
-        """Return whether a byte belongs to both."""
+        """Return whether the two overlap."""
         return bool(len(self._common(other)))
 
     def common(self, other: "Extents") -> tuple[int, int]:
-        """Return the first stretch that belongs to both, (begin, end) [bytes]."""
+        """Return the first overlap, (begin, end) [bytes]."""
         here = self._common(other)[0]
         there = np.searchsorted(other.ends, self.begins[here], side="right")
         begin = max(self.begins[here], other.begins[there])
         return int(begin), int(min(self.ends[here], other.ends[there]))
 
     def _common(self, other: "Extents") -> NDArray[np.intp]:
-        """Return the numbers of the parts that meet a part of the other."""
+        """Return the indices of the extents that overlap an extent of the other."""
         following = np.searchsorted(other.ends, self.begins, side="right")
         begins = np.append(other.begins, np.iinfo(np.int64).max)[following]
         return np.flatnonzero(begins < self.ends)
@@ -80,7 +80,7 @@ NOTHING = Extents(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def merged(begins: Offsets, ends: Offsets) -> Extents:
-    """Put parts in order, and those together that meet or touch."""
+    """Sort extents, and merge those that overlap or touch."""
     order = np.argsort(begins, kind="stable")
     begins, ends = begins[order], np.maximum.accumulate(ends[order])
     if not len(begins):
@@ -91,7 +91,7 @@ def merged(begins: Offsets, ends: Offsets) -> Extents:
 
 
 def together(parts: Iterable[Extents]) -> Extents:
-    """Return what is in any of several footprints."""
+    """Return the union of several footprints."""
     several = [NOTHING, *parts]
     return merged(
         np.concatenate([each.begins for each in several]),
@@ -100,13 +100,13 @@ def together(parts: Iterable[Extents]) -> Extents:
 
 
 def written_sequentially(spec: Spec) -> Extents:
-    """Return what the sequential, ordered and partitioned writes of a pattern touch.
+    """Return the footprint of the sequential, ordered and partitioned writes of a pattern.
 
     Parameters
     ----------
     spec : Spec
-        With target and length: as a plan has it, or as the engine fills it in. A run that ends when
-        its mean is known touches so much at most.
+        With target and length: as a plan has it, or as the engine fills it in. For a run that ends
+        when its mean is known, the footprint is an upper bound.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def written_sequentially(spec: Spec) -> Extents:
     ([0, 2048, 4096], [512, 2560, 4608])
     """
     if isinstance(spec, Replay):
-        # Nobody has said in which order it writes.
+        # The order of its writes is unknown.
         return _run(0, spec.list.end) if spec.writes else NOTHING
     return together(
         _of_part(part, count) for part, count in _parts(spec) if part.is_sequential_write
@@ -129,14 +129,14 @@ def written_sequentially(spec: Spec) -> Extents:
 
 
 def all_but_written_sequentially(spec: Spec) -> Extents:
-    """Return what a pattern touches beside `written_sequentially`: its reads and random writes."""
+    """Return the footprint of the reads and random writes of a pattern."""
     return together(
         _of_part(part, count) for part, count in _parts(spec) if not part.is_sequential_write
     )
 
 
 def reads_few_places(spec: Spec) -> bool:
-    """Whether a pattern only reads, and so few places that their dies decide what that costs.
+    """Return whether a pattern only reads, at so few addresses that their dies decide the cost.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def reads_few_places(spec: Spec) -> bool:
 
 
 def _parts(spec: Spec) -> list[tuple[MixPart, int]]:
-    """Return the basic patterns of a specification, with the most I/Os of each process."""
+    """Return the basic patterns of a specification, with the maximum I/Os of each process."""
     if isinstance(spec, Parallel):
         return [found for pattern in spec.patterns for found in _parts(pattern)]
     if isinstance(spec, Mix):
@@ -160,7 +160,7 @@ def _parts(spec: Spec) -> list[tuple[MixPart, int]]:
 
 
 def _of_part(part: MixPart, count: int) -> Extents:
-    """Return what `count` I/Os of each process of a basic pattern touch."""
+    """Return the footprint of `count` I/Os of each process of a basic pattern."""
     io_size, size, degree = part.io_bytes, part.target_bytes, part.processes
     share = size if degree == 1 else size // degree // io_size * io_size
     slots = max(share - part.shift, 0) // io_size // _partitions(part)
@@ -173,7 +173,7 @@ def _of_part(part: MixPart, count: int) -> Extents:
 
 
 def _slots(part: MixPart, slots: int, count: int) -> Extents:
-    """Return which slots one process touches, of `slots` in a partition or in its target."""
+    """Return the slots that one process touches, of `slots` in a partition or in its target."""
     if part.location in DRAWN:
         return _run(0, slots)
     if part.location == "partitioned":

@@ -1,4 +1,4 @@
-"""Waiting for work of the native part: with progress, and so that it ends when the waiting does."""
+"""Wait for native operations with progress, and cancel them when the wait is interrupted."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,17 +10,17 @@ from uflip.errors import native_errors
 T = TypeVar("T")
 
 OnProgress = Callable[[int, int, int], None]
-"""Called with (I/Os done, I/Os in all, last response time [ns])."""
+"""Called with (I/Os done, I/Os in total, last response time [ns])."""
 
-# How often a work is looked at: short enough for a live display and a prompt Ctrl-C, long enough
-# that the waiting thread does not disturb what is measured.
+# Polling interval: short enough for a live display and a prompt Ctrl-C, long enough that the
+# waiting thread does not disturb the measurement.
 SLICE_S = 0.1
-# After Ctrl-C: how long the I/O in flight may take before the work is left to itself.
+# After Ctrl-C: the maximum wait for the I/O in flight before the operation is abandoned.
 CANCEL_PATIENCE_S = 30.0
-# What only computes disturbs nobody if it is left to itself.
+# A computation can be abandoned early: it disturbs nothing.
 COMPUTING_PATIENCE_S = 1.0
-# Nor does what leaves nothing behind: it was told to stop, and does once it has filled the array
-# that it is at. With a slice before, Ctrl-C takes 0.2 s, whatever the size of the device.
+# So can an operation without side effects: it stops after the array that it is filling. With one
+# polling interval before, Ctrl-C takes 0.2 s for any device size.
 MAKING_PATIENCE_S = 0.1
 
 
@@ -32,31 +32,31 @@ def finished(
     io_timeout_ns: int = 0,
     measures: bool = False,
 ) -> T:
-    """Start a work, wait for its end, and return what came out.
+    """Start a native operation, wait for its end, and return its result.
 
-    Whatever else ends the waiting ends the work too: it is told to stop, and waited for.
+    If the wait is interrupted, the operation is cancelled and waited for.
 
     Parameters
     ----------
     start : callable
-        Begins the work.
+        Starts the operation.
     on_progress : callable, optional
         Called about ten times a second, and at the end.
     patience_s : float
-        How long the work may take to stop [s]; longer, and it is left to itself.
+        Maximum time that the operation may take to stop [s]; after that it is abandoned.
     io_timeout_ns : int
-        How long an I/O on a real device may take [ns]; 0: for ever.
+        Maximum time of an I/O on a real device [ns]; 0: no limit.
     measures : bool
-        Whether a file that is cut meanwhile is an error: what was measured then means nothing.
+        Whether it is an error if the target file is truncated meanwhile: the measurement is void.
 
     Raises
     ------
     KeyboardInterrupt
         After Ctrl-C, or another signal that ends the process.
     UflipError
-        What the work says; that an I/O does not end; that the target was cut.
+        The operation failed, an I/O does not end, or the target was truncated.
     """
-    # No signal may fall between the start of the work and the waiting for it.
+    # No signal may arrive between the start of the operation and the wait.
     with signals.shielded(), native_errors():
         handle = start()
         try:
@@ -70,7 +70,7 @@ def finished(
                     on_progress(*handle.progress())
         except BaseException as error:
             handle.cancel()
-            # Whoever hangs in the kernel does not hear it.
+            # A thread that hangs in the kernel does not react to the cancellation.
             handle.wait(SLICE_S if isinstance(error, _native.NativeError) else patience_s)
             if on_progress is not None:
                 with suppress(Exception):  # the display may be what failed

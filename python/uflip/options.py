@@ -1,4 +1,4 @@
-"""What `uflip.run`, `plan` and `pattern` take by name, read as the command line reads options."""
+"""Keyword options of `uflip.run`, `plan` and `pattern`, parsed as the command line parses them."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -22,7 +22,7 @@ SWITCHES = ("buffered", "inside")
 
 
 class DeviceOptions(TypedDict, total=False):
-    """How a device is opened: what `run`, `plan` and `pattern` take by name.
+    """Options for opening a device: keywords of `run`, `plan` and `pattern`.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class DeviceOptions(TypedDict, total=False):
     buffered : bool
         Accept I/O through the page cache.
     durability, data : str
-        What a write waits for: "cached", "fua" or "flush:N"; what it is: "random" or "zeros".
+        When a write is complete: "cached", "fua" or "flush:N"; its data: "random" or "zeros".
     destroy : str
-        The token of a block device, or the path of a file of others, that may be overwritten.
+        Token of a block device, or path of a file of another owner, that may be overwritten.
     io_timeout : str or int
-        How long an I/O on a real device may take [ns]; 0: for ever.
+        Maximum time of an I/O on a real device [ns]; 0: no limit.
     completion : str
-        How the end of an I/O in a queue is learned of: "auto", "interrupt" or "polled".
+        How completions of queued I/Os are detected: "auto", "interrupt" or "polled".
     """
 
     size: Size
@@ -50,9 +50,9 @@ class DeviceOptions(TypedDict, total=False):
 
 
 class Options(DeviceOptions, total=False):
-    """What `run` and `plan` take by name; each as the option of `uflip run` of that name.
+    """Keyword options of `run` and `plan`; each is the option of `uflip run` of that name.
 
-    Those of `DeviceOptions` are among them. Sizes are bytes, or texts such as "4k"; durations
+    Those of `DeviceOptions` are included. Sizes are bytes, or texts such as "4k"; durations are
     nanoseconds, or texts such as "100ms".
 
     Attributes
@@ -62,26 +62,26 @@ class Options(DeviceOptions, total=False):
     scale : str
         "standard" (the ranges and counts of uFLIP §5.1) or "quick".
     only : sequence of str
-        Names of micro-benchmarks; all that the device can do without it.
+        Names of micro-benchmarks; by default all that the device supports.
     seed, repetitions : int
-        Of all random patterns; how often each run is made: three as in the paper, one in quick.
+        Seed of all random patterns; repetitions of each run: three as in the paper, one in quick.
     io_size : str or int
-        Size of the I/Os of the baselines [bytes]; 32 KiB as in the paper without it.
+        Size of the I/Os of the baselines [bytes]; by default 32 KiB as in the paper.
     pause : str or int
-        Before each run [ns]; without it what the device needs, measured (uFLIP §4.3).
+        Pause before each run [ns]; by default as long as the device needs, measured (uFLIP §4.3).
     method : str
         How long runs are: "auto" until their mean is known, "startup", or "paper".
     state : str
-        That the device is brought into first (uFLIP §4.1): "random", "sequential" or "as-is".
+        State of the device before the runs (uFLIP §4.1): "random", "sequential" or "as-is".
     target_size, max_bytes_written : str or int
-        Use only so much of the device, from its beginning; leave out runs beyond so much that is
-        written [bytes]: what was left out is told, and a result of the rest is complete.
+        Use only this much of the device, from its beginning; leave out runs beyond this amount of
+        written data [bytes]. Left-out runs are reported; a result of the rest is complete.
     max_time : str or int
-        Leave out runs beyond so much time [ns].
+        Leave out runs beyond this time [ns].
     plan_file, record : path
-        A plan that `uflip plan --out` wrote; the file in which the device's state is noted.
+        A plan that `uflip plan --out` wrote; the file that records the device's state.
     inside : bool
-        Record what happens inside a simulated device with each run.
+        Record internal events of a simulated device with each run.
     """
 
     suite: str
@@ -102,7 +102,7 @@ class Options(DeviceOptions, total=False):
 
 
 def request(device: str, **options: Unpack[Options]) -> BenchmarkRequest:
-    """Read options as the command line does."""
+    """Parse options as the command line does."""
     for name in options:
         if name not in Options.__annotations__:
             raise unknown_name("option", name, Options.__annotations__, where="options of a run")
@@ -110,12 +110,12 @@ def request(device: str, **options: Unpack[Options]) -> BenchmarkRequest:
 
 
 def read_options(options: Mapping[str, object]) -> Table:
-    """Read options whose names are known: sizes in bytes, durations in nanoseconds.
+    """Parse options with valid names: sizes to bytes, durations to nanoseconds.
 
     Raises
     ------
     UsageError
-        For a value that cannot be read, or is of another type.
+        For a value that cannot be parsed, or has another type.
     """
     return {
         DURATIONS.get(name, name): _read(name, value)
@@ -125,7 +125,7 @@ def read_options(options: Mapping[str, object]) -> Table:
 
 
 def _read(name: str, value: Any) -> object:
-    """Read the value of an option."""
+    """Parse the value of an option."""
     if name in SIZES:
         return parse_size(value, where=name)
     if name in DURATIONS:

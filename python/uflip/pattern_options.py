@@ -1,4 +1,4 @@
-"""A pattern as options have it: what `uflip pattern`, `sweep` and `uflip.pattern` take alike."""
+"""Options that describe a pattern, shared by `uflip pattern`, `uflip sweep` and `uflip.pattern`."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -23,9 +23,9 @@ from uflip.spec import (
 )
 
 Parameters = dict[str, str | int]
-"""Of a pattern, those that were given."""
+"""The given parameters of a pattern."""
 RULE = {name.removesuffix("_ns"): name for name in STOP}
-"""What ends a run that finds its own length: option -> parameter of `until_converged`."""
+"""Stopping rules of a run: option -> parameter of `until_converged`."""
 NAMES = (
     "pattern", "mode", "location", *PARAMETERS, "mix", "ratio", "first_percent", "until_converged",
     *RULE,
@@ -34,28 +34,28 @@ NAMES = (
 
 
 def only_given(options: Mapping[str, str | int | float | None]) -> dict[str, str | int | float]:
-    """Leave out what was not given: None, and False of a flag; 0 was, although 0 == False."""
+    """Drop options that were not given: None, and False of a flag, but not 0."""
     return {name: each for name, each in options.items() if each is not None and each is not False}
 
 
 def described(typed: Mapping[str, str | int | float]) -> Functions:
-    """Make a specification of options.
+    """Return the specification that options describe.
 
     Parameters
     ----------
     typed : mapping
-        Those of `NAMES` that were given: values as people write them, sizes and durations as texts
-        with a unit, or bytes and nanoseconds.
+        The given ones of `NAMES`: sizes and durations as texts with a unit, or in bytes and
+        nanoseconds.
 
     Returns
     -------
     Basic or Mix
-        With its `stop`, where `until_converged` is among them.
+        With its `stop` if `until_converged` is given.
 
     Raises
     ------
     UsageError
-        For options that do not belong together, an unknown name, or a value that cannot be read.
+        For incompatible options, an unknown name, or a value that cannot be parsed.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
             where="until_converged",
             got=repr(switch),
             allowed="True, False",
-            action="give one of them; how well the mean must be known, half_width says",
+            action="give one of them; half_width sets the precision of the mean",
         )
     for name in ("io_count", "io_ignore"):
         if name in given:
@@ -90,7 +90,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
                 "A fixed length cannot be combined with `--until-converged`",
                 where=option,
                 got=f"{option} with --until-converged",
-                action=f"leave one of them away; --max-ios is a budget for {option}",
+                action=f"leave out one of them; --max-ios is a budget for {option}",
             )
     return until_converged(
         _of_pattern(given), **{RULE[name]: value for name, value in rule.items()}
@@ -98,7 +98,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
 
 
 def _of_pattern(given: Parameters) -> Basic | Mix:
-    """Make the pattern alone, basic or mixed."""
+    """Return the pattern without a stopping rule, basic or mixed."""
     second, ratio = given.pop("mix", None), given.pop("ratio", None)
     drawn = "first_percent" in given
     if (second is None) != (ratio is None and not drawn):
@@ -117,12 +117,12 @@ def _of_pattern(given: Parameters) -> Basic | Mix:
         whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
     # The second pattern has the sizes and the target of the first.
     shared = {name: given[name] for name in SIZES if name in given}
-    turns = cast("int | None", ratio)  # read where the values of all parameters are
+    turns = cast("int | None", ratio)  # parsed with the other parameters
     return mix(_first(given), baseline(str(second), **shared), turns, **whole)
 
 
 def _first(given: Parameters) -> Basic:
-    """Make the basic pattern."""
+    """Return the basic pattern."""
     named = ("mode", "location", "pattern")
     rest = {name: value for name, value in given.items() if name not in named}
     if "pattern" not in given:
@@ -139,9 +139,9 @@ def _first(given: Parameters) -> Basic:
     for name in ("mode", "location"):
         if name in given:
             raise UsageError(
-                f"--pattern says the {name} already",
+                f"--pattern determines the {name} already",
                 where=f"--{name}",
                 got=f"--pattern {given['pattern']} --{name} {given[name]}",
-                action=f"leave one of them away, as in --mode {MODES[0]} --location ordered",
+                action=f"leave out one of them, as in --mode {MODES[0]} --location ordered",
             )
     return baseline(str(given["pattern"]), **rest)

@@ -1,7 +1,7 @@
-"""What a benchmark found, for Python: a result folder that is read, tabled, drawn and compared.
+"""The result of a benchmark in Python: read it, tabulate it, plot it, compare it.
 
-Everything comes from the summary that `uflip show --json` prints, so that no number differs from
-those of the command line; response times of single I/Os are read when they are asked for.
+All numbers come from the summary that `uflip show --json` prints, so that none differs from those
+of the command line. Response times of single I/Os are read on first use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,11 @@ COLUMNS: Columns = {
     "repetitions": int, "half_width_ns": float, "converged": bool, **NUMBERS,
     "write_amplification": float,
 }  # fmt: skip
-"""Of the frame of a result, which has a column more for each cause of time spent."""
+"""Columns of the frame of a result, which has one more for each cause of time spent."""
 
 
 class Result:
-    """A benchmark, finished or not; `uflip.load` and `uflip.run` make one.
+    """A benchmark, finished or not, as `uflip.load` and `uflip.run` return it.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Result:
         Parameters
         ----------
         path : path
-            As `uflip.run` or `uflip run` made it.
+            A folder that `uflip.run` or `uflip run` wrote.
 
         Returns
         -------
@@ -69,7 +69,7 @@ class Result:
         Raises
         ------
         ResultsError
-            If it is none, or cannot be read.
+            If the path is not a result, or cannot be read.
         """
         if isinstance(path, str) and path.startswith(("http://", "https://")):
             from uflip.site.client import fetched
@@ -84,12 +84,12 @@ class Result:
 
     @property
     def status(self) -> str:
-        """How the benchmark ended: complete, interrupted, failed; or running."""
+        """Status of the benchmark: complete, interrupted, failed, or running."""
         return self._results.status
 
     @property
     def device(self) -> DeviceInfo:
-        """What is known about the device that was measured."""
+        """Properties of the measured device."""
         return self._results.manifest.device
 
     @property
@@ -117,14 +117,14 @@ class Result:
         return [{"micro_benchmark": name, **run} for name, run in experiments_of(self._document)]
 
     def frame(self) -> "Table":
-        """One row an experiment: what varied, its mean with its interval, statistics, causes.
+        """Return one row per experiment: varied value, mean with interval, statistics, causes.
 
         Returns
         -------
         arro3.core.Table
             For `pandas.DataFrame.from_arrow`, `polars.DataFrame`, `pyarrow.table`, DuckDB. Times
-            are in nanoseconds. The columns and their types are those of every result; simulated
-            devices have the means of their causes, `mean_*_ns`, beside.
+            are in nanoseconds. All results have the same columns and types; simulated devices
+            also have the means of their causes, `mean_*_ns`.
         """
         rows = [_row(each) for each in self.experiments]
         causes = dict.fromkeys((name for row in rows for name in row if name not in COLUMNS), float)
@@ -152,7 +152,7 @@ class Result:
         return self._run(run, "trace").trace()
 
     def pyramid(self, run: str) -> Pyramid | None:
-        """The response times of a run in brief, at every scale, for drawing.
+        """Return a run's response times reduced for drawing at every scale.
 
         Parameters
         ----------
@@ -162,8 +162,8 @@ class Result:
         Returns
         -------
         Pyramid or None
-            Least, most, sum and count of neighbouring I/Os, over their number and over time; None
-            of a job that wears out a block of an open-channel device.
+            Minimum, maximum, sum and count of neighbouring I/Os, over their number and over time;
+            None for a job that wears out a block of an open-channel device.
 
         Raises
         ------
@@ -181,12 +181,12 @@ class Result:
         raise unknown_name("run", name, [each.id for each in self.runs], where=where)
 
     def compare(self, other: "Result | str | PathLike[str]") -> "Comparison":
-        """Compare with another result: this one is the first.
+        """Compare this result, the first, with another one.
 
         Parameters
         ----------
         other : Result or path
-            The second, or where it is, as `load` has it.
+            The second, or its path, as for `load`.
 
         Returns
         -------
@@ -198,20 +198,20 @@ class Result:
         return Comparison(*(getattr(found, field.name) for field in fields(found)))
 
     def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":
-        """Draw a micro-benchmark as the report does, without the levels of the baselines.
+        """Plot a micro-benchmark as the report does, without the levels of the baselines.
 
         Parameters
         ----------
         micro_benchmark : str
-            One that was measured.
+            A micro-benchmark that was measured.
         ax : matplotlib.axes.Axes, optional
-            Where to; a new figure without it. Several panels (`mix`, `queue_depth`) stand side by
-            side within these axes.
+            Axes to draw on; by default of a new figure. Several panels (`mix`, `queue_depth`) are
+            placed next to each other within these axes.
 
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes drawn on.
 
         Raises
         ------
@@ -239,22 +239,22 @@ class Result:
 
 
 class Comparison(comparison.ResultComparison):
-    """Two results, experiment by experiment, as `uflip.compare` returns them."""
+    """The comparison of two results, experiment by experiment, as `uflip.compare` returns it."""
 
     __slots__ = ()
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the ratios with their intervals, the largest differences first.
+        """Plot the ratios with their intervals, the largest differences first.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to; a new figure without it.
+            Axes to draw on; by default of a new figure.
 
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes drawn on.
 
         Raises
         ------
@@ -266,14 +266,14 @@ class Comparison(comparison.ResultComparison):
         return draw_on(ax, self)
 
     def _repr_html_(self) -> str:
-        """Show the baselines and what differs in a notebook."""
+        """Show the baselines and the differences in a notebook."""
         from uflip.report.fragment import of_comparison
 
         return of_comparison(self)
 
 
 def _row(run: NamedExperiment) -> Mapping[str, object]:
-    """The row of an experiment."""
+    """Return the row of an experiment."""
     row: dict[str, object] = {
         "micro_benchmark": run["micro_benchmark"],
         "pattern": run["pattern"],

@@ -1,18 +1,18 @@
-"""How a process is asked to end, and where it may be: Ctrl-C, SIGTERM, SIGHUP.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP: when a signal may end the process.
 
-All three end a command in the same way, each with its own exit code (`uflip.errors`). What a signal
-does depends on where it finds the process::
+All three end a command in the same way, each with its own exit code (`uflip.errors`). The effect of
+a signal depends on the state of the process::
 
-    starting up   nothing has begun: a word, and the process is over
-    at work       `ProcessTerminated` is raised, once, wherever the main thread is
+    starting up   nothing has begun: print a message and exit
+    at work       `ProcessTerminated` is raised, once, in the main thread
     shielded      nothing is raised before the shield is left: a run is stored whole or not at all,
-                  a device that works is waited for and told to stop
+                  a busy device is cancelled and waited for
     ending        a second signal ends the process at once
 
-Inside a shield whoever waits asks `check` now and then. Threads that work for the main thread ask
-it too: nobody can raise anything in them.
+Inside a shield, waiting code calls `check` now and then. So do worker threads, because exceptions
+cannot be raised in them from outside.
 
-This module knows nobody, and is imported before anything that takes time.
+This module imports nothing of uflip, and is imported before anything that takes time.
 """
 
 import os
@@ -21,19 +21,19 @@ import time
 from _thread import get_ident
 from contextvars import ContextVar
 
-TYPE_CHECKING = False  # `typing` and `types` would be waited for
+TYPE_CHECKING = False  # importing `typing` and `types` takes time
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-"""What ends a process, and what people call it."""
+"""The signals that end a process, with their usual names."""
 
-# A terminal that closes sends SIGHUP twice, `timeout` sends to a process and to its group: signals
-# so close to each other [s] are one.
+# A closing terminal sends SIGHUP twice, and `timeout` signals a process and its group: signals this
+# close to each other [s] count as one.
 ONE_SIGNAL_S = 0.3
 
 
-# What is raised there may be printed and forgotten; it is over soon [s].
+# An exception raised in an import callback may be printed and lost; imports are over soon [s].
 IMPORTING = "<frozen importlib"
 SOON_S = 0.002
 
@@ -41,11 +41,11 @@ MAIN = get_ident()
 
 
 class ProcessTerminated(KeyboardInterrupt):
-    """Somebody asked the process to end."""
+    """A signal requested the end of the process."""
 
 
 class _State:
-    """What has happened to this process; signals belong to processes, so there is one."""
+    """Signals received by this process; signals belong to processes, so there is one state."""
 
     def __init__(self) -> None:
         self.caught: int | None = None
@@ -60,25 +60,25 @@ _state = _State()
 
 
 class Leaving:
-    """Told to the threads that work for somebody who has left."""
+    """A flag for worker threads: the thread that they work for no longer waits."""
 
     def __init__(self) -> None:
         self.gone = False
 
 
 leaving: ContextVar[Leaving | None] = ContextVar("leaving", default=None)
-"""Of a thread that works for another one: whether that one still waits for it."""
+"""In a worker thread: whether the thread that started it still waits for it."""
 
 
 def install() -> None:
-    """Let the signals end this process from now on; what it was started to ignore stays ignored."""
+    """Install the handlers; signals that were ignored at the start stay ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _handle)
 
 
 def at_work() -> None:
-    """From now on there is something to be ended in order."""
+    """From now on, end by raising `ProcessTerminated`, since there is work to clean up."""
     _state.at_work = True
     check()
 
@@ -89,17 +89,17 @@ def caught() -> int | None:
 
 
 def somebody_hangs() -> None:
-    """Take note that a thread waits in the kernel for an answer that may never come."""
+    """Record that a thread waits in the kernel for an answer that may never come."""
     _state.hanging = True
 
 
 def in_a_hurry() -> bool:
-    """Whether the process is to end without waiting for anybody."""
+    """Return whether the process must end without waiting for other threads."""
     return _state.caught is not None or _state.hanging
 
 
 def check() -> None:
-    """Raise `ProcessTerminated` after a signal, or where nothing waits for this thread any more."""
+    """Raise `ProcessTerminated` after a signal, or if nothing waits for this thread any more."""
     for_whom = leaving.get()
     if _state.caught is not None or (for_whom is not None and for_whom.gone):
         _state.told = True
@@ -107,9 +107,9 @@ def check() -> None:
 
 
 def is_behind(error: BaseException) -> bool:
-    """Whether `error` is `ProcessTerminated`, or what became of it.
+    """Return whether `error` is `ProcessTerminated`, or was caused by it.
 
-    Python 3.11 wraps in another error what is raised while a class is made.
+    Python 3.11 wraps exceptions that are raised while a class is being created.
     """
     link: BaseException | None = error
     while link is not None and not isinstance(link, ProcessTerminated):
@@ -118,10 +118,10 @@ def is_behind(error: BaseException) -> bool:
 
 
 class shielded:  # noqa: N801 -- reads as a statement, like those of contextlib
-    """Until this block is left no signal interrupts it; then one that came meanwhile does."""
+    """Defer signals to the end of this block."""
 
     def __enter__(self) -> None:
-        if get_ident() == MAIN:  # signals are handled there, and nowhere else
+        if get_ident() == MAIN:  # signals are handled only there
             _state.shields += 1
 
     def __exit__(
@@ -139,7 +139,7 @@ class shielded:  # noqa: N801 -- reads as a statement, like those of contextlib
 
 
 def end_at_once(number: int, words: str) -> None:
-    """Leave without looking back: not even what waits in buffers is written."""
+    """Exit immediately, without flushing buffers."""
     try:
         os.write(2, f"error: {words}\n".encode())
     finally:
@@ -159,7 +159,7 @@ def _handle(number: int, frame: "FrameType | None") -> None:
 
 
 def _tell(frame: "FrameType | None") -> None:
-    """Raise what came, unless it is shielded, or would be lost in a callback of an import."""
+    """Raise the signal, unless shielded; retry later if an import callback would swallow it."""
     if _state.shields > 0:
         return
     if frame is not None and frame.f_code.co_filename.startswith(IMPORTING):

@@ -1,7 +1,7 @@
-"""Builders of pattern specifications: names and values as people write them, into one document.
+"""Builders of pattern specifications from names and values as people write them.
 
-They check names and read counts, sizes and durations; the native part owns every default and every
-other rule about values. What is not given is left out. What follows from one: `uflip.data.spec`.
+They check names and parse counts, sizes and durations; the native part owns every default and all
+other checks of values. Parameters that were not given are omitted.
 
 Source: uFLIP (CIDR 2009) section 3.1; the parameter names are the paper's, in snake case.
 """
@@ -76,15 +76,15 @@ COUNTS = (
     "hot_write_stream", "burst", "parallel_degree", "queue_depth", "io_count", "io_ignore", "seed",
 )  # fmt: skip
 PARAMETERS = (*SIZES, *DURATIONS, *COUNTS, "time")
-"""What `basic` takes beside mode and location."""
+"""Parameters of `basic`, apart from mode and location."""
 
 MIX_PARAMETERS = ("first_percent", "queue_depth", "io_count", "io_ignore", "seed")
-"""What belongs to a mix as a whole, and never to its components."""
-MIX_ARRIVALS = ("time", "interval")  # of an open loop they belong to the mix as a whole
+"""Parameters of a mix as a whole, not of its components."""
+MIX_ARRIVALS = ("time", "interval")  # in an open loop they belong to the mix as a whole
 
 STOP_COUNTS = ("min_ios", "max_ios")
 STOP = ("confidence", "half_width", *STOP_COUNTS, "max_time_ns", "max_bytes_written")
-"""What `until_converged` takes: how well the mean must be known, and the budget."""
+"""Parameters of `until_converged`: the required precision of the mean, and the budget."""
 MIX_ORDERS = ("ratio", "first_percent")  # exactly one of these
 CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)  # by `changed`
 
@@ -110,7 +110,7 @@ def basic(mode: str, location: str, **parameters: Given) -> Basic:
     Raises
     ------
     UsageError
-        For an unknown name, or a value that cannot be read.
+        For an unknown name, or a value that cannot be parsed.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def baseline(label: str, **parameters: Given) -> Basic:
     Basic(mode='read', location='sequential', io_size=512)
     """
     _known("pattern", label, BASELINES)
-    # Read first: mode and location are none of its parameters.
+    # Check the names first: mode and location are not parameters of a baseline.
     return basic(*BASELINES[label], **_read(parameters, PARAMETERS))
 
 
 def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Given) -> Mix:
-    """Describe a mixed pattern: in turn, or each I/O drawn at random (uFLIP §3.1).
+    """Describe a mixed pattern: alternating, or each I/O drawn at random (uFLIP §3.1).
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
     ratio : int, optional
         `ratio` I/Os of the first pattern, then one of the second, and so on.
     **parameters : str, int or None
-        Any of `MIX_PARAMETERS`, and of an open loop of `MIX_ARRIVALS`. `first_percent` instead of
-        a ratio: the chance of the first pattern, drawn for each I/O [%]. `io_count` and
-        `io_ignore` count I/Os of the second, rarer pattern, and of both where they are drawn.
+        Any of `MIX_PARAMETERS`, and in an open loop of `MIX_ARRIVALS`. `first_percent`, instead of
+        a ratio, is the probability of the first pattern, drawn for each I/O [%]. `io_count` and
+        `io_ignore` count I/Os of the second, rarer pattern; of both where they are drawn.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
 
 
 def _part(place: str, basic: Basic) -> MixPart:
-    """Make a part of a mix of a pattern that says nothing that belongs to the whole."""
+    """Return a component of a mix; reject parameters that belong to the whole mix."""
     where = f"{place} pattern of the mix"
     if not isinstance(basic, Basic):
         raise not_made("A mix is of two basic patterns", where, basic, "uflip.basic")
@@ -212,14 +212,14 @@ def _part(place: str, basic: Basic) -> MixPart:
 
 
 def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
-    """Describe different patterns that run side by side, one stream each.
+    """Describe different patterns that run in parallel, one stream each.
 
     Parameters
     ----------
     *patterns : Basic or Mix
         One for each stream.
     seed : int, optional
-        Of random addresses; each stream has its own from it.
+        Of random addresses; the seed of each stream is derived from it.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     Raises
     ------
     UsageError
-        For what is no pattern, or a seed that is none; the native part refuses the rest.
+        For an argument that is not a pattern, or an invalid seed; the native part checks the rest.
 
     Examples
     --------
@@ -242,12 +242,12 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
 
 
 def until_converged(spec: P, **rule: float | int | str | None) -> P:
-    """Let a run find its own length: `io_count` and `io_ignore` follow from what the device does.
+    """Let the engine choose the length of a run: `io_count` and `io_ignore` follow from the device.
 
     Parameters
     ----------
     spec : Basic, Mix or Parallel
-        Any pattern; its `io_count` and `io_ignore`, if any, are dropped, of patterns side by side
+        Any pattern; its `io_count` and `io_ignore`, if any, are dropped, for parallel patterns
         those of each.
     **rule : float, int, str or None
         Any of `STOP`; the time and the bytes may be strings with units. None means "not given".
@@ -255,12 +255,12 @@ def until_converged(spec: P, **rule: float | int | str | None) -> P:
     Returns
     -------
     Basic, Mix or Parallel
-        The same with its `stop`.
+        The same pattern with its `stop`.
 
     Raises
     ------
     UsageError
-        For an unknown name, or a value that cannot be read.
+        For an unknown name, or a value that cannot be parsed.
 
     Examples
     --------
@@ -286,11 +286,11 @@ def _of_rule(name: str, value: Any) -> Any:
 
 def _whole(name: str, value: float | int | str) -> int:
     given = value if isinstance(value, SupportsIndex) else str(value)
-    return parse_count(given, name, -(2**63) if name == "incr" else 0)  # a stride may go back
+    return parse_count(given, name, -(2**63) if name == "incr" else 0)  # strides may be negative
 
 
 def changed(spec: Functions, name: str, value: str | int) -> Functions:
-    """Return a pattern with one parameter changed: of a mix or a parallel pattern in every part.
+    """Return a pattern with one parameter changed; in a mix or a parallel pattern in every part.
 
     Parameters
     ----------
@@ -304,14 +304,14 @@ def changed(spec: Functions, name: str, value: str | int) -> Functions:
     Raises
     ------
     UsageError
-        For an unknown name, or a value that cannot be read.
+        For an unknown name, or a value that cannot be parsed.
 
     Examples
     --------
     >>> changed(baseline("SR"), "pattern", "RW")
     Basic(mode='write', location='random')
     >>> changed(mix(baseline("SR"), baseline("RR"), 2), "io_size", "4k").second
-    Part(mode='read', location='random', io_size=4096)
+    MixPart(mode='read', location='random', io_size=4096)
     """
     _known("parameter of a pattern", name, CHANGEABLE)
     if isinstance(spec, Parallel):
@@ -349,12 +349,12 @@ def _with_parameter(part: B, name: str, value: str | int) -> B:
 
 
 def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
-    if value not in list(known):  # which asks for no hash of what has none
+    if value not in list(known):  # a list, because the value may not be hashable
         raise unknown_name(parameter, value, known, where=parameter)
 
 
 def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> Table:
-    """Read the values that were given, in the order in which they were given."""
+    """Parse the given values, in the order in which they were given."""
     read: Table = {}
     for name, value in parameters.items():
         if name not in allowed:

@@ -1,25 +1,25 @@
-"""How much of a device's start-up a run has behind it: bytes written since the device was idle.
+"""The start-up phase of a run: derived from the bytes written since the device was idle.
 
     baseline RW, 32 KiB    ▁▁▁▁▁▁▁▁█▇█▇█▇█▇█▇█▇     start-up of 8 I/Os = 256 KiB
     a run of 4 KiB writes  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁     20 I/Os =  80 KiB: all of it is start-up
 
-A device has so much room, and what fills it is bytes. A start-up that a baseline shows in
-I/Os of 32 KiB lasts eight times as many of 4 KiB, and a quarter as many for each of four
-processes.
+A device has a limited amount of free space, which is filled in bytes. A start-up that a baseline
+shows with I/Os of 32 KiB lasts eight times as many I/Os of 4 KiB, and a quarter as many for each of
+four processes.
 
 **Source** uFLIP (CIDR 2009) §4.2: "derive upper bounds across the patterns" of the start-up, and
 set IOIgnore and IOCount by them.
 **Faithful** The bound is the largest of any pattern that is known when a run begins.
-**Simplified** One bound for all that writes, one for what only reads.
-**Ambiguous** (1) The unit. The paper counts I/Os, all of 32 KB. Room is bytes where a page map
-has free blocks, and I/Os where each takes a log block: a run must have passed the start-up in both.
-Reads use up no room: theirs is counted in I/Os. Of a mix of two patterns that write, each must have
-passed it by itself: sequential writes fill no log of random ones. (2) Time. A device reclaims room
-while it is idle, and reads and pauses between writes leave it idle. A write takes `m` in the long
-run, as the running phase of its baseline shows. Of this the device does `i`, the idle time that
-comes with each write, in the background, and the room for n writes lasts for n × m / (m - i) of
-them: 119 random writes of sim:mtron (m = 8.9 ms) beside eight reads each (i = 3 ms) for 180. With
-`ENOUGH_IDLE` times `m` it lasts for ever; between 0.8 and that times `m` nobody knows.
+**Simplified** One bound for all patterns that write, one for those that only read.
+**Ambiguous** (1) The unit. The paper counts I/Os, all of 32 KB. Free space is bytes where a page
+map has free blocks, and I/Os where each takes a log block: a run must have passed the start-up in
+both. Reads use up no space: their start-up is counted in I/Os. In a mix of two patterns that write,
+each must have passed it by itself: sequential writes do not fill a log of random ones. (2) Time. A
+device reclaims space while it is idle, and reads and pauses between writes leave it idle. A write
+takes `m` in the running phase of its baseline. The device does a part `i` of this in the
+background, in the idle time of each write, so the space for n writes lasts for n × m / (m - i):
+119 random writes of sim:mtron (m = 8.9 ms) with eight reads each (i = 3 ms) last for 180. With an
+idle time of `ENOUGH_IDLE` times `m` it lasts for ever; between 0.8 and that the end is unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,21 +32,21 @@ from uflip.data.spec_base import DRAWN, OPEN_TIMES
 
 LABELS_OF_WRITES = ("SW", "RW")
 NOT_OVER = "start_up_not_over"
-# Twice the time that the work takes: what is done in the background may be done less well.
+# Twice the time of the work: background work may be less efficient.
 ENOUGH_IDLE = 2.0
-# Idle for longer than this part of the work, room is used up so slowly that it may never end.
+# With more idle time than this part of the work, space is used up so slowly that it may never end.
 BALANCED = 0.8
-# Spare space of a drive that sells as many GB as it has GiB of flash; few have less.
+# Spare space of a drive that sells as many GB as it has GiB of flash; few drives have less.
 SPARE_SHARE = 1 - 10**9 / 2**30
 MOST_ROWS = 1 << 40
 
 
 @dataclass(frozen=True)
 class Startup:
-    """The start-up that the baselines show, of reads and of writes, in I/Os of a size [bytes].
+    """The start-up of reads and of writes that the baselines show, in I/Os of a size [bytes].
 
-    `means_ns` are the means of the running phases of the baselines, by label, as far as they are
-    known [ns]; `read_effect` and `write_effect` say by which part of these the start-up is off.
+    `means_ns` holds the known means of the running phases of the baselines, by label [ns];
+    `read_effect` and `write_effect` are the relative deviations of the start-up from these means.
     """
 
     reads: int
@@ -58,14 +58,14 @@ class Startup:
 
 
 def startup_of(phases: Phases, io_size: int) -> Startup:
-    """Return the upper bounds across the patterns; one that is not over lasts all of its run.
+    """Return the upper bounds across the patterns; a start-up that is not over lasts the whole run.
 
     Parameters
     ----------
     phases : Phases
-        As the manifest holds them.
+        From the manifest.
     io_size : int
-        Of the runs that were analysed [bytes].
+        Of the analysed runs [bytes].
     """
     return longest_of([*phases["patterns"].items(), *phases.get("again", {}).items()], io_size)
 
@@ -73,10 +73,10 @@ def startup_of(phases: Phases, io_size: int) -> Startup:
 def longest_of(
     shown: Iterable[tuple[str, PhasesOfPattern]], io_size: int, *, settled: bool = False
 ) -> Startup:
-    """Return the upper bounds across some patterns: pairs of a label and what it shows.
+    """Return the upper bounds across some patterns, given as pairs of a label and its phases.
 
-    Runs are laid out for the longest start-up that an analysis sees; what they measured is judged
-    by where the baseline had `settled`.
+    Runs are planned for the longest start-up that an analysis finds; their results are checked
+    against the I/O at which the baseline had `settled`.
     """
     longest = {True: 0, False: 0}
     effects: dict[bool, float] = {}
@@ -107,7 +107,7 @@ def longest_of(
 
 
 def in_rows(spec: Spec, startup: Startup) -> int:
-    """Return the start-up in what `io_count` counts of a pattern; 0 for patterns side by side.
+    """Return the start-up in the unit of a pattern's `io_count`; 0 for parallel patterns.
 
     Examples
     --------
@@ -118,12 +118,12 @@ def in_rows(spec: Spec, startup: Startup) -> int:
     17
     """
     rows = startup_rows(spec, startup)
-    # A start-up that may never end: the longest run that fits.
+    # A start-up that may never end: the longest possible run.
     return MOST_ROWS if isinf(rows) else int(rows)
 
 
 def startup_rows(spec: Spec, startup: Startup) -> float:
-    """Return the same as a number; infinity where nobody can say that it ends."""
+    """Return the same as a number; infinity if it may never end."""
     if isinstance(spec, Parallel):
         return 0
     rows = 0
@@ -141,12 +141,12 @@ def startup_rows(spec: Spec, startup: Startup) -> float:
 
 
 def never_ends(spec: Spec, startup: Startup) -> bool:
-    """Whether a pattern leaves the device so much idle time that its writes stay quick for ever."""
+    """Return whether a pattern leaves the device so much idle time that its writes stay fast."""
     return spec.writes and idle_share(spec, startup) >= ENOUGH_IDLE
 
 
 def idle_share(spec: Spec, startup: Startup) -> float:
-    """Return how long a pattern leaves a device idle, in times of what its writes cost it.
+    """Return the idle time that a pattern leaves a device, relative to the work of its writes.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def idle_share(spec: Spec, startup: Startup) -> float:
 
 
 def _pause_ns(part: MixPart) -> float:
-    """Return how long a pattern leaves the device alone with each of its I/Os [ns]."""
+    """Return the idle time that a pattern adds with each of its I/Os [ns]."""
     if part.time == "burst":
         return float(part.pause or 0) / max(part.burst or 1, 1) / part.processes
     return float(part.pause or 0) / part.processes if part.time == "pause" else 0.0
@@ -190,7 +190,7 @@ def label_of(part: MixPart) -> str:
 
 
 def _of_a_row(spec: Spec) -> list[tuple[MixPart, float]]:
-    """Return the basic patterns of a specification, and how many I/Os of each a row has."""
+    """Return the basic patterns of a specification, and the number of I/Os of each in a row."""
     if not isinstance(spec, Mix):
         return [(part, float(part.processes)) for part in spec.parts]
     if (percent := spec.first_percent) is not None:
@@ -206,13 +206,13 @@ STEADY_PART, STARTUPS = 8, 2
 
 
 def steady_bytes(capacity_bytes: int, startup_bytes: int = 0, *, overwritten: bool = True) -> int:
-    """Return how much random writes must write before there is a verdict on steady state [bytes].
+    """Return the bytes of random writes needed before steady state can be judged.
 
-    The last half is what the verdict looks at; the first is as long. A device that was overwritten
-    at random was steady once: what it takes in advance is what it reclaims while it is idle, a part
-    of its spare space at most. An eighth of the device is more than the spare space of most drives,
-    and no start-up that is known is half as long. Any other device is fast until all of its free
-    blocks are used up, which takes its whole capacity and more.
+    The last half is judged; the first half is as long. A device that was overwritten at random was
+    steady once: in advance it takes only the space that it reclaimed while idle, at most a part of
+    its spare space. An eighth of the device is more than the spare space of most drives, and no
+    known start-up is half as long. Any other device is fast until all its free blocks are used up,
+    which takes its whole capacity and more.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""A table: what stands in it, once for every place where it is shown.
+"""A table of text that a terminal and a report show.
 
-Whoever has something to tell in rows makes a `Table` of text. On a terminal it becomes aligned
-lines (`lines`), in a report the template `blocks/table.html`, and there is no other printer of
-tables in the package.
+On a terminal it becomes aligned lines (`lines`), in a report the template `blocks/table.html`.
+The package has no other printer of tables.
 """
 
 from collections.abc import Sequence
@@ -13,16 +12,16 @@ BETWEEN = "  "
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a head; every cell is text as people read it.
+    """Rows under a head; every cell is formatted text.
 
     Attributes
     ----------
     head, rows
-        Cells, in every row as many as in the head; the first of a row is its heading.
+        Cells; each row has as many as the head, and its first cell is its heading.
     align
-        A letter per column, "l" for words and "r" for numbers; the last one stands for the rest.
+        A letter per column, "l" for text and "r" for numbers; the last one applies to the rest.
     caption
-        What the table is; a terminal has its own heading above it.
+        The caption of the table in a report; a terminal prints its own heading instead.
     """
 
     head: Sequence[str]
@@ -36,7 +35,7 @@ class Table:
         return self.align.ljust(len(self.head), self.align[-1])
 
     def lines(self, indent: str = "") -> list[str]:
-        """Lay the table out in columns as wide as they need to be; the first line is the head.
+        """Return the lines, with columns as wide as needed; the first line is the head.
 
         Examples
         --------
@@ -51,12 +50,12 @@ class Table:
         ]
 
     def text(self, indent: str = "") -> str:
-        """Lay the table out as one text."""
+        """Return the lines as one text."""
         return "\n".join(self.lines(indent))
 
 
 def pairs(values: Sequence[tuple[str, str]], indent: str = "") -> list[str]:
-    """Lay names and their values out in two columns, without a head.
+    """Return the lines of names and their values in two columns, without a head.
 
     Examples
     --------

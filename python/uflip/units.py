@@ -1,7 +1,7 @@
-"""Sizes, durations, counts and shares: how people write them, and how uflip prints them.
+"""Parse and print sizes, durations, counts and shares.
 
-They are read by the native part (`crates/core/src/quantity.rs` says how), which reads those of
-profiles too: what an option takes, a device's name and its profile take as well.
+The native part parses them (`crates/core/src/quantity.rs`), for profiles too: options, device names
+and profiles accept the same forms.
 """
 
 import operator
@@ -15,20 +15,20 @@ from uflip.errors import UflipError, UsageError, native_errors
 
 _LARGEST = 2**63 - 1  # byte offsets are signed 64-bit numbers in every file system interface
 
-# A number of so many characters is none that a device or a pattern has; reading it takes time.
+# No device or pattern needs a number of more characters; parsing one takes time.
 _LONGEST = 100
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 UNSIGNED = 2**64 - 1
-"""The largest number that anything counts."""
+"""The largest count."""
 
 
 def parse_size(value: str | SupportsIndex, where: str = "") -> int:
-    """Read a size.
+    """Parse a size.
 
     Parameters
     ----------
     value : str or int
-        The size as fio users write it, or a number of bytes, of Python or numpy.
+        The size as fio users write it, or a number of bytes, as a Python or numpy integer.
     where : str
         The option or key it came from, for the error.
 
@@ -40,7 +40,7 @@ def parse_size(value: str | SupportsIndex, where: str = "") -> int:
     Raises
     ------
     UsageError
-        If it is no size, negative, not a whole number of bytes, or beyond 64 bits.
+        If it is not a size, is negative, not a whole number of bytes, or beyond 64 bits.
 
     Examples
     --------
@@ -51,13 +51,13 @@ def parse_size(value: str | SupportsIndex, where: str = "") -> int:
 
 
 def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
-    """Read a duration.
+    """Parse a duration.
 
     Parameters
     ----------
     value : str or int
         The duration with its unit, or a number of nanoseconds. A string without a unit is an
-        error: nobody can know what is meant.
+        error, because it is ambiguous.
     where : str
         The option or key it came from, for the error.
 
@@ -69,7 +69,7 @@ def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
     Raises
     ------
     UsageError
-        If it is no duration, negative, or not a whole number of nanoseconds.
+        If it is not a duration, is negative, or not a whole number of nanoseconds.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def _read(thing: str, value: str | SupportsIndex, where: str) -> int:
 
 
 def _whole(thing: str, value: SupportsIndex, where: str) -> int:
-    """Return a whole number of Python or numpy; a truth is none, and neither is 4096.0."""
+    """Return an int of Python or numpy; reject bool and float, 4096.0 included."""
     try:
         return operator.index(() if isinstance(value, bool) else value)  # type: ignore[arg-type]
     except TypeError:
         raise UsageError(
-            f"This is no {thing}",
+            f"This is not a {thing}",
             where=where,
             got=repr(value),
             allowed="a whole number, or a text",
@@ -119,12 +119,12 @@ def _in_range(thing: str, value: int, where: str) -> int:
 def parse_count(
     value: str | SupportsIndex, where: str = "", least: int = 0, most: int = UNSIGNED
 ) -> int:
-    """Read a whole number as people type it; k, M and G are thousands, millions and billions.
+    """Parse a whole number; k, M and G are thousands, millions and billions.
 
     Parameters
     ----------
     value : str or int
-        ASCII digits with nothing between them, and perhaps a suffix; or a number.
+        ASCII digits without separators, with an optional suffix; or a number.
     where : str
         The option or key it came from, for the error.
     least, most : int
@@ -133,7 +133,7 @@ def parse_count(
     Raises
     ------
     UsageError
-        If it is none, or outside of `least` to `most`.
+        If it is not a whole number, or outside of `least` to `most`.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def parse_count(
 
 
 def parse_path(value: object, where: str) -> Path:
-    """Take the name of a file or folder as Python has it.
+    """Return the path of a file or folder, given as text or path object.
 
     Raises
     ------
@@ -182,12 +182,12 @@ def parse_path(value: object, where: str) -> Path:
 def parse_number(
     value: str | float, where: str = "", least: float = 0.0, most: float = 1e9
 ) -> float:
-    """Read a number with a fraction, or a text of one; infinity and what is no number are none.
+    """Parse a number with a fraction, or a text of one; reject infinity and NaN.
 
     Raises
     ------
     UsageError
-        If it is none, or outside of `least` to `most`.
+        If it is not a number, or outside of `least` to `most`.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def _float(value: object) -> object:
 
 
 def _written(value: int) -> str:
-    """Write a number that may be too long to be written."""
+    """Return a number as text; only its length if it is very long."""
     return str(value) if abs(value) < 1 << 200 else f"a number of {value.bit_length()} bits"
 
 
@@ -270,7 +270,7 @@ def _three_digits(value: float) -> str:
 
 
 def format_count(count: int) -> str:
-    """Print a number of things, thousands apart.
+    """Print a count with thousands separators.
 
     Examples
     --------

@@ -125,7 +125,7 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
     ("--mode reed --location random", "usage", ["Unknown mode", "read, write"]),
     ("--mode read --location randon", "usage", ["Unknown location", "did you mean random?"]),
     ("--pattern RX", "usage", ["Unknown pattern", "SR, RR, SW, RW"]),
-    ("--pattern RR --mode read", "usage", ["--pattern says the mode already"]),
+    ("--pattern RR --mode read", "usage", ["--pattern determines the mode already"]),
     ("--pattern RR --time never", "usage", ["Unknown time", "consecutive, pause, burst"]),
     ("--pattern RR --nope 1", "usage", ["--nope"]),
     ("--pattern RW --io-size 0", "usage", ["io_size", "multiples of the sector of 512"]),

@@ -47,11 +47,11 @@ def test_nobody_knows_what_its_writes_waited_for(tmp_path: Path) -> None:
     assert uflip("import", "fio-log", LOG, "--out", folder, "-q").code == 0
     assert Results.load(folder).manifest.durability == "unknown"
     told = uflip("compare", str(folder), str(folder)).out
-    assert "unknown: nobody has said when a write was over" in told
+    assert "unknown: it is unknown when a write was complete" in told
     assert uflip("show", str(folder)).code == 0
     assert uflip("report", str(folder), "-o", str(tmp_path / "r.html")).code == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "nobody has said when a write was over" in page
+    assert "it is unknown when a write was complete" in page
 
 
 def written(
@@ -232,4 +232,4 @@ def test_what_neither_result_says_is_doubted_once(tmp_path: Path) -> None:
     for unknown in ("durability", "data", "state"):
         assert said.out.count(f"same conditions. {unknown} of both unknown") == 1, said.out
     assert "unknown and unknown" not in said.out
-    assert said.out.count("nobody has said when a write was over") == 1
+    assert said.out.count("it is unknown when a write was complete") == 1

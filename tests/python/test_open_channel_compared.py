@@ -36,7 +36,7 @@ def test_a_write_is_durable_where_the_controller_programs_before_it_answers(
             assert parse(path, older).durability == expected
     told = uflip("compare", folder, "through").out
     assert "cached" in told
-    assert "a write is over when its data would survive a loss of power" in told
+    assert "a write is complete when its data would survive a loss of power" in told
 
 
 def test_two_devices_are_told_apart(folder: Path, here: Path) -> None:

@@ -60,7 +60,6 @@ ALLOWED = {
     "crates/store": 29,
     "docs": 5,
     "docs/reference": 57,
-    "python/uflip": 35,
     "python/uflip/analysis": 8,
     "python/uflip/cli": 54,
     "python/uflip/cost": 4,

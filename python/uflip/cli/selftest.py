@@ -13,7 +13,7 @@ from uflip.cli.terminal import echo, echo_json
 if TYPE_CHECKING:
     from uflip.selftest import SelfTestRow
 
-# As for a mistake in uflip itself: that is what a deviation from theory would be.
+# As for a bug in uflip: that is what a deviation from theory would be.
 EXIT_CODE = 1
 
 
@@ -63,6 +63,6 @@ def _print(rows: "list[SelfTestRow]") -> None:
     if not outside:
         echo(f"\nall {len(rows)} within; largest deviation {worst:.2%}")
         return
-    echo(f"\n{len(outside)} of {len(rows)} not within; this is a mistake in uflip")
+    echo(f"\n{len(outside)} of {len(rows)} not within; this is a bug in uflip")
     for row in outside:
         echo(f"  {row.device}")
