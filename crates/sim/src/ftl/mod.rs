@@ -1,8 +1,8 @@
-//! Flash translation layers: they decide where every page lives and own the map.
+//! Flash translation layers: they decide where every page is stored, and own the map.
 //!
-//! The page map collects beside the host (`device/collector.rs`); the others merge in the path of the write
-//! that needs room. One file each; names, checks and conformance tests follow from the list below. Zones have
-//! no FTL: the host decides where its data goes (`zoned`).
+//! The page map collects garbage while the host continues (`device/collector.rs`); the others merge within
+//! the write that needs space. One file each; names, checks and conformance tests follow from the list below.
+//! Zoned devices have no FTL: the host places its data (`zoned`).
 
 mod data_blocks;
 mod data_restore;
@@ -35,76 +35,75 @@ pub(crate) use page_map::{SlcOptions, mapping_pages, read_only};
 pub(crate) use zoned::ZONED;
 pub use zoned::{ZoneDies, ZonesPart};
 
-/// An FTL that merges in the path of the write that needs room. It sees no clock and touches no
-/// cell: what is to be done it writes down in a [`Plan`].
+/// An FTL that merges within the write that needs space. It sees no clock and touches no cell: it writes its
+/// decisions into a [`Plan`].
 pub(crate) trait MergingFtl: Sized {
-    /// Whether it programs the pages of a block one after the other: it has no places for them.
+    /// Whether it programs the pages of a block in order and has no fixed place for them.
     const APPENDS: bool = false;
-    /// Its table in a profile; `()` where it has no numbers of its own.
+    /// Its table in a profile; `()` if it has no parameters.
     type Table;
 
-    /// Whether `options` make a device.
+    /// Check that `options` describe a possible device.
     ///
     /// # Errors
-    /// Numbers that leave no room.
+    /// Parameters that leave too little space.
     fn check(options: &FtlOptions<'_, Self::Table>) -> Result<()>;
 
-    /// Make it for `options` that were checked.
+    /// Create the FTL for checked `options`.
     fn new(options: &FtlOptions<'_, Self::Table>) -> Self;
 
-    /// Where `page` is; `None` where it was never written.
+    /// Return the place of `page`; `None` if it was never written.
     fn lookup(&self, page: Lpn) -> Option<Place>;
 
-    /// Where `page` is, for a timed read of it; whatever must be read to find out is asked of `plan`.
+    /// Return the place of `page` for a timed read; adds the map reads that this needs to `plan`.
     #[inline]
     fn find(&mut self, page: Lpn, _plan: &mut Plan) -> Option<Place> {
         self.lookup(page)
     }
 
-    /// Write `page`, which belongs to the host write `extent`, after whatever must be merged first.
+    /// Write `page` of the host write `extent`, after the merges that this needs.
     fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan);
 
-    /// `page` holds nothing any more (TRIM).
+    /// Discard the content of `page` (TRIM).
     fn trim(&mut self, page: Lpn);
 
-    /// One step of what can be done without the host; false where there is nothing to do.
+    /// Do one step of background reclaim; returns false if there is nothing to do.
     fn reclaim(&mut self, _plan: &mut Plan) -> bool {
         false
     }
 
-    /// `page` will be looked up soon.
+    /// Prefetch the map entry of `page`, which will be looked up soon.
     #[inline]
     fn prefetch(&self, _page: Lpn) {}
 
-    /// How many pages its map has, beside those of the host.
+    /// Return the number of map pages, in addition to the host's pages.
     fn map_pages(&self) -> u32 {
         0
     }
 
-    /// Which page of the map `to` was chosen for, numbered behind those of the host.
+    /// Return which map page is stored at `to`, numbered after the host's pages.
     fn page_of_map(&self, _to: Place) -> Option<Lpn> {
         None
     }
 
-    /// Which blocks it fills and erases as a whole: the number of that of which `block` is one.
+    /// Return the group of `block`: blocks of a group are filled and erased as a whole.
     fn group_of(&self, block: BlockIdx) -> u32 {
         block.0
     }
 
-    /// A map that nothing was written to becomes the one of which `found` tells, after power was lost: all
-    /// blocks are erased but those of the groups that are kept. What has to be copied and erased before the
-    /// device is ready, `plan` says.
+    /// Rebuild an empty map from `found` after a power loss. All blocks are erased except those of the groups
+    /// that are kept. `plan` receives the copies and erases that must finish before the device is ready.
     fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan);
 
-    /// Check that its books agree; for tests.
+    /// Check that the accounting is consistent; for tests.
     ///
     /// # Panics
-    /// Where they do not.
+    /// If it is not.
     #[cfg(test)]
     fn audit(&self);
 }
 
-/// The table of an FTL, out of those of the profile; or its name, where it has one.
+/// Expands to the table of an FTL among those of the profile; or to its name, if it has one.
 macro_rules! table {
     () => {
         None
@@ -120,7 +119,7 @@ macro_rules! table {
     };
 }
 
-/// Makes one enum of all merging FTLs, so that a call costs a jump and no more.
+/// Defines one enum of all merging FTLs: a call costs a jump.
 macro_rules! ftls {
     (hosted: $hosted:ident; paged: $($paged:literal),+; merging: $($(#[$only:meta])? $name:literal => $module:ident :: $ftl:ident $([$table:ident])?),+ $(,)?) => {
         $($(#[$only])? pub(crate) mod $module;)+
@@ -128,10 +127,10 @@ macro_rules! ftls {
         /// The names of all FTLs.
         pub const FTLS: &[&str] = &[$($paged,)+ $($(#[$only])? $name,)+ $hosted];
 
-        /// Those that merge in the host's path.
+        /// The names of the FTLs that merge within host writes.
         pub(crate) const MERGING_FTLS: &[&str] = &[$($(#[$only])? $name),+];
 
-        /// Any of the merging FTLs. In place: a device has one, and goes through it with every page.
+        /// Any of the merging FTLs. Not boxed: a device has one, and every page goes through it.
         #[allow(clippy::large_enum_variant)]
         #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub(crate) enum Merging {
@@ -139,7 +138,7 @@ macro_rules! ftls {
         }
 
         impl Merging {
-            /// Whether the options make a device.
+            /// Check that the options describe a possible device.
             pub(crate) fn check(options: &MergingOptions<'_>) -> Result<()> {
                 match options.name {
                     $($(#[$only])? $name => $module::$ftl::check(&options.with(table!(of options $(, $table)?))),)+
@@ -147,7 +146,7 @@ macro_rules! ftls {
                 }
             }
 
-            /// The table that belongs to the FTL that is named, where it has one.
+            /// Return the name of the table that the FTL `name` has, if any.
             pub(crate) fn table(name: &str) -> Option<&'static str> {
                 match name {
                     $($(#[$only])? $name => table!($($table)?),)+
@@ -155,7 +154,7 @@ macro_rules! ftls {
                 }
             }
 
-            /// Whether the FTL that is named has no places for the pages of a block.
+            /// Whether the FTL `name` has no fixed place for the pages of a block.
             pub(crate) fn appends(name: &str) -> bool {
                 match name {
                     $($(#[$only])? $name => $module::$ftl::APPENDS,)+
@@ -163,7 +162,7 @@ macro_rules! ftls {
                 }
             }
 
-            /// Make the FTL that is named.
+            /// Create the FTL that `options` name.
             pub(crate) fn by_name(options: &MergingOptions<'_>) -> Result<Merging> {
                 match options.name {
                     $($(#[$only])? $name => {
@@ -227,7 +226,7 @@ macro_rules! ftls {
 ftls! {
     hosted: ZONED;
     paged: "page_map", "dftl";
-    // The name in profiles, the file, the type; and its table, where it has one.
+    // Name in profiles, module, type, and the name of its table, if it has one.
     merging:
     "bast" => bast::Bast [log],
     "block_map" => block_map::BlockMap,

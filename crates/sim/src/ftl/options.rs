@@ -1,11 +1,11 @@
-//! What FTLs that merge are made of, and the tables that profiles have for them.
+//! The options of merging FTLs, and their tables in profiles.
 
 use uflip_core::{Error, Result};
 
 use crate::flash::geometry::Geometry;
 
-/// The tables of profiles that belong to FTLs that merge, a line each: its name, and its type. Which FTL has
-/// which one is said in the list of FTLs; whatever else has to know of a table follows from here.
+/// The profile tables of merging FTLs, one a line: name and type. The list of FTLs assigns a table to an FTL;
+/// all other code that depends on the tables is generated from this list.
 macro_rules! with_tables {
     ($then:ident) => {
         $then! {
@@ -21,7 +21,7 @@ pub(crate) use with_tables;
 
 macro_rules! tables {
     ($($(#[$only:meta])? $table:ident: $part:ty),+ $(,)?) => {
-        /// What a profile has of them.
+        /// The tables of a profile.
         #[derive(Clone, Default, Debug)]
         #[cfg_attr(test, derive(serde::Deserialize))]
         #[allow(missing_docs)]
@@ -30,7 +30,7 @@ macro_rules! tables {
         }
 
         impl Tables {
-            /// The names of those that are there.
+            /// Return the names of the tables that the profile has.
             pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
                 let all = [$($(#[$only])? self.$table.as_ref().map(|_| stringify!($table))),+];
                 all.into_iter().flatten()
@@ -40,17 +40,17 @@ macro_rules! tables {
 }
 with_tables!(tables);
 
-/// What a merging FTL is made of: its name, the device, and the tables of its profile.
+/// The options of a merging FTL: its name, the device, and the tables of its profile.
 #[derive(Clone, Debug)]
 pub(crate) struct MergingOptions<'a> {
     pub(crate) name: &'a str,
     pub(crate) geometry: Geometry,
     pub(crate) tables: Tables,
-    /// Power may be lost: no version of a page is given up before a newer one is on flash.
+    /// Power may be lost: an old version of a page is kept until a newer one is on flash.
     pub(crate) durable: bool,
 }
 
-/// The same for one FTL: with its table, `()` where it has none.
+/// The options of one FTL: with its table, `()` if it has none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FtlOptions<'a, T> {
     pub(crate) name: &'a str,
@@ -60,13 +60,13 @@ pub(crate) struct FtlOptions<'a, T> {
 }
 
 impl MergingOptions<'_> {
-    /// Those of the FTL whose table this is.
+    /// Return the options of the FTL that has this table.
     pub(super) fn with<'a, T>(&'a self, table: &'a T) -> FtlOptions<'a, T> {
         let MergingOptions { name, geometry, durable, .. } = *self;
         FtlOptions { name, geometry, table, durable }
     }
 
-    /// What is wrong where its FTL has a `table`, and the profile lacks it.
+    /// Return the error for a profile that lacks the `table` of its FTL.
     pub(super) fn lacks(&self, table: &str) -> Error {
         let ftl = self.name;
         Error::usage("This FTL has numbers of its own, which the profile does not give")
@@ -77,22 +77,23 @@ impl MergingOptions<'_> {
 
 #[cfg(test)]
 impl MergingOptions<'_> {
-    /// An FTL with these tables.
+    /// Create the options of an FTL with these tables.
     pub(crate) fn of(name: &str, geometry: Geometry, tables: Tables) -> MergingOptions<'_> {
         MergingOptions { name, geometry, tables, durable: false }
     }
 
-    /// One without any.
+    /// Create the options of an FTL without tables.
     pub(crate) fn bare(name: &str, geometry: Geometry) -> MergingOptions<'_> {
         MergingOptions::of(name, geometry, Tables::default())
     }
 }
 
 impl<T> FtlOptions<'_, T> {
-    /// What one write costs must end: no change of the map programs more pages than there are.
+    /// Check that a map update never programs more pages than the device has: the cost of one write must be
+    /// bounded.
     ///
     /// # Errors
-    /// The number under one of these keys does.
+    /// The number under one of these keys is larger.
     pub(super) fn check_map_pages(&self, keys: &[(&str, u32)]) -> Result<()> {
         let pages = self.geometry.pages();
         match keys.iter().find(|(_, got)| *got > pages) {

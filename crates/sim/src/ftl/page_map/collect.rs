@@ -1,5 +1,5 @@
-//! Blocks are collected: a victim is chosen, its valid pages move, it is erased. In steps, so that
-//! whoever holds the clock decides when each is taken; in one go in the untimed gear.
+//! Garbage collection: a victim is chosen, its valid pages move, it is erased. The timed mode does this in
+//! steps, and the caller decides when each is taken; the untimed mode does it at once.
 
 use std::hint::cold_path;
 
@@ -11,33 +11,33 @@ use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
 use crate::pool::blocks::{Stream, Taken};
 
-/// A block being collected. Whoever holds it decides when its next page moves.
+/// A block being collected. The caller decides when its next page moves.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collection {
     pub(crate) plane: PlaneIdx,
     pub(crate) victim: BlockIdx,
     pub(super) next: Ppn,
     pub(super) moved: u32,
-    /// It is moved because of its reads or its age.
+    /// The victim is moved because of its reads or its age.
     pub(crate) scrubs: bool,
-    /// Where its pages go.
+    /// The destination of its pages.
     pub(super) stream: Stream,
-    /// Pages that it may still have to move.
+    /// Reserved pages: those that it may still have to move.
     pub(super) promised: u32,
-    /// Mapping pages that it may still have to program.
+    /// Reserved mapping pages: those that it may still have to program.
     pub(super) promised_mapping: u32,
 }
 
-/// A page to move: a valid one, or one that is moved for nothing (figure 5(a)).
+/// A page to move: a valid one, or one that is moved as an artificial load (figure 5(a)).
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Item {
     pub(crate) from: Place,
-    /// What it holds, where it is valid.
+    /// Its logical page, if it is valid.
     page: Option<Lpn>,
 }
 
 impl PageMap {
-    /// Choose a victim of `plane`. `None` where nothing can be gained.
+    /// Choose a victim of `plane` and begin its collection. `None` if there is nothing to gain.
     pub(crate) fn begin_collection(
         &mut self,
         plane: PlaneIdx,
@@ -51,7 +51,7 @@ impl PageMap {
         }
         let (victim, stream) = self.choose_victim(plane, media)?;
         self.blocks.begin_collection(victim);
-        // The reverse map is read along the victim: have its lines at hand, 16 entries each.
+        // The reverse map of the victim is read next: prefetch its cache lines, 16 entries each.
         let first = self.options.geometry.first_page(victim).0 as usize;
         for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
             huge::prefetch(&self.reverse, first + line);
@@ -77,8 +77,8 @@ impl PageMap {
         Some(collection)
     }
 
-    /// The next victim of `plane`, and where its pages go. Whatever is begun can be finished: a victim
-    /// holds at most a block of pages.
+    /// Return the next victim of `plane`, and the destination of its pages. A collection is begun only if it
+    /// can be finished: a victim holds at most a block of pages.
     fn choose_victim(
         &mut self,
         plane: PlaneIdx,
@@ -96,7 +96,7 @@ impl PageMap {
                 return None;
             }
         } else if let Some(apart) = &self.apart {
-            // Streams that are kept apart count in blocks.
+            // Separate streams are counted in blocks.
             let block = self.options.geometry.data_pages();
             if !self.fits_apart(apart, None, Some((None, block))) {
                 return None;
@@ -125,7 +125,7 @@ impl PageMap {
         Some((victim, Stream::Relocated))
     }
 
-    /// `page` has moved to another place by `collection`.
+    /// Note that `collection` moved `page`.
     #[inline]
     fn moved(&mut self, collection: &Collection, page: Lpn) {
         if let (Some(kept), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
@@ -133,7 +133,7 @@ impl PageMap {
         }
     }
 
-    /// What `collection` does not move although it is valid is lost; see [`RelocationLoad::Exactly`].
+    /// Drop the valid pages that `collection` does not move; see [`RelocationLoad::Exactly`].
     fn give_up_surplus(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         let (RelocationLoad::Exactly(number), Stream::Relocated) =
             (self.options.load, collection.stream)
@@ -153,7 +153,7 @@ impl PageMap {
         self.scratch = pages;
     }
 
-    /// The next page of the victim to move; `None` where all that is valid has moved.
+    /// Return the next page of the victim to move; `None` once all valid pages have moved.
     #[inline(always)]
     pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
         if self.has_moved_enough(collection) {
@@ -173,19 +173,19 @@ impl PageMap {
         Some(Item { from, page: None })
     }
 
-    /// `page` is the next that is valid and has to move.
+    /// Return the valid `page`, which is moved next.
     #[inline(always)]
     pub(super) fn item(&self, collection: &mut Collection, page: Ppn) -> Item {
         collection.next = Ppn(page.0 + 1);
         collection.moved += 1;
         let moves = Lpn(self.reverse[page.0 as usize]);
-        // Its entry of the map changes when the page has been read: by then it is at hand.
+        // Its map entry changes once the page has been read: prefetch it.
         self.prefetch(moves);
         let from = Place { page, block: collection.victim, plane: collection.plane };
         Item { from, page: Some(moves) }
     }
 
-    /// Move a page. What the host wrote anew since it was chosen was read for nothing.
+    /// Move a page. If the host overwrote it after it was chosen, it was read in vain.
     #[inline(always)]
     pub(crate) fn relocate<D: CollectMedia>(
         &mut self,
@@ -216,8 +216,8 @@ impl PageMap {
         self.close_if_full(to, collection.stream, media);
     }
 
-    /// Program what is in `from` to a page of `stream`; returns where. `None` where no plane can take a
-    /// page any more: the page stays where it is.
+    /// Copy `from` to a page of `stream`; returns the new page. `None` if no plane can take a page: the page
+    /// stays where it is.
     #[inline(always)]
     fn copy<D: CollectMedia>(
         &mut self,
@@ -233,7 +233,7 @@ impl PageMap {
         Some(to)
     }
 
-    /// Programming `to` has failed: other pages are tried until one is programmed.
+    /// Retry after programming `to` failed, with other pages until one is programmed.
     #[cold]
     #[inline(never)]
     fn copy_instead(
@@ -251,7 +251,7 @@ impl PageMap {
         }
     }
 
-    /// Erase the victim, which holds nothing valid any more.
+    /// Erase the victim, which has no valid page left.
     pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         self.promised -= collection.promised;
         self.kept_for_next *= u32::from(self.promised > 0);
@@ -260,7 +260,7 @@ impl PageMap {
         if self.on_flash.is_some() {
             self.write_moved(collection.plane, collection.promised_mapping, media);
         }
-        // What could not be moved for want of pages stays, and its block with it.
+        // Pages that could not move for lack of free pages stay, and so does their block.
         if self.blocks.valid_count(collection.victim) > 0 {
             return self.end_of_life();
         }
@@ -269,11 +269,12 @@ impl PageMap {
         self.reuse(collection.plane, collection.victim, erased, media);
     }
 
-    /// Collect blocks of `plane` until it has one more than its reserve. False where it has nothing to gain.
+    /// Collect blocks of `plane` until it has one more than its reserve. Returns false if there is nothing to
+    /// gain.
     #[cold]
     pub(super) fn make_room(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) -> bool {
-        // Twice through the plane, a policy has seen every block; what it did not gain then is held by
-        // pages that came back to this plane.
+        // After two passes a policy has considered every block of the plane. If nothing was gained by then,
+        // the moved pages came back to this plane.
         for _ in 0..self.patience(self.options.geometry.shape().blocks_per_plane.into()) {
             if self.has_made_room(plane) {
                 return true;
@@ -291,7 +292,7 @@ impl PageMap {
             && (self.on_flash.is_none() || self.has_room::<Full>(plane))
     }
 
-    /// Move all that is valid of a victim, page by page; returns how much that was.
+    /// Move all valid pages of a victim, page by page; returns their number.
     fn move_all(&mut self, collection: &Collection, media: &mut impl CollectMedia) -> u32 {
         let Collection { plane, victim: block, stream, .. } = *collection;
         self.serve_pages_of(block);
@@ -314,8 +315,8 @@ impl PageMap {
         moved
     }
 
-    /// Move what is left of a victim and erase it, in one go: nothing else happens meanwhile, so the
-    /// victim's books are cleared at once.
+    /// Move the rest of a victim and erase it, at once. Nothing else happens meanwhile, so all its pages are
+    /// marked invalid first.
     pub(crate) fn collect_rest(
         &mut self,
         mut collection: Collection,

@@ -7,26 +7,26 @@
 //!                    └ no ─▶ at the end, every mapping page concerned is written once (batch)
 //! ```
 //!
-//! It is the page map of `page_map/` with costs on top: the map in memory stays the truth, and what
-//! DFTL would read and program is read and programmed. A mapping page is a logical page behind those
-//! of the host, so the map's entries for these pages are DFTL's global translation directory, and
-//! collection moves mapping pages like any others.
+//! DFTL adds costs to the page map of `page_map/`: the full map in memory stays authoritative, and the
+//! mapping pages that DFTL would read and program are read and programmed. A mapping page is a logical page
+//! after those of the host. The map's entries for these pages are therefore DFTL's global translation
+//! directory, and collection moves mapping pages like any others.
 //!
 //! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3; OFC (2011) §IV.B.
 //! **Faithful**: cached entries with segmented LRU; a miss reads a mapping page, a changed entry that
 //! leaves is written back by read-modify-write; batch updates; lazy updates by collection; mapping
 //! pages fill blocks of their own and are collected.
-//! Neighbouring entries may be cached together as segments, and the cache may be in the host's memory (NVMe's host
-//! memory buffer), which takes a while to be read.
-//! **Simplified**: the directory takes no memory and is never stored; what changes in the host's memory is posted and
-//! not waited for, and whether a segment is there is known without asking; TRIM changes a cached entry and
-//! costs nothing where the entry is not cached; a read that would write an entry back while no page can be promised
-//! for that leaves the cache as it is, and begins a collection.
-//! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the
-//! fewest valid pages, as soon as half of them are invalid, before any block of data. Nor what to do
-//! where collection uses up more pages than it gains, as policies that draw make it on small devices:
-//! where no plane has gained anything, the emptiest block is collected, whatever the policy, until there is
-//! room again.
+//! Neighbouring entries may be cached together as segments. The cache may be in the host's memory (NVMe's
+//! host memory buffer), where a lookup takes a configurable time.
+//! **Simplified**: the directory takes no memory and is never stored. Changes in the host's memory are posted
+//! and not waited for; whether a segment is cached is found without a lookup there. TRIM changes a cached
+//! entry and costs nothing if the entry is not cached. If a read would write an entry back but no page can be
+//! reserved for that, it leaves the cache as it is and begins a collection.
+//! **Ambiguous**: the paper does not say which mapping block is collected when: here the one with the fewest
+//! valid pages, as soon as half of them are invalid, before any block of data. It also does not say what
+//! happens if collection uses more pages than it gains, which random policies cause on small devices. Here,
+//! once no plane has gained anything, the emptiest block is collected, whatever the policy, until there is
+//! free space again.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::pool::blocks::{Blocks, Stream};
 
-/// How a page map is kept on flash.
+/// Profile options of a page map on flash.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
@@ -45,35 +45,36 @@ pub struct MappingPart {
     /// Memory for cached entries, 8 bytes each.
     pub mapping_cache_bytes: u64,
     pub mapping_cache_policy: CachePolicy,
-    /// An entry that is written back takes the changed entries of its mapping page along.
+    /// An entry that is written back takes the other changed entries of its mapping page along.
     pub mapping_batch_update: bool,
-    /// So many neighbouring entries are cached together; 1 where not said.
+    /// Number of neighbouring entries that are cached together; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_segment_entries: Option<u32>,
-    /// Cached entries are in the host's memory, and looked up so late; in the controller's where not said.
+    /// The cache is in the host's memory, and this is the lookup time; by default it is in the controller's
+    /// memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_memory_read_ns: Option<u64>,
 }
 
-/// How the map is kept on flash.
+/// Options of a page map on flash.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MappingOptions {
-    /// Segments that are cached, and the entries of each.
+    /// Number of cached segments, and the entries of each.
     pub(crate) cached_segments: usize,
     pub(crate) segment_entries: u32,
     pub(crate) policy: CachePolicy,
     pub(crate) batch_update: bool,
 }
 
-/// Bytes of an entry on a mapping page: a physical page number; the logical one follows from where it
-/// stands (Gupta et al. §3.2).
+/// Bytes of an entry on a mapping page: a physical page number. The logical one follows from its position
+/// (Gupta et al. §3.2).
 const ENTRY_BYTES: u32 = 4;
 
-/// So many blocks a plane are kept for mapping pages, besides those reserved for relocated ones: what
-/// one collection writes fills at most one, and host pages may have begun another.
+/// Blocks of a plane that are reserved for mapping pages, besides those for relocated pages. The mapping
+/// pages of one collection fill at most one, and host writes may have begun another.
 pub(crate) const RESERVED_FOR_MAPPING: u32 = 2;
 
-/// How many mapping pages the map of `geometry` takes.
+/// Return the number of mapping pages of `geometry`.
 pub(crate) fn mapping_pages(geometry: &Geometry) -> u32 {
     geometry.shape().logical_pages.div_ceil(entries_a_page(geometry))
 }
@@ -82,27 +83,27 @@ fn entries_a_page(geometry: &Geometry) -> u32 {
     geometry.shape().page_bytes / ENTRY_BYTES
 }
 
-/// What became of a changed entry that had to leave the cache.
+/// The outcome of writing back a changed entry that leaves the cache.
 pub(super) enum WrittenBack {
     /// Its mapping page was programmed on this plane.
     To(PlaneIdx),
-    /// No page could be promised for it: it stays in the cache.
+    /// No page could be reserved for it: it stays in the cache.
     NoRoom,
 }
 
-/// What the page map keeps besides, where the map is on flash.
+/// Additional state of a page map that is on flash.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MapOnFlash {
-    /// Of segments; with one entry each, of entries.
+    /// Caches segments; with one entry each, it caches entries.
     cache: MappingCache,
     segment_entries: u32,
-    /// The logical page that stands for the first mapping page.
+    /// The logical page number of the first mapping page.
     first: u32,
-    /// Per plane: filled mapping blocks.
+    /// Per plane: full mapping blocks.
     closed: Vec<Vec<BlockIdx>>,
-    /// Per plane: mapping pages whose entries its collection has moved.
+    /// Per plane: mapping pages whose entries its collection has changed.
     moved: Vec<Vec<u32>>,
-    /// Mapping pages that collections under way may still have to program.
+    /// Mapping pages reserved for collections under way, which may still have to program them.
     pub(super) promised: u32,
 }
 
@@ -133,19 +134,19 @@ impl MapOnFlash {
         self.cache.mapping_pages()
     }
 
-    /// The segment that the entry of the host's `page` is in.
+    /// Return the segment that contains the entry of the host's `page`.
     #[inline]
     fn segment_of(&self, page: Lpn) -> u32 {
         page.0 / self.segment_entries
     }
 
-    /// The entry of the host's `page` has changed.
+    /// Note that the entry of the host's `page` has changed.
     #[inline]
     pub(super) fn changed(&mut self, page: Lpn) {
         self.cache.change(self.segment_of(page));
     }
 
-    /// The host's `page` was moved by the collection of `plane`.
+    /// Note that the collection of `plane` moved the host's `page`.
     pub(super) fn moved(&mut self, plane: PlaneIdx, page: Lpn) {
         let segment = self.segment_of(page);
         if !self.cache.change(segment) {
@@ -153,30 +154,30 @@ impl MapOnFlash {
         }
     }
 
-    /// `block` of `plane` was filled with mapping pages.
+    /// Note that `block` of `plane` was filled with mapping pages.
     pub(super) fn closed(&mut self, plane: PlaneIdx, block: BlockIdx) {
         self.closed[plane.0 as usize].push(block);
     }
 
-    /// Take `block` out of the filled mapping blocks of `plane`; false where it is none.
+    /// Remove `block` from the full mapping blocks of `plane`; returns false if it is not one of them.
     pub(super) fn remove(&mut self, plane: PlaneIdx, block: BlockIdx) -> bool {
         let closed = &mut self.closed[plane.0 as usize];
         let at = closed.iter().position(|other| *other == block);
         at.map(|at| closed.remove(at)).is_some()
     }
 
-    /// Whether `block` of `plane` is filled with mapping pages.
+    /// Whether `block` of `plane` is a full mapping block.
     pub(super) fn is_closed(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
         self.closed[plane.0 as usize].contains(&block)
     }
 
-    /// Whether any of the filled mapping blocks of `plane` has something to gain.
+    /// Whether a full mapping block of `plane` has an invalid page.
     pub(super) fn has_reclaimable(&self, plane: PlaneIdx, blocks: &Blocks) -> bool {
         let closed = &mut self.closed[plane.0 as usize].iter();
         closed.any(|block| u32::from(blocks.valid_count(*block)) < blocks.usable(*block))
     }
 
-    /// The filled mapping block of `plane` with the fewest valid pages.
+    /// Return the full mapping block of `plane` with the fewest valid pages.
     pub(super) fn emptiest(&self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
         let closed = self.closed[plane.0 as usize].iter().copied();
         closed.min_by_key(|block| (blocks.valid_count(*block), block.0))
@@ -184,10 +185,10 @@ impl MapOnFlash {
 }
 
 impl PageMap {
-    /// Have the entry of the host's `page` in the cache, for a read of that page. Returns a plane that is to be
-    /// collected: the one whose free blocks ran out as another entry was written back, or one that can make room
-    /// where there was no page for that. Without it reads would use up the pages that are kept for the map, and
-    /// the cache would stay as it is from then on.
+    /// Load the entry of the host's `page` into the cache, for a read of that page. Returns a plane to
+    /// collect: the one that ran out of free blocks because another entry was written back, or one that can
+    /// make space for such a write-back. Otherwise reads would use up the pages reserved for the map, and the
+    /// cache could no longer change.
     #[inline]
     pub(crate) fn fetch_entry(
         &mut self,
@@ -204,7 +205,7 @@ impl PageMap {
         }
     }
 
-    /// Of the planes that have no block left for the host, the one with the emptiest block of the map.
+    /// Return the plane with the emptiest mapping block, of the planes that have no block left for the host.
     #[cold]
     fn plane_to_collect_for_map(&self) -> Option<PlaneIdx> {
         let planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
@@ -215,9 +216,9 @@ impl PageMap {
         })
     }
 
-    /// Have the entry of the host's `page` in the cache. Where that needs another one written back
-    /// and `room` says that there is no page for it, the entry is used and not kept. Returns what became of the other
-    /// one, if it had to be written back.
+    /// Load the entry of the host's `page` into the cache. If another entry must be written back first and
+    /// `room` is false, the entry is used but not cached. Returns the outcome of that write-back, if one was
+    /// needed.
     pub(super) fn need_entry(
         &mut self,
         page: Lpn,
@@ -248,7 +249,7 @@ impl PageMap {
         written
     }
 
-    /// Program `mapping_page` anew; returns on which plane. `None` where no plane can take it.
+    /// Program a new version of `mapping_page`; returns its plane. `None` if no plane can take it.
     fn write_mapping_page(
         &mut self,
         mapping_page: u32,
@@ -279,8 +280,8 @@ impl PageMap {
         Some(to.place.plane)
     }
 
-    /// Write every mapping page whose entries the collection of `plane` has moved. `promised` pages
-    /// were set aside for this.
+    /// Write every mapping page whose entries the collection of `plane` has changed. `promised` pages were
+    /// reserved for this.
     pub(super) fn write_moved(
         &mut self,
         plane: PlaneIdx,
@@ -302,14 +303,14 @@ impl PageMap {
         kept.moved[plane.0 as usize] = pages;
     }
 
-    /// Whether the host can write a page, which opens a block or not: its own, one that an entry
-    /// leaves for, and one more collection must find room.
+    /// Whether the host can write a page, which opens a block if `opens`. There must be space for that page,
+    /// for an entry that is written back, and for one more collection.
     pub(super) fn has_room_with_map(&self, opens: bool) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits_after(Stream::Host, opens, relocated, mapping + 1)
     }
 
-    /// The same for a read, which may write an entry back.
+    /// Like [`PageMap::has_room_with_map`], for a read that may write an entry back.
     pub(super) fn has_room_to_read(&self) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits(relocated, mapping + 1)
@@ -320,14 +321,15 @@ impl PageMap {
         self.blocks.fits(relocated, mapping)
     }
 
-    /// Relocated and mapping pages that collections under way and one more may need.
+    /// Return the relocated and the mapping pages that the collections under way and one more may need.
     fn needed_to_collect(&self) -> (u32, u32) {
         let most = self.options.geometry.data_pages();
         let kept = self.kept();
         (self.promised + most, kept.promised + kept.mapping_pages().min(most))
     }
 
-    /// A mapping block of `plane` that is worth collecting before any other, taken out of its list.
+    /// Return a mapping block of `plane` that should be collected before any other block, and remove it from
+    /// its list.
     pub(super) fn mapping_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let kept = self.kept();
         let block = kept.emptiest(plane, &self.blocks)?;
@@ -340,7 +342,7 @@ impl PageMap {
         Some(block)
     }
 
-    /// Whether opening another block for `stream` leaves room for everything that was promised.
+    /// Whether opening another block for `stream` leaves space for everything that is reserved.
     pub(super) fn may_open(&self, stream: Stream) -> bool {
         self.blocks.fits_after(stream, true, self.promised, self.kept().promised)
     }

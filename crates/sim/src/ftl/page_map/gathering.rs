@@ -1,19 +1,19 @@
-//! Mapping units smaller than a flash page: so many neighbours are programmed as one.
+//! Mapping units smaller than a flash page: several neighbours are programmed as one flash page.
 //!
 //! ```text
-//! writes of units    a   b   c   d │ e   f …      the map says for each where it is
+//! writes of units    a   b   c   d │ e   f …      the map stores the place of each unit
 //! flash pages       [a | b | c | d] [e | f |   |  ]
-//!                    plane 0           plane 1         whose turn it is, a flash page at a time
+//!                    plane 0           plane 1         the next plane, one flash page at a time
 //! ```
 //!
-//! Everything here counts in units; the books know nothing of flash pages but that each has its plane. Units
-//! that are moved are packed with others, whatever flash pages they came from.
+//! Everything here counts in units; the accounting of flash pages is only the plane of each. Units that are
+//! moved are packed with others, whatever flash pages they came from.
 //!
 //! **Source**: what drives since about 2012 do: pages of 8 and 16 KiB, a map of 4 KiB. FEMU and SimpleSSD
 //! (`superpage`, I/O units) have the same.
 //! **Faithful**: a flash page is programmed once, as a whole.
 //! **Simplified**: units that are moved count as safe once they are in the buffer of their new page; drives
-//! keep the victim until then, or the buffer over a loss of power.
+//! keep the victim until then, or preserve the buffer over a power loss.
 //! **Ambiguous**: whether the host's units and those that are moved share a flash page; here they do unless
 //! `separate_streams`, or several streams of the host, keep their blocks apart.
 
@@ -30,14 +30,15 @@ impl PageMap {
         self.options.geometry.units() > 1
     }
 
-    /// The plane whose flash page the next unit of `stream` goes on with.
+    /// Return the plane of the partly filled flash page that takes the next unit of `stream`, if there is
+    /// one.
     #[inline]
     pub(super) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
         let plane = self.gathers[self.gathers_at(stream)];
         (self.gathers() && self.blocks.is_gathering(plane, stream)).then_some(plane)
     }
 
-    /// The same for the host.
+    /// Like [`PageMap::goes_on`], for the host.
     #[inline]
     pub(crate) fn host_goes_on(&mut self) -> Option<PlaneIdx> {
         if !self.gathers() {
@@ -51,7 +52,7 @@ impl PageMap {
         self.goes_on(Stream::Host)
     }
 
-    /// The next unit of `stream` goes to `plane`.
+    /// Record that the next unit of `stream` goes to `plane`.
     #[inline(always)]
     pub(super) fn goes_to<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) {
         if M::MINIMAL {
@@ -61,15 +62,15 @@ impl PageMap {
         self.gathers[at] = plane;
     }
 
-    /// Those of the host's streams come first.
+    /// Return the index of `stream` in `gathers`; the host's streams come first.
     #[inline]
     fn gathers_at(&self, stream: Stream) -> usize {
         let moved = stream as usize & 1;
         moved * usize::from(self.blocks.write_streams()) + self.blocks.kind(stream)
     }
 
-    /// How many pages a host page may take away from relocated ones: those that it takes, unless these have
-    /// blocks of their own.
+    /// Return how many pages for relocation a host page may consume: the pages that it takes, or none if
+    /// relocated pages have blocks of their own.
     #[inline]
     pub(super) fn cost_on<M: FastPath>(&self, plane: PlaneIdx, opens: bool) -> u32 {
         match self.blocks.cost_of_host_page(opens) {
@@ -78,8 +79,8 @@ impl PageMap {
         }
     }
 
-    /// How many pages a host page may take of its block: those to the end of its flash page, for the rest may
-    /// have to be left empty.
+    /// Return how many pages of its block a host page may take: those to the end of its flash page, since the
+    /// rest may have to stay empty.
     #[inline]
     pub(super) fn pages_taken(&self, plane: PlaneIdx) -> u32 {
         if !self.gathers() {
@@ -91,8 +92,8 @@ impl PageMap {
         self.options.geometry.units()
     }
 
-    /// Whether it is certain that [`PageMap::has_room`] says no of every plane, without asking for each: collections
-    /// under way need all pages that are left.
+    /// Whether [`PageMap::has_room`] is certainly false for every plane: collections under way need all pages
+    /// that are left. This saves one check per plane.
     #[inline]
     pub(crate) fn has_room_nowhere(&self) -> bool {
         if self.on_flash.is_some() || self.apart.is_some() {
@@ -105,9 +106,9 @@ impl PageMap {
         left < needed + cost || left < needed + most && left < needed + self.least_taken()
     }
 
-    /// The fewest pages that a page of the host may take, on whichever plane: see [`PageMap::cost_on`]. Only where a
-    /// flash page has begun are these fewer than all of one, and where relocated pages stay on their plane, one may
-    /// have begun on each.
+    /// Return the fewest pages that a host page may take on any plane; see [`PageMap::cost_on`]. They are
+    /// fewer than a whole flash page only where one is partly filled. If relocated pages stay on their plane,
+    /// each plane may have a partly filled one.
     fn least_taken(&self) -> u32 {
         let cost = self.blocks.cost_of_host_page(false);
         if cost == 0 || !self.gathers() || self.options.same_die {
@@ -118,7 +119,7 @@ impl PageMap {
         planes.map(|plane| self.pages_taken(plane)).min().unwrap_or(self.options.geometry.units())
     }
 
-    /// Pages that may have to be left empty behind what the host has begun.
+    /// Return the pages that may have to stay empty after the host's last unit.
     pub(super) fn owed(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
         self.goes_on(Stream::Host)
@@ -131,7 +132,7 @@ impl PageMap {
         self.gathers() && self.blocks.is_gathered(at)
     }
 
-    /// Fill the flash page up with nothing that the host has begun on `plane`.
+    /// Pad the host's partly filled flash page on `plane`.
     pub(crate) fn pad(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) {
         while self.blocks.is_gathering(plane, Stream::Host) {
             let taken = self.blocks.take_page(plane, Stream::Host);
@@ -141,7 +142,7 @@ impl PageMap {
         }
     }
 
-    /// The next unit to move, where it was read with `item`.
+    /// Return the next unit to move, if it was read together with `item`.
     #[inline]
     pub(crate) fn next_beside(&self, collection: &mut Collection, item: Item) -> Option<Item> {
         if !self.gathers() || self.has_moved_enough(collection) {
@@ -155,8 +156,8 @@ impl PageMap {
         Some(self.item(collection, next))
     }
 
-    /// How many units are valid from the first that is, `from`, to the end of its flash page. They are read now, and
-    /// moved when that has ended: by then their entries of the map are at hand.
+    /// Return the number of valid units from `from`, the first valid one, to the end of its flash page. They
+    /// are read now and moved when that read has ended; their map entries are prefetched.
     #[inline]
     pub(crate) fn valid_beside(&self, from: Ppn) -> u32 {
         let geometry = &self.options.geometry;

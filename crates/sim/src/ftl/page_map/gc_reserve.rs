@@ -1,16 +1,16 @@
-//! Pages that are set aside for collections under way, so that whatever is begun can be finished.
+//! Pages reserved for collections under way: every collection that begins can finish.
 
 use super::{Collection, PageMap, RelocationLoad};
 use crate::flash::fast_path::FastPath;
 use crate::pool::blocks::Stream;
 
 impl PageMap {
-    /// How many pages of each victim are moved, at least or exactly.
+    /// Return the number of pages that are moved of each victim, at least or exactly.
     pub(super) fn load(&self) -> u32 {
         self.options.load.number().min(self.options.geometry.data_pages())
     }
 
-    /// Whether nothing more is moved although it is valid; see [`RelocationLoad::Exactly`].
+    /// Whether `collection` moves no more valid pages; see [`RelocationLoad::Exactly`].
     #[inline(always)]
     pub(super) fn has_moved_enough(&self, collection: &Collection) -> bool {
         matches!(self.options.load, RelocationLoad::Exactly(_))
@@ -18,7 +18,7 @@ impl PageMap {
             && collection.moved >= self.load()
     }
 
-    /// How many pages the collection of a block with so many valid ones programs.
+    /// Return how many pages the collection of a block with `valid` valid pages programs.
     pub(super) fn pages_to_move(&self, valid: u32) -> u32 {
         match self.options.load {
             RelocationLoad::AtLeast(_) => valid.max(self.load()),
@@ -26,25 +26,26 @@ impl PageMap {
         }
     }
 
-    /// How many are set aside for it: those that move. Where power may be lost, pages that were trimmed, or whose
-    /// newer versions are, may come back to it, and copies may be torn: then as many as any victim needs.
+    /// Return how many pages are reserved for it: those that move. If power may be lost, pages that were
+    /// trimmed, or whose newer versions are lost, may become valid again, and copies may be torn: then the
+    /// reserve covers any victim.
     fn pages_for_victim(&self, valid: u32) -> u32 {
         if self.may_come_back() { self.pages_for_any_victim() } else { self.pages_to_move(valid) }
     }
 
-    /// Whether a loss of power may bring back what is not valid any more, with no map on flash to know better.
+    /// Whether a power loss may make invalid pages valid again; a map on flash prevents that.
     fn may_come_back(&self) -> bool {
         self.options.power_loss && self.on_flash.is_none()
     }
 
-    /// A block of pages; where power may be lost, one more for each plane, which may be tearing one. A map on flash
-    /// leaves another block anyway.
+    /// Return the reserve that covers any victim: a block of pages. If power may be lost, there is one more
+    /// page per plane, since each plane may tear one. A map on flash reserves another block anyway.
     pub(super) fn pages_for_any_victim(&self) -> u32 {
         let planes = if self.may_come_back() { self.options.geometry.shape().planes } else { 0 };
         self.options.geometry.data_pages() + planes
     }
 
-    /// Set aside the pages that `collection` may need.
+    /// Reserve the pages that `collection` may need.
     pub(super) fn promise(&mut self, collection: &mut Collection) {
         let valid = u32::from(self.blocks.valid_count(collection.victim));
         if collection.stream == Stream::Mapping {
@@ -62,7 +63,7 @@ impl PageMap {
         }
     }
 
-    /// `collection` has moved so many of the pages that it promised.
+    /// Release the reserve of `pages` pages, which `collection` has moved.
     #[inline]
     pub(super) fn spend<M: FastPath>(&mut self, collection: &mut Collection, pages: u32) {
         if M::MINIMAL {

@@ -1,18 +1,21 @@
-//! Hot pages told from cold ones without the host: several Bloom filters, each of which forgets.
+//! Detection of hot and cold pages without hints of the host: several Bloom filters, which are emptied in
+//! turn.
 //!
 //! ```text
-//! filters   [ oldest ] [        ] [        ] [ newest ]     a write goes into the next in turn that does not
-//! weight         1          2          3          4        hold its page; hot: those that do weigh enough
+//! filters   [ oldest ] [        ] [        ] [ newest ]     a write is inserted into the next filter that lacks
+//! weight         1          2          3          4        its page; hot: the filters that have it weigh enough
 //! ```
 //!
 //! **Source**: Park & Du, *Hot data identification for flash-based storage systems using multiple Bloom
 //! filters* (MSST 2011).
-//! **Faithful**: filters take turns; what a filter holds already goes to the next one that does not; after so
-//! many writes the one that was emptied longest ago is emptied; younger filters weigh more, by equal steps.
+//! **Faithful**: filters take turns; a page that a filter already holds goes to the next one that does not;
+//! after a number of writes the filter that was emptied longest ago is emptied; younger filters weigh more,
+//! by equal steps.
 //! **Simplified**: weights are whole numbers, V … 1 (the paper's 2 … 2/V are these times 2/V); hash functions
 //! are two mixed ones, the others sums of them (Kirsch & Mitzenmacher 2006).
-//! **Ambiguous**: whether a write counts before it is judged; here it does, as in the paper's figure 3. What
-//! becomes of a page that is moved: it goes with the others of its block, and is judged when it is written.
+//! **Ambiguous**: whether a write counts before it is judged; here it does, as in the paper's figure 3. How a
+//! relocated page is classified: it stays with the others of its block, and is judged again when it is
+//! written.
 
 use uflip_core::random::mix;
 
@@ -29,16 +32,16 @@ pub struct HotColdPart {
     pub bloom_hashes: u32,
     /// Writes after which the oldest filter is emptied.
     pub bloom_window: u32,
-    /// A page is hot where the filters that hold it weigh so much.
+    /// A page is hot if the filters that hold it reach this total weight.
     pub hot_weight: u32,
 }
 
-/// Which page is hot, from what was written lately.
+/// Classifies pages as hot or cold by recent writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Detector {
     of: HotColdPart,
     filters: Vec<Vec<u64>>,
-    /// The filter whose turn it is, the one that was emptied last, and the writes since.
+    /// The filter of the next write, the one that was emptied last, and the writes since.
     turn: u32,
     newest: u32,
     since: u32,
@@ -51,7 +54,7 @@ impl Detector {
         Detector { of, filters, turn: 0, newest: of.bloom_filters - 1, since: 0 }
     }
 
-    /// `page` is written: whether it is hot.
+    /// Record a write of `page`; returns whether it is hot.
     pub(crate) fn written(&mut self, page: Lpn) -> bool {
         let filters = self.of.bloom_filters;
         let next = (0..filters).map(|step| (self.turn + step) % filters);
@@ -64,7 +67,7 @@ impl Detector {
         self.turn = (self.turn + 1) % filters;
         let weight: u32 = (0..filters)
             .filter(|filter| self.holds(*filter, page))
-            // The one after the newest is the oldest, and weighs 1.
+            // The filter after the newest is the oldest, and weighs 1.
             .map(|filter| (filter + filters - self.newest - 1) % filters + 1)
             .sum();
         self.since += 1;
@@ -81,7 +84,7 @@ impl Detector {
     }
 }
 
-/// The bits of `page` in a filter.
+/// Return the bits of `page` in a filter.
 fn places(of: &HotColdPart, page: Lpn) -> impl Iterator<Item = usize> + use<> {
     let (first, second) = (mix(u64::from(page.0)), mix(u64::from(page.0) | 1 << 32) | 1);
     let bits = u64::from(of.bloom_filter_bits);
@@ -146,7 +149,8 @@ mod tests {
         assert!(hot.iter().all(|often| *often > 2_000), "some of both: {hot:?}");
     }
 
-    /// Two hash functions, n pages in a filter of m bits: (1 − e^(−2n/m))² are taken for known that are not.
+    /// Two hash functions, n pages in a filter of m bits: a share (1 − e^(−2n/m))² of other pages is a false
+    /// positive.
     #[test]
     fn as_many_are_mistaken_as_a_bloom_filter_s_size_says() {
         let part = HotColdPart {

@@ -6,13 +6,13 @@
 //! and read when it is collected; dynamic and static wear levelling.
 //! **Simplified**: the map is never stored on flash; `dftl` does that (`dftl.rs`), on the same
 //! machinery.
-//! **Ambiguous**: the report does not say when collection begins; here a plane begins when the host has
-//! opened the last block that it may (no more than `reserved_blocks` are left), so that it has the
-//! time in which that block is filled, and goes on until it has one more; a host that always wants more leaves
-//! such a collection the room to begin (`free_space.rs`). Figure 5(a)'s fixed number
-//! of relocated pages "independently of the actual number of still valid pages" loses data where more
-//! are valid; both readings are here: a least number (what is valid is always moved, and pages that
-//! are not valid are moved on top), and exactly that number, whose surplus is given up.
+//! **Ambiguous**: the report does not say when collection begins. Here a plane begins when the host has
+//! opened the last block that it may (no more than `reserved_blocks` are left), so that collection has the
+//! time in which that block is filled. It ends when the plane has one more free block. A host that always
+//! writes leaves such a collection the space to begin (`free_space.rs`). Figure 5(a)'s fixed number of
+//! relocated pages "independently of the actual number of still valid pages" loses data if more are valid.
+//! Both readings are implemented: a least number (valid pages always move, and invalid ones are moved on
+//! top), and exactly that number, whose surplus is dropped.
 
 mod collect;
 mod dftl;
@@ -50,7 +50,7 @@ use crate::pool::blocks::{Blocks, RelocationFrontier, Streams};
 use crate::pool::free::FreeOrder;
 use crate::pool::victim::Victims;
 
-/// What a page map is made of.
+/// Options of a page map.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMapOptions {
     pub(crate) geometry: Geometry,
@@ -58,43 +58,44 @@ pub(crate) struct PageMapOptions {
     pub(crate) victims: Victims,
     /// Free blocks that every plane keeps for relocated pages, at least 1.
     pub(crate) reserved_blocks: usize,
-    /// Relocated pages stay on their plane; otherwise they take turns like host pages.
+    /// Relocated pages stay on their plane; otherwise they are placed round robin, like host pages.
     pub(crate) same_die: bool,
-    /// Relocated pages of all streams fill blocks of their own: hot and cold separated by their history. Without it
-    /// they share the host's blocks, or where the host has several streams, each stream has blocks for them.
+    /// Relocated pages of all streams fill separate blocks: hot and cold data are separated by their history.
+    /// Otherwise they share the host's blocks or, with several host streams, each stream has separate blocks
+    /// for them.
     pub(crate) separate: bool,
     pub(crate) free_order: FreeOrder,
-    /// Static wear levelling moves the least-worn block when another one of its plane was erased so
-    /// many times more often; 0: never. It is no bound: one block moves at a time, and seldom.
+    /// Static wear levelling moves the least-worn block once another block of its plane has this many more
+    /// erases; 0: never. It is not a bound: one block moves at a time, and seldom.
     pub(crate) static_threshold: u32,
-    /// See the header on figure 5(a).
+    /// See the file header on figure 5(a).
     pub(crate) load: RelocationLoad,
     /// The map is kept on flash (DFTL).
     pub(crate) mapping: Option<MappingOptions>,
-    /// Blocks and pages are retired; they wear out.
+    /// Flash wears out, and blocks and pages are retired.
     pub(crate) retirement: Option<RetirementOptions>,
-    /// Streams of the host's writes that are kept apart, at least 1, and what tells hot pages from cold ones.
+    /// Number of host write streams, at least 1, and the detector of hot pages.
     pub(crate) write_streams: u8,
     pub(crate) hot_cold: Option<HotColdPart>,
-    /// The host's pages go through an SLC cache.
+    /// The host's pages pass through an SLC cache.
     pub(crate) slc: Option<SlcOptions>,
-    /// Blocks are moved because of their reads or their age.
+    /// Blocks are scrubbed: moved because of their reads or their age.
     pub(crate) scrubs: bool,
     /// Power may be lost.
     pub(crate) power_loss: bool,
 }
 
-/// How many pages of a victim are moved.
+/// The number of pages of a victim that are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum RelocationLoad {
-    /// What is valid, and others on top where those are fewer than this; 0: what is valid.
+    /// All valid pages, and invalid ones on top if those are fewer than this; 0: the valid ones.
     AtLeast(u32),
-    /// So many; what else is valid is lost. An artificial load, for figure 5(a) only.
+    /// This number; the data of further valid pages is lost. An artificial load, for figure 5(a) only.
     Exactly(u32),
 }
 
 impl RelocationLoad {
-    /// From how many pages on they are moved for nothing, or not moved.
+    /// Return the number at which moving becomes artificial or stops.
     fn number(self) -> u32 {
         match self {
             RelocationLoad::AtLeast(number) | RelocationLoad::Exactly(number) => number,
@@ -102,61 +103,63 @@ impl RelocationLoad {
     }
 }
 
-/// Map, reverse map, and the books of blocks.
+/// Map, reverse map, and block accounting.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMap {
-    /// Per logical page: where it is; `NOWHERE` where it was never written. Mapping pages follow
-    /// those of the host.
+    /// Per logical page: its physical page; `NOWHERE` if it was never written. Mapping pages follow those of
+    /// the host.
     #[serde(with = "crate::collections::huge::flat")]
     map: Vec<u32>,
-    /// Per physical page: which logical page was programmed there last.
+    /// Per physical page: the logical page that was programmed there last.
     #[serde(with = "crate::collections::huge::flat")]
     reverse: Vec<u32>,
     pub(in crate::ftl) blocks: Blocks,
     pub(in crate::ftl) options: PageMapOptions,
-    /// Costs of a map that is kept on flash.
+    /// The cached mapping table and mapping blocks of a map on flash.
     pub(in crate::ftl) on_flash: Option<Box<MapOnFlash>>,
-    /// What was retired, where flash wears out.
+    /// Retired blocks and pages, on flash that wears out.
     pub(in crate::ftl) retirement: Option<Box<Retirement>>,
-    /// What several streams of the host's writes need.
+    /// State of several host write streams.
     apart: Option<Box<Apart>>,
     /// The blocks of an SLC cache.
     slc: Option<Box<Slc>>,
-    /// Blocks that are moved because of their reads or their age.
+    /// Blocks waiting to be scrubbed.
     scrubs: Option<Box<Scrubs>>,
-    /// The emptiest block is the victim, whatever the policy: until every plane has its reserve, or where
-    /// it is urgent, until a page has found room; see `free_space.rs`.
+    /// The policy is overruled and the emptiest block is the victim: until every plane has its reserve or, if
+    /// urgent, until a page has found space; see `free_space.rs`.
     overruled: bool,
     urgent: bool,
-    /// How often it was overruled since.
+    /// How often the policy was overruled since.
     overrules: u32,
-    /// No plane can take a page: nothing is written any more.
+    /// No plane can take a page: the device is read-only.
     pub(in crate::ftl) full: bool,
     /// Per plane: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
-    /// Pages that collections under way may still have to move; the host leaves room for them.
+    /// Pages reserved for collections under way, which may still have to move them; the host leaves them
+    /// free.
     pub(in crate::ftl) promised: u32,
-    /// Pages that the host leaves beyond these: a block of them, where a collection that was due could not begin
-    /// for want of pages while others were under way.
+    /// Pages that the host leaves free in addition: a block of them, if a due collection could not begin for
+    /// lack of pages while others were under way.
     kept_for_next: u32,
-    /// The valid pages of a victim; kept so that nothing is allocated.
+    /// The valid pages of a victim; reused to avoid allocation.
     pub(in crate::ftl) scratch: Vec<Ppn>,
     /// The same as logical pages.
     moving: Vec<Lpn>,
-    /// Where flash pages are gathered: per stream the plane of the host's page, then that of relocated ones.
+    /// If units are packed into flash pages: the plane of the last unit, per host stream and then per stream
+    /// of relocated pages.
     gathers: Vec<PlaneIdx>,
 }
 
-/// Inside the two arrays only; outside of them it is an `Option`.
+/// Marks an empty entry of the two arrays; elsewhere it is an `Option`.
 const NOWHERE: u32 = u32::MAX;
 
 impl PageMap {
-    /// How many valid pages `block` has, where it was filled.
+    /// Return the number of valid pages of `block`, if it is closed.
     pub(crate) fn valid_in(&self, block: BlockIdx) -> Option<u16> {
         self.blocks.is_closed(block).then(|| self.blocks.valid_count(block))
     }
 
-    /// How many valid pages the victim of `collection` has.
+    /// Return the number of valid pages of the victim of `collection`.
     pub(crate) fn valid_in_victim(&self, collection: &Collection) -> u16 {
         self.blocks.valid_count(collection.victim)
     }
@@ -171,7 +174,7 @@ impl PageMap {
         let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
         let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
         let pages = geometry.shape().logical_pages + mapping_pages;
-        // An SLC cache is a stream beside the only one of the host.
+        // An SLC cache is an additional stream beside the only one of the host.
         let hosts = options.write_streams + u8::from(options.slc.is_some());
         let relocation = RelocationFrontier::of(options.separate, options.write_streams);
         let streams = Streams {
@@ -210,15 +213,15 @@ impl PageMap {
         }
     }
 
-    /// Where `page` is; `None` where it was never written.
+    /// Return the place of `page`; `None` if it was never written.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let at = self.map[page.0 as usize];
         (at != NOWHERE).then(|| self.options.geometry.place_of(Ppn(at)))
     }
 
-    /// Where `page` is, for a read of it in the untimed gear: where the map is on flash, its entry is fetched first, and
-    /// what is to be collected then is collected at once.
+    /// Return the place of `page` for a read in the untimed mode. If the map is on flash, its entry is
+    /// fetched first, and a collection that this makes due is done at once.
     #[inline]
     pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
         if let Some(plane) = self.fetch_entry(page, media) {
@@ -227,14 +230,14 @@ impl PageMap {
         self.lookup(page)
     }
 
-    /// `page` will be looked up soon: have its entry of the map at hand.
+    /// Prefetch the map entry of `page`, which will be looked up soon.
     #[inline]
     pub(crate) fn prefetch(&self, page: Lpn) {
         huge::prefetch(&self.map, page.0 as usize);
     }
 
-    /// `page`, whose entry of the map is at hand, will be written soon: have at hand what is known of
-    /// where it is.
+    /// Prefetch the accounting of the old place of `page`, which will be written soon; its map entry is
+    /// already in the cache.
     #[inline]
     pub(crate) fn prefetch_old(&self, page: Lpn) {
         let old = self.map[page.0 as usize];
@@ -243,7 +246,7 @@ impl PageMap {
         }
     }
 
-    /// `page` holds nothing any more (TRIM).
+    /// Discard the content of `page` (TRIM).
     pub(crate) fn trim(&mut self, page: Lpn) {
         if let Some(old) = self.lookup(page) {
             self.invalidate(old);
@@ -251,7 +254,7 @@ impl PageMap {
         }
     }
 
-    /// `page` is nowhere any more.
+    /// Clear the map entry of `page`.
     fn forget(&mut self, page: Lpn) {
         self.map[page.0 as usize] = NOWHERE;
         if let Some(kept) = &mut self.on_flash {
@@ -273,10 +276,10 @@ impl PageMap {
         self.reverse[at.page.0 as usize] = page.0;
     }
 
-    /// Check that map, reverse map and books agree; for tests.
+    /// Check that map, reverse map and accounting agree; for tests.
     ///
     /// # Panics
-    /// Where they do not.
+    /// If they do not.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         use crate::flash::geometry::BlockIdx;
@@ -306,7 +309,7 @@ impl PageMap {
         self.blocks.valid_count(block) > 0
     }
 
-    /// The books.
+    /// Return the block accounting.
     pub(crate) fn blocks(&self) -> &Blocks {
         &self.blocks
     }

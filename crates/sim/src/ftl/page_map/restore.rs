@@ -1,17 +1,17 @@
-//! The page map as it is made again after power was lost, from what spare areas say.
+//! Recovery of the page map from spare areas after a power loss.
 //!
 //! ```text
 //! spare areas ─▶ newest version of each logical page ─▶ map, reverse map, valid pages
-//!             └▶ what is programmed of each block    ─▶ free │ open, goes on behind it │ full
+//!             └▶ programmed pages of each block      ─▶ free │ open, continued behind them │ full
 //! ```
 //!
 //! **Source**: uFLIP (2009) §2.2, where the direct map is in memory and recovered from the inverse map on flash.
-//! **Faithful**: nothing is used but what was read; of a block that was being filled the pages behind the last one
-//! that is programmed are used, and pages that are torn or were passed over are lost until it is collected.
-//! **Simplified**: policies, wear levelling and filters of hot pages begin anew; a map that is kept on flash (DFTL)
-//! is found with the pages that it was last written to, and what was changed since is known.
-//! **Ambiguous**: where two blocks of a plane were being filled for the same stream, the one that was opened later
-//! is gone on with.
+//! **Faithful**: only data that was read is used. In a block that was being filled, the pages after the last
+//! programmed one are used; pages that are torn or were passed over are lost until it is collected.
+//! **Simplified**: policies, wear levelling and filters of hot pages start empty; a map on flash (DFTL) is
+//! found with the pages that it was last written to, and later changes are known.
+//! **Ambiguous**: if two blocks of a plane were being filled for the same stream, the one that was opened
+//! later is continued.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ use crate::pool::blocks::{Stream, Use};
 use crate::pool::free::FreeOrder;
 
 impl PageMap {
-    /// A map that nothing was written to becomes the one that `contents` say. Blocks that were erased `again`, or
-    /// could not be, are free again, or retired. Returns what every block is used for.
+    /// Rebuild an empty map from `contents`. Blocks that were erased `again` become free, or are retired if
+    /// that erase failed. Returns the use of every block.
     pub(crate) fn restore(
         &mut self,
         contents: &Contents,
@@ -75,8 +75,8 @@ impl PageMap {
         uses
     }
 
-    /// Of the blocks that seem to be free, what is listed is bad, and what was erased `again`, or after a program of it
-    /// had failed, is looked at.
+    /// Correct the use of blocks that seem to be free: listed ones are bad. Those that were erased `again`,
+    /// or had a failed program, must be checked.
     fn set_apart(&self, uses: &mut [Use], contents: &Contents, again: &[(BlockIdx, bool)]) {
         again.iter().for_each(|(block, _)| uses[block.0 as usize] = Use::Erased);
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
@@ -88,11 +88,11 @@ impl PageMap {
         }
     }
 
-    /// What every block is used for.
+    /// Return the use of every block.
     fn uses(&self, image: &Image) -> Vec<Use> {
         let geometry = &self.options.geometry;
         let mut uses = Vec::with_capacity(image.blocks.len());
-        // Per plane and role: which block was opened last, of those with a page left, and when.
+        // Per plane and role: the block opened last, of those with a page left, and when.
         let mut last: BTreeMap<(u32, u8), (u64, usize)> = BTreeMap::new();
         for (block, (found, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
             let Label { role, opened, .. } = *label;
@@ -117,17 +117,17 @@ impl PageMap {
         uses
     }
 
-    /// Where every page is that is anywhere.
+    /// Return every mapped page and its place.
     pub(crate) fn mapped(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
         (0..self.map.len() as u32).filter_map(|page| Some((page, self.lookup(Lpn(page))?)))
     }
 
-    /// How many pages the map has, those of the map itself included.
+    /// Return the number of map entries, those of mapping pages included.
     pub(crate) fn mapped_pages(&self) -> u32 {
         self.map.len() as u32
     }
 
-    /// What spare areas of `block` say of it, as far as the books know.
+    /// Return the label in the spare areas of `block`, as far as the accounting has it.
     pub(crate) fn label(&self, block: BlockIdx) -> Label {
         let (role, order) = self.blocks.label(block);
         let plane = self.options.geometry.plane_of(block);
@@ -136,7 +136,7 @@ impl PageMap {
         Label { role, opened: 1 + order, erases: self.blocks.wear(block), by: block }
     }
 
-    /// A block that was filled is chosen from now on, by whoever chooses.
+    /// Register a full block with the component that chooses it: mapping blocks, SLC cache or policy.
     pub(super) fn is_closed_now(&mut self, of: Place, stream: Stream) {
         let Place { block, plane, .. } = of;
         match (&mut self.on_flash, stream) {

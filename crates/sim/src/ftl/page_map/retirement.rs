@@ -1,5 +1,5 @@
-//! Retirement: blocks and pages that are worn or failed are taken out of use, and the device ends
-//! read-only when too little is left.
+//! Retirement: blocks and pages that are worn or failed are taken out of use. The device becomes read-only
+//! when too few are left.
 //!
 //! ```text
 //! erase ─ failed, or a program of the block had failed ─▶ block retired
@@ -11,12 +11,12 @@
 //! **Source**: OFC (2011) §IV.C and Figure 4.
 //! **Faithful**: whole blocks; single pages by a bitmap for each partly used block, with a limit on how
 //! many there are; groups of pages (even and odd ones, first and second half).
-//! **Simplified**: a block of which a program failed is filled up and retired when it is collected;
-//! bad-block tables and bitmaps take no flash; they take time where power may be lost (`flash/contents/defects.rs`).
-//! **Ambiguous**: OFC does not say when a block is given up whose pages are retired one by one: here
-//! when fewer than `usable_pages_min` are left, when the limit is reached, or when its metadata page is
-//! worn. Nor when a device ends: here when what is left would not make a device any more (the check
-//! that every profile must pass), or when no plane can take a page.
+//! **Simplified**: after a failed program a block is filled up, and retired when it is collected; bad-block
+//! tables and bitmaps take no flash; they take time if power may be lost (`flash/contents/defects.rs`).
+//! **Ambiguous**: OFC does not say when a block is given up whose pages are retired one by one: here when
+//! fewer than `usable_pages_min` are left, when the limit is reached, or when its metadata page is worn. It
+//! also does not say when a device ends: here when the rest would not make a valid device (the check that
+//! every profile must pass), or when no plane can take a page.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, ErrorKind};
@@ -29,12 +29,12 @@ use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
 use crate::pool::free::FreeOrder;
 
-/// What is retired of a block with worn pages.
+/// The part of a block with worn pages that is retired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // explained in docs/reference/profiles.md
 pub enum Retire {
-    /// Nothing: only what fails is retired.
+    /// Nothing: only failures are retired.
     Nothing,
     Blocks,
     Pages,
@@ -44,7 +44,7 @@ pub enum Retire {
     Halves,
 }
 
-/// How blocks and pages are retired.
+/// Options of the retirement of blocks and pages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RetirementOptions {
     pub(crate) retire: Retire,
@@ -52,21 +52,21 @@ pub(crate) struct RetirementOptions {
     pub(crate) partial_blocks_max: u32,
     /// A block with fewer usable pages is retired.
     pub(crate) usable_pages_min: u32,
-    /// Blocks that are bad from the factory, in order.
+    /// Blocks that are bad from the factory, sorted.
     pub(crate) bad: Vec<BlockIdx>,
-    /// Pages that must take data for the device to be written to.
+    /// Usable pages that the device needs to accept writes.
     pub(crate) needed_pages: u32,
 }
 
-/// What was retired.
+/// The retired blocks and pages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Retirement {
     options: RetirementOptions,
-    /// Blocks of which single pages were retired.
+    /// Blocks that had single pages retired.
     partial_blocks: u32,
-    /// Blocks of which a program failed, to be retired when they are collected; in order.
+    /// Blocks with a failed program, which are retired when they are collected; sorted.
     failed: Vec<BlockIdx>,
-    /// Nothing is written any more.
+    /// The device is read-only.
     pub(super) read_only: bool,
 }
 
@@ -75,7 +75,7 @@ impl Retirement {
         Retirement { options, partial_blocks: 0, failed: Vec::new(), read_only: false }
     }
 
-    /// A program of `block` has failed; whether it is the first.
+    /// Record a failed program of `block`; returns whether it is the first.
     fn program_failed(&mut self, block: BlockIdx) -> bool {
         let place = self.failed.binary_search(&block);
         if let Err(at) = place {
@@ -89,7 +89,7 @@ impl Retirement {
     }
 }
 
-/// What a device that has worn out says.
+/// Return the error of a write to a worn-out device.
 #[cold]
 pub(crate) fn read_only() -> Error {
     Error::new(ErrorKind::Device, "The simulated device has worn out: it is read-only")
@@ -99,13 +99,13 @@ pub(crate) fn read_only() -> Error {
 }
 
 impl PageMap {
-    /// Whether too little is left to write to the device.
+    /// Whether the device is read-only because too little is left.
     #[inline]
     pub(crate) fn is_read_only(&self) -> bool {
         self.full || self.retirement.as_ref().is_some_and(|retirement| retirement.read_only)
     }
 
-    /// Why nothing is written any more.
+    /// Return the error that explains why the device is read-only.
     #[cold]
     pub(crate) fn why_read_only(&self) -> Error {
         if !self.full {
@@ -124,8 +124,8 @@ impl PageMap {
         .action("make a new device, with more spare space or fewer reserved blocks")
     }
 
-    /// No plane can take a page: the device is read-only from now on. Where nothing is ever retired no
-    /// profile that was accepted should come to that.
+    /// Make the device read-only: no plane can take a page. On flash that does not wear out, no accepted
+    /// profile should lead to this.
     #[cold]
     pub(crate) fn end_of_life(&mut self) {
         match &mut self.retirement {
@@ -134,7 +134,7 @@ impl PageMap {
         }
     }
 
-    /// Programming `to` has failed: another page of `stream`, on the same plane where it has one.
+    /// Return another page of `stream` after programming `to` failed, on the same plane if it has one.
     #[cold]
     #[inline(never)]
     pub(super) fn page_instead(
@@ -155,7 +155,7 @@ impl PageMap {
         Some(self.blocks.take_page(plane, stream))
     }
 
-    /// A program of `block` has failed: it will be retired.
+    /// Record a failed program of `block`, which will be retired.
     #[cold]
     pub(super) fn program_failed(&mut self, block: BlockIdx, media: &mut impl CollectMedia) {
         let retirement = self.retirement.as_mut().expect("programs fail where flash wears out");
@@ -164,12 +164,12 @@ impl PageMap {
         }
     }
 
-    /// Blocks of which a program has failed, in order.
+    /// Return the blocks with a failed program, sorted.
     pub(crate) fn failed_programs(&self) -> &[BlockIdx] {
         self.retirement.as_ref().map_or(&[], |retirement| &retirement.failed)
     }
 
-    /// What is not to be used after power was lost is what is listed, whatever was known before.
+    /// Restore the retired blocks and pages from the lists on flash after a power loss.
     pub(super) fn find_defects(&mut self, listed: &Defects) {
         let geometry = self.options.geometry;
         let retirement = self.retirement.as_mut().expect("there are lists where flash wears out");
@@ -192,14 +192,14 @@ impl PageMap {
         self.end_if_used_up();
     }
 
-    /// Too little may be left.
+    /// Make the device read-only if too few usable pages are left.
     fn end_if_used_up(&mut self) {
         let left = self.blocks.usable_pages();
         let retirement = self.retirement.as_mut().expect("it was there");
         retirement.read_only |= left < retirement.options.needed_pages;
     }
 
-    /// `block` of `plane` was erased, or could not be: it is free again, or retired, whole or in part.
+    /// Free `block` of `plane` after its erase, or retire it or some of its pages.
     pub(super) fn reuse(
         &mut self,
         plane: PlaneIdx,
@@ -219,7 +219,7 @@ impl PageMap {
         self.end_if_used_up();
     }
 
-    /// `block`, which was erased, takes data again.
+    /// Return the erased `block` to the free pool.
     fn set_free(&mut self, block: BlockIdx, media: &impl CollectMedia) {
         match self.options.free_order {
             FreeOrder::FewestErrors => {
@@ -239,7 +239,7 @@ impl PageMap {
         media.list(Defect::Block, block);
     }
 
-    /// Retire what is worn of `block`, which is erased; false where that is all of it.
+    /// Retire the worn pages of the erased `block`; returns false if the whole block is to be retired.
     fn retire_worn_pages(
         &mut self,
         plane: PlaneIdx,

@@ -1,6 +1,8 @@
-//! Blocks that are collected whatever they hold: for the sake of their wear, their reads or their age.
+//! Blocks that are collected regardless of their valid pages: because of their wear, their reads or their
+//! age.
 //!
-//! Such a collection gains no page, and nobody waits for it: a plane that wants room gets that every other time.
+//! Such a collection frees no page, and no request waits for it: a plane that needs space collects for space
+//! every other time.
 
 use std::collections::VecDeque;
 
@@ -10,14 +12,14 @@ use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::flash::levelling::STATIC_INTERVAL;
 use crate::flash::media::CollectMedia;
 
-/// Blocks that were read so often, or are so old, that they are to be moved.
+/// Blocks that are to be moved because of their reads or their age.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Scrubs {
-    /// Per plane: those that wait, the one that came first at the front; some may be open still.
+    /// Per plane: waiting blocks, the oldest request first; some may still be open.
     due: Vec<VecDeque<BlockIdx>>,
-    /// Per plane: the last collection was for want of room, although a block waited.
+    /// Per plane: the last collection was for space, although a block waited.
     gave_way: Vec<bool>,
-    /// Per plane: the block that was taken of these last, until it is begun with.
+    /// Per plane: the block taken from the queue last, until its collection begins.
     moving: Vec<Option<BlockIdx>>,
 }
 
@@ -30,7 +32,7 @@ impl Scrubs {
 }
 
 impl PageMap {
-    /// `block` is to be moved.
+    /// Queue `block` to be moved.
     pub(crate) fn must_scrub(&mut self, block: BlockIdx) {
         let plane = self.options.geometry.plane_of(block);
         let scrubs = self.scrubs.as_mut().expect("blocks are due where they are scrubbed");
@@ -43,19 +45,19 @@ impl PageMap {
         self.scrubs.is_some() && self.next_scrub(plane).is_some()
     }
 
-    /// The first of those that wait and are full, by its place among them.
+    /// Return the index of the first waiting block that is full.
     fn next_scrub(&self, plane: PlaneIdx) -> Option<usize> {
         let due = &self.scrubs.as_ref()?.due[plane.0 as usize];
         due.iter().position(|block| self.is_full(plane, *block))
     }
 
-    /// Whether `block` of `plane` is filled, with data or with a part of the map, and is no victim.
+    /// Whether `block` of `plane` is full, with data or mapping pages, and not a victim.
     fn is_full(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
         let of_map = || self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(plane, block));
         self.blocks.is_closed(block) || of_map()
     }
 
-    /// `block` of `plane` was erased.
+    /// Remove `block` of `plane`, which was erased, from the queue.
     #[inline]
     pub(super) fn forget_scrub(&mut self, plane: PlaneIdx, block: BlockIdx) {
         if let Some(scrubs) = &mut self.scrubs {
@@ -63,13 +65,13 @@ impl PageMap {
         }
     }
 
-    /// A block of `plane` that is to be moved now although nothing may be gained by it.
+    /// Return a block of `plane` that is to be moved now, even if that frees no page.
     pub(super) fn due_whatever_it_holds(
         &mut self,
         plane: PlaneIdx,
         media: &mut impl CollectMedia,
     ) -> Option<BlockIdx> {
-        // Where every page counts that costs pages, of the map too.
+        // The policy is overruled when free pages are short: collect for space only.
         if self.is_overruled() {
             return None;
         }
@@ -95,13 +97,13 @@ impl PageMap {
         block
     }
 
-    /// Whether the victim that was chosen last of `plane` is moved for its own sake.
+    /// Whether `victim`, chosen last of `plane`, is moved because of its reads or its age.
     pub(super) fn scrubs(&mut self, plane: PlaneIdx, victim: BlockIdx) -> bool {
         let moving = self.scrubs.as_mut().and_then(|scrubs| scrubs.moving[plane.0 as usize].take());
         moving == Some(victim)
     }
 
-    /// The block that static wear levelling wants to move now.
+    /// Return the block that static wear levelling moves now, if any.
     fn least_worn_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let gap = self.options.static_threshold;
         let per_plane = self.options.geometry.shape().blocks_per_plane;

@@ -8,15 +8,15 @@
 //!
 //! **Source**: TurboWrite (Samsung 840 EVO, white paper 2013), nCache (SanDisk 2012), dynamic write acceleration
 //! (Micron 2014); Zhang et al., *SPA-SSD*; SSDs of today as reviews measure them.
-//! **Faithful**: an SLC block holds one page of those that share cells; a static part that is always there, and
-//! a dynamic one of free blocks; what is written while the cache is full goes past it; folding in idle time,
-//! and where blocks are short.
-//! **Simplified**: pages are folded through the controller, like any others that are moved, and one block of a
-//! plane at a time; nothing goes through the cache in the untimed gear, where the host leaves as much time as is
+//! **Faithful**: an SLC block holds one page of those that share cells; a static part that is always
+//! reserved, and a dynamic one of free blocks; writes bypass the cache while it is full; folding in idle
+//! time, and when free blocks are short.
+//! **Simplified**: pages are folded through the controller, like any others that are moved, and one block of
+//! a plane at a time. Untimed writes bypass the cache, since there the host leaves as much idle time as is
 //! needed.
-//! **Ambiguous**: which of a flash page of units that has begun past the cache and a cache that has room again comes
-//! first; here that page is filled. When the static part is folded: in idle time, and otherwise only where nothing else can be
-//! collected. What is dynamic gives way as soon as a plane collects.
+//! **Ambiguous**: which comes first: a partly filled flash page outside the cache, or a cache that has space
+//! again; here that page is filled. When the static part is folded: in idle time, and otherwise only if
+//! nothing else can be collected. The dynamic part is given up as soon as a plane collects.
 
 use std::collections::VecDeque;
 
@@ -25,13 +25,13 @@ use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::{CACHE, Stream};
 
-/// How large the cache is.
+/// The size of the cache.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SlcOptions {
-    /// Blocks of a plane that are kept for it, and how many it may have.
+    /// Blocks of a plane reserved for the cache, and their maximum number.
     pub(crate) blocks: u32,
     pub(crate) blocks_max: u32,
-    /// Pages that an SLC block holds.
+    /// Pages of an SLC block.
     pub(crate) pages: u32,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct SlcOptions {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(in crate::ftl) struct Slc {
     of: SlcOptions,
-    /// Per plane: those that are full, the oldest first.
+    /// Per plane: full blocks, the oldest first.
     full: Vec<VecDeque<BlockIdx>>,
-    /// The host is idle: what is in the cache is folded.
+    /// The host is idle: blocks of the cache are folded.
     idle: bool,
-    /// Nothing goes through the cache.
+    /// Writes bypass the cache.
     past: bool,
 }
 
@@ -52,12 +52,12 @@ impl Slc {
         Slc { of, full: vec![VecDeque::new(); planes as usize], idle: false, past: false }
     }
 
-    /// `block` of `plane` is full.
+    /// Record that `block` of `plane` is full.
     pub(super) fn filled(&mut self, plane: PlaneIdx, block: BlockIdx) {
         self.full[plane.0 as usize].push_back(block);
     }
 
-    /// The block of `plane` that was filled longest ago.
+    /// Return the block of `plane` that was filled longest ago.
     pub(super) fn oldest(&self, plane: PlaneIdx) -> Option<BlockIdx> {
         self.full[plane.0 as usize].front().copied()
     }
@@ -68,7 +68,7 @@ impl Slc {
 }
 
 impl PageMap {
-    /// The host is idle, or it is not any more.
+    /// Record whether the host is idle.
     #[inline]
     pub(crate) fn set_idle(&mut self, idle: bool) {
         if let Some(slc) = &mut self.slc {
@@ -76,13 +76,13 @@ impl PageMap {
         }
     }
 
-    /// Which of a plane's open blocks takes the host's pages.
+    /// Return the role of the open block that takes the host's pages.
     #[inline]
     pub(crate) fn served(&self) -> u8 {
         self.blocks.served()
     }
 
-    /// Writes that follow go past the cache, or not any more.
+    /// Set whether the following writes bypass the cache.
     #[inline]
     pub(crate) fn go_past_cache(&mut self, past: bool) {
         if let Some(slc) = &mut self.slc {
@@ -90,14 +90,15 @@ impl PageMap {
         }
     }
 
-    /// Free blocks that `plane` keeps from the host: the reserve, and what the cache may still open.
+    /// Return the free blocks that `plane` keeps from the host: the reserve, and those that the cache may
+    /// still open.
     #[inline]
     pub(super) fn kept_free<M: FastPath>(&self, plane: PlaneIdx) -> usize {
         let for_cache = if M::MINIMAL { 0 } else { self.kept_for_cache(plane) };
         self.options.reserved_blocks + for_cache
     }
 
-    /// Free blocks of `plane` that only the cache opens.
+    /// Return the free blocks of `plane` that only the cache may open.
     #[inline]
     pub(super) fn kept_for_cache(&self, plane: PlaneIdx) -> usize {
         let Some(slc) = &self.slc else { return 0 };
@@ -105,7 +106,8 @@ impl PageMap {
         slc.of.blocks.saturating_sub(slc.full_in(plane) + open) as usize
     }
 
-    /// The plane whose flash page in the cache the next unit of the host goes on with; then it is served there.
+    /// Return the plane whose partly filled flash page in the cache takes the host's next unit, and select
+    /// the cache.
     #[inline]
     pub(super) fn cache_goes_on(&mut self) -> Option<PlaneIdx> {
         if self.slc.as_ref().is_none_or(|slc| slc.past) {
@@ -119,20 +121,20 @@ impl PageMap {
         plane
     }
 
-    /// Whether a unit on `plane` goes on with a flash page that has begun past the cache.
+    /// Whether a unit on `plane` continues a partly filled flash page outside the cache.
     #[inline]
     pub(super) fn has_begun_past_cache(&self, plane: PlaneIdx) -> bool {
         self.blocks.served() != CACHE && self.goes_on(Stream::Host) == Some(plane)
     }
 
-    /// Whether idle time is to be used to fold a block of `plane`.
+    /// Whether `plane` has an SLC block to fold in idle time.
     #[inline]
     pub(crate) fn has_to_fold(&self, plane: PlaneIdx) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.full_in(plane) > 0)
     }
 
-    /// Whether the host's next page finds a place in the cache of `plane`; then it is served there, and
-    /// otherwise past it.
+    /// Whether the host's next page fits into the cache of `plane`. Selects the cache if so, and ordinary
+    /// blocks otherwise.
     #[inline]
     pub(super) fn finds_cache(&mut self, plane: PlaneIdx) -> bool {
         let Some(slc) = &self.slc else { return false };
@@ -153,13 +155,12 @@ impl PageMap {
         let free = self.blocks.free_in(plane);
         match slc.full_in(plane) {
             full if full < slc.of.blocks => free > self.options.reserved_blocks,
-            // A free block is left for what goes past the cache.
+            // One free block is left for pages that bypass the cache.
             full => full < slc.of.blocks_max && free > self.kept_free::<Full>(plane) + 1,
         }
     }
 
-    /// The block of the cache that is to be folded: the oldest of `plane`, where it is time for that, or where
-    /// nothing else can be collected.
+    /// Return the oldest cache block of `plane`, to be folded, if it is due or nothing else can be collected.
     #[inline]
     pub(super) fn fold_if_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let slc = self.slc.as_ref()?;
@@ -167,7 +168,7 @@ impl PageMap {
         if due || !self.blocks.has_reclaimable(plane) { self.fold_oldest(plane) } else { None }
     }
 
-    /// The block of the cache of `plane` that was filled longest ago is folded.
+    /// Return the oldest cache block of `plane`, which is folded now.
     pub(super) fn fold_oldest(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         self.slc.as_mut()?.full[plane.0 as usize].pop_front()
     }

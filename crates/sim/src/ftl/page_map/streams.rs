@@ -1,47 +1,48 @@
-//! Streams of writes that are kept apart, so that what is overwritten together lies together.
+//! Write streams: data that is overwritten together is stored together.
 //!
 //! ```text
 //! hint of the host, or the detector's ─▶ stream ─▶ its open block of each plane
 //! collection ─▶ another open block of the victim's stream, or one for the pages of all streams (`separate_streams`)
 //! ```
 //!
-//! **Source**: the streams directive of NVMe 1.3 (a write names its stream); flexible data placement of NVMe 2.1
-//! (TP 4146): a write names a placement handle, which stands for a *reclaim unit handle*, and what is written
-//! through one handle fills one *reclaim unit* after the other. Kang et al., *The multi-streamed solid-state
-//! drive* (HotStorage 2014).
-//! **Faithful**: writes of different streams share no block. Relocated pages stay with their stream, which FDP
-//! calls *persistently isolated*, or share blocks with the relocated pages of others: *initially isolated*. A
-//! persistently isolated handle has a reclaim unit that the host fills, and another one for relocated pages, as in FEMU
-//! (`pi_gc_rus` of a reclaim unit handle): in one, a relocated page would leave a hole in what the host writes in order.
-//! **Simplified**: a reclaim unit is a block of a plane, and not one of each plane together; the host is not told
-//! when one is full.
-//! **Ambiguous**: a page whose stream changes lies where its last write went.
+//! **Source**: the streams directive of NVMe 1.3 (a write names its stream); flexible data placement of NVMe
+//! 2.1 (TP 4146): a write names a placement handle, which stands for a *reclaim unit handle*, and the data
+//! written through one handle fills one *reclaim unit* after the other. Kang et al., *The multi-streamed
+//! solid-state drive* (HotStorage 2014).
+//! **Faithful**: writes of different streams share no block. Relocated pages stay with their stream, which
+//! FDP calls *persistently isolated*, or share blocks with the relocated pages of others: *initially
+//! isolated*. A persistently isolated handle has a reclaim unit that the host fills, and another one for
+//! relocated pages, as in FEMU (`pi_gc_rus` of a reclaim unit handle). With one unit for both, a relocated
+//! page would leave a hole in the sequential writes of the host.
+//! **Simplified**: a reclaim unit is a block of a plane, and not one of each plane together; the host
+//! receives no event when one is full.
+//! **Ambiguous**: a page whose stream changes is stored in the stream of its last write.
 
 use super::hot_cold::{Detector, HotColdPart};
 use super::{Collection, PageMap};
 use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
 use crate::pool::blocks::{RelocationFrontier, Stream};
 
-/// What several streams need.
+/// State of several write streams.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(in crate::ftl) struct Apart {
-    /// Says which page is hot, where the host does not.
+    /// Classifies pages as hot or cold, if the host gives no hints.
     detector: Option<Detector>,
-    /// Per open block of a plane: pages that collections under way may still move to it.
+    /// Per open block of a plane: pages reserved for collections under way, which may still move them there.
     promised: Vec<u32>,
 }
 
-/// A page for which room is sought.
+/// A page to be allocated.
 pub(super) struct Wanted {
-    /// Which of a plane's open blocks takes it.
+    /// The role of the open block that takes it.
     pub(super) kind: usize,
-    /// Pages that it takes away.
+    /// Pages that it consumes.
     pub(super) pages: u32,
     pub(super) opens: bool,
 }
 
 impl Apart {
-    /// For so many streams of the host; `None` for one.
+    /// Create the state of `streams` host streams; `None` for one stream.
     pub(super) fn new(
         streams: u8,
         relocation: RelocationFrontier,
@@ -54,7 +55,7 @@ impl Apart {
 }
 
 impl PageMap {
-    /// The stream that a write of `page` belongs to. Asked once for every page that the host writes.
+    /// Return the stream of a write of `page`. Called once for every page that the host writes.
     #[inline]
     pub(crate) fn stream_of(&mut self, page: Lpn, hint: u8) -> u8 {
         match &mut self.apart {
@@ -72,12 +73,12 @@ impl PageMap {
         self.apart.is_some()
     }
 
-    /// How many streams the host has.
+    /// Return the number of host streams.
     pub(crate) fn write_streams(&self) -> u8 {
         self.blocks.write_streams()
     }
 
-    /// The host's page that comes next is of `stream`.
+    /// Select the stream of the next host page.
     #[inline]
     pub(crate) fn serve(&mut self, stream: u8) {
         if self.apart.is_some() {
@@ -85,7 +86,7 @@ impl PageMap {
         }
     }
 
-    /// Pages of `victim` are moved.
+    /// Select the stream of the pages that are moved from `victim`.
     #[inline]
     pub(super) fn serve_pages_of(&mut self, victim: BlockIdx) {
         if self.apart.is_some() {
@@ -93,12 +94,12 @@ impl PageMap {
         }
     }
 
-    /// Which of a plane's open blocks takes what is moved of the victim of `collection`.
+    /// Return the role of the open block that takes the pages of `collection`.
     pub(crate) fn goes_with(&self, collection: &Collection) -> u8 {
         self.blocks.goes_with(collection.victim)
     }
 
-    /// Set `pages` aside for what is moved of `victim`.
+    /// Reserve `pages` pages in the stream of `victim`.
     #[inline]
     pub(super) fn promise_apart(&mut self, victim: BlockIdx, pages: u32) {
         if let Some(apart) = &mut self.apart {
@@ -106,7 +107,7 @@ impl PageMap {
         }
     }
 
-    /// So many of them are not needed any more.
+    /// Release `pages` reserved pages in the stream of `victim`.
     #[inline]
     pub(super) fn release_apart(&mut self, victim: BlockIdx, pages: u32) {
         if let Some(apart) = &mut self.apart {
@@ -114,8 +115,8 @@ impl PageMap {
         }
     }
 
-    /// Whether all that was promised, and what is wanted, find room where each stream fills blocks of its own;
-    /// and `more` pages of another victim, whose stream may be any.
+    /// Whether all reserved pages and the `wanted` page fit, if each stream fills blocks of its own; and
+    /// `more` pages of another victim, in its stream or in any.
     pub(super) fn fits_apart(
         &self,
         apart: &Apart,
@@ -127,8 +128,8 @@ impl PageMap {
         self.fits_easily(apart, opens, pages) || self.fits_counted(apart, wanted, more)
     }
 
-    /// Whether there is room even where no block that is open had a page left, and every stream began one that it
-    /// does not fill: mostly. Asked with every unit, so nothing is divided.
+    /// Whether everything fits in the worst case: no open block has a page left, and every stream opens one
+    /// that it does not fill. Usually true. Called with every unit, hence no division.
     #[inline]
     fn fits_easily(&self, apart: &Apart, opens: bool, more: u32) -> bool {
         let least = u64::from(self.blocks.least_usable());
@@ -172,7 +173,7 @@ impl PageMap {
         needed <= free
     }
 
-    /// Whether a page of the host finds room in the block that is open for it on `plane`, or is opened.
+    /// Whether a host page fits into the open block on `plane`, or into one that is opened.
     #[inline]
     pub(super) fn fits_host_page(&self, plane: PlaneIdx, opens: bool) -> bool {
         let Some(apart) = &self.apart else { return true };
@@ -185,8 +186,8 @@ impl PageMap {
         self.fits_counted(apart, Some(wanted), (kept > 0).then_some((None, kept)))
     }
 
-    /// In place of `plane`, which has no open page of `stream`: one that has, where opening a block would leave no
-    /// room for what was promised.
+    /// Return `plane`, which has no open page of `stream`. If opening a block would leave too little space
+    /// for the reserved pages, return a plane that has an open page instead.
     #[inline]
     pub(super) fn without_opening(
         &self,
@@ -204,18 +205,18 @@ impl PageMap {
         self.plane_with_open_page(stream).unwrap_or(plane)
     }
 
-    /// Check that nothing more was promised than collections under way ask for; for tests of the untimed gear,
-    /// where none is.
+    /// Check that no pages are reserved; for tests of the untimed mode, where no collection is under way
+    /// between calls.
     ///
     /// # Panics
-    /// Where something was.
+    /// If some are.
     #[cfg(test)]
     pub(crate) fn check_streams(&self) {
         let left = self.apart.as_ref().map_or(0, |apart| apart.promised.iter().sum());
         assert_eq!((left, self.promised), (0, 0), "what was promised was kept or given back");
     }
 
-    /// Pages that may have to be left empty behind what the host has begun for `stream`.
+    /// Return the pages that may have to stay empty after the host's last units in `stream`.
     fn owed_to(&self, stream: u8) -> u32 {
         if !self.gathers() || stream >= self.blocks.write_streams() {
             return 0;

@@ -1,8 +1,8 @@
-//! The untimed gear where nothing but the map needs attention: no map on flash, no page that can fail.
+//! The fast path of the untimed mode for devices without a map on flash and without failing pages.
 //!
-//! What is decided is what `write.rs` and `collect.rs` decide, page by page; but a batch of host pages,
-//! or all valid pages of a victim, go straight through the flat arrays. Whatever is out of the ordinary,
-//! like a block to be opened, is left to those files. A test runs both on the same writes.
+//! It makes the same decisions as `write.rs` and `collect.rs`, page by page; but a batch of host pages, or
+//! all valid pages of a victim, is applied directly to the flat arrays. Everything out of the ordinary, such
+//! as opening a block, is left to those files. A test runs both on the same writes.
 
 use super::{Collection, NOWHERE, PageMap};
 use crate::collections::huge;
@@ -12,18 +12,18 @@ use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::Stream;
 
 impl PageMap {
-    /// Whether nothing but the map needs attention.
+    /// Whether the fast path applies: no map on flash, no retirement, no separate streams.
     #[inline]
     pub(super) fn is_straight(&self) -> bool {
         self.on_flash.is_none() && self.retirement.is_none() && self.apart.is_none()
     }
 
-    /// Whether there is nothing beside map, books and policies: see [`crate::flash::make`].
+    /// Whether the FTL has only map, accounting and policies: see [`crate::flash::fast_path`].
     pub(crate) fn is_minimal(&self) -> bool {
         self.is_straight() && self.slc.is_none() && self.scrubs.is_none() && !self.gathers()
     }
 
-    /// Write pages, each as a whole or in part and of a stream, as [`PageMap::write`] does.
+    /// Write pages, each in whole or in part and with its stream, as [`PageMap::write`] does.
     pub(crate) fn write_all(
         &mut self,
         pages: impl Iterator<Item = (Lpn, bool, u8)>,
@@ -78,7 +78,7 @@ impl PageMap {
         flash.counters.host_pages_written += written;
     }
 
-    /// Move all that is valid of a victim; returns how much that was.
+    /// Move all valid pages of a victim; returns their number.
     pub(super) fn move_straight(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         if self.gathers() {
             self.move_straight_of::<Full>(collection, flash)
@@ -103,12 +103,12 @@ impl PageMap {
         });
         assert!(slots.next().is_none(), "{victim:?} has as many valid pages as were counted");
         if let Some(page) = last {
-            // None of the others is beyond what was programmed where the last one is not.
+            // The last page is the highest: if it was programmed, so were the others.
             flash.nand.read(Place { page, block: victim, plane: home });
         }
         for page in &pages {
             let Some(plane) = self.plane_with_page::<M>(Some(home), stream) else {
-                // It stays where it is, and its block with it.
+                // The page stays where it is, and so does its block.
                 let from = self.options.geometry.place_of(Ppn(self.map[page.0 as usize]));
                 self.blocks.mark_valid(from);
                 continue;

@@ -1,4 +1,4 @@
-//! Where a page goes: the host's writes, and the pages that are taken for whatever is moved.
+//! Page placement: the host's writes, and the pages that relocation allocates.
 
 use super::PageMap;
 use crate::flash::fast_path::{FastPath, Full};
@@ -7,10 +7,10 @@ use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{Stream, Taken};
 
 impl PageMap {
-    /// Write `page` in one go, collecting whatever is due at once; where only a part of it is written,
+    /// Write `page` of `stream` at once, with every collection that is due. If only a part of it is written,
     /// the rest is merged from its old version.
     ///
-    /// Where no plane can take it, nothing is written and the device is read-only. It is of `stream`.
+    /// If no plane can take it, nothing is written and the device becomes read-only.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -25,7 +25,7 @@ impl PageMap {
         self.write_in_turn(turn, page, whole, media);
     }
 
-    /// The same where it is the turn of this plane.
+    /// Like [`PageMap::write`], with `turn` as the first plane to try.
     pub(super) fn write_in_turn(
         &mut self,
         turn: PlaneIdx,
@@ -42,7 +42,7 @@ impl PageMap {
         }
     }
 
-    /// The plane that the host's `page` should go to.
+    /// Return the plane that the host's `page` should go to.
     #[inline]
     pub(crate) fn turn<M: FastPath>(&mut self, page: Lpn) -> PlaneIdx {
         if !M::MINIMAL
@@ -53,12 +53,12 @@ impl PageMap {
         self.options.allocator.choose(&self.blocks, page)
     }
 
-    /// Whether a host page may go to `plane` as it is.
+    /// Whether a host page may go to `plane` without collecting first.
     #[inline]
     pub(crate) fn has_room<M: FastPath>(&mut self, plane: PlaneIdx) -> bool {
         if !M::MINIMAL && self.slc.is_some() {
-            // A flash page that has begun past the cache is filled first, or it would stay where it is, and its plane
-            // be that of all units that come.
+            // A partly filled flash page outside the cache is filled first. Otherwise it would stay so, and
+            // its plane would be chosen for all further units.
             let begun = self.has_begun_past_cache(plane);
             if begun && self.has_room_past_cache::<M>(plane) || self.finds_cache(plane) {
                 return true;
@@ -67,7 +67,7 @@ impl PageMap {
         self.has_room_past_cache::<M>(plane)
     }
 
-    /// The same where it goes past an SLC cache, or there is none.
+    /// Like [`PageMap::has_room`], for a page that bypasses the SLC cache, if there is one.
     #[inline]
     fn has_room_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
@@ -84,8 +84,8 @@ impl PageMap {
         self.blocks.pages_for_relocation() >= needed
     }
 
-    /// Write `page` to `plane`, which has room. False where programs fail until no plane has a page left:
-    /// then nothing is written, and the device is read-only.
+    /// Write `page` to `plane`, which has space. Returns false if programs fail until no plane has a page
+    /// left: then nothing is written, and the device becomes read-only.
     #[inline]
     pub(crate) fn write_to<D: CollectMedia>(
         &mut self,
@@ -97,7 +97,7 @@ impl PageMap {
         let plain = D::Path::MINIMAL;
         if !plain && self.on_flash.is_some() {
             self.need_entry(page, true, media);
-            // Mapping pages that could not be programmed may have taken what there was.
+            // Mapping pages that failed to program may have taken the last free page.
             if !self.blocks.has_page(plane, Stream::Host) {
                 match self.plane_for::<Full>(None, Stream::Host) {
                     Some(other) => plane = other,
@@ -129,7 +129,7 @@ impl PageMap {
         true
     }
 
-    /// Nothing can be written any more.
+    /// Make the device read-only.
     #[cold]
     fn refuse(&mut self) -> bool {
         self.end_of_life();
@@ -147,13 +147,13 @@ impl PageMap {
         self.blocks.free_in(plane) < goal + self.kept_for_cache(plane)
     }
 
-    /// The planes to try for a host page: `turn` first, then all.
+    /// Return the planes to try for a host page: `turn` first, then all.
     pub(crate) fn planes_from(&self, turn: PlaneIdx) -> impl Iterator<Item = PlaneIdx> + use<> {
         [turn].into_iter().chain((0..self.options.geometry.shape().planes).map(PlaneIdx))
     }
 
-    /// A plane that has room, or can be given some: `turn` itself, or the first other one. A plane on
-    /// which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed where planes
+    /// Return a plane that has space, or gains some by collecting: `turn` itself, or the first other one. A
+    /// plane on which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed if planes
     /// differ).
     #[cold]
     fn plane_with_room(
@@ -175,7 +175,7 @@ impl PageMap {
         }
     }
 
-    /// A plane that has a page of `stream`: `home` where pages stay on their plane, or the next in turn.
+    /// Return a plane that has a page of `stream`: `home` if pages stay on their plane, or the next in turn.
     #[inline(always)]
     pub(in crate::ftl) fn plane_for<M: FastPath>(
         &mut self,
@@ -201,7 +201,7 @@ impl PageMap {
         Some(plane)
     }
 
-    /// The same where no map on flash stands in the way.
+    /// Like [`PageMap::plane_for`], without regard to a map on flash.
     #[inline(always)]
     pub(super) fn plane_with_page<M: FastPath>(
         &mut self,
@@ -228,7 +228,7 @@ impl PageMap {
         }
     }
 
-    /// Close the block of the page that was just taken, where that page filled it up.
+    /// Close the block of the page that was just taken, if that page filled it.
     #[inline(always)]
     pub(in crate::ftl) fn close_if_full(
         &mut self,
@@ -241,7 +241,7 @@ impl PageMap {
         }
     }
 
-    /// Close the block of its last page.
+    /// Close the block with the last page `last`.
     #[inline(never)]
     fn close(&mut self, last: Place, stream: Stream, media: &mut impl CollectMedia) {
         let Place { block, plane, .. } = last;
@@ -251,12 +251,12 @@ impl PageMap {
         {
             self.program_failed(block, media);
         }
-        // Only now, with its last page accounted for, may it be chosen.
+        // The block may be chosen only now that its last page is accounted for.
         self.is_closed_now(last, stream);
     }
 
-    /// The page at the end of `block` that holds its metadata, where the geometry has one. Blocks of an SLC cache,
-    /// which end before, have none.
+    /// Return the metadata page at the end of `block`, if the geometry has one. Blocks of an SLC cache end
+    /// before it and have none.
     #[inline]
     pub(in crate::ftl) fn metadata_page(&self, plane: PlaneIdx, block: BlockIdx) -> Option<Place> {
         let geometry = &self.options.geometry;
