@@ -1,5 +1,4 @@
-//! BAST: data blocks with fixed places, and log blocks of which each belongs to one data block at a
-//! time.
+//! BAST: data blocks with fixed places, and log blocks, each of which belongs to one data block at a time.
 //!
 //! ```text
 //! write ─▶ its place in the data block is erased ─▶ there
@@ -13,9 +12,9 @@
 //! Trans. Consumer Electronics 48(2), 2002).
 //! **Faithful**: one log block a data block, written from its first page on; the three merges.
 //! **Simplified**: maps are in memory; one erased block is kept beside data and log.
-//! **Ambiguous**: which log block is merged for another one's sake: here the least recently written,
-//! which the closed form in `python/uflip/models/hybrid.py` assumes too. A log block that has filled up
-//! is merged by the write that filled it.
+//! **Ambiguous**: which log block is merged to make space for another: here the least recently written, which
+//! the closed form in `python/uflip/models/hybrid.py` assumes too. A full log block is merged by the write
+//! that filled it.
 
 use uflip_core::Result;
 
@@ -34,12 +33,12 @@ pub(crate) struct Bast {
     geometry: Geometry,
     data: DataBlocks,
     most: usize,
-    /// Log blocks in use; those that are not are in `unused`.
+    /// Log blocks in use; `unused` lists the free entries.
     logs: Vec<Log>,
     unused: Vec<u32>,
     /// Per logical block: its log block, or [`NONE`].
     log_of: Vec<u32>,
-    /// Those in use, in the order of last writes.
+    /// Log blocks in use, ordered by their last write.
     order: Lru,
 }
 
@@ -48,11 +47,11 @@ pub(crate) struct Bast {
 struct Log {
     block: BlockIdx,
     logical: u32,
-    /// How many pages it has.
+    /// Number of pages written to it.
     next: u32,
-    /// Every one of them at its own place.
+    /// Every one of them is at its own place.
     in_order: bool,
-    /// Per page of the data block: where its newest version is here, or [`NO_PAGE`].
+    /// Per page of the data block: the slot of its newest version in the log block, or [`NO_PAGE`].
     newest: Vec<u16>,
 }
 
@@ -111,7 +110,7 @@ impl MergingFtl for Bast {
     }
 
     fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-        // In the order in which they were opened: who was written longest ago is not known.
+        // In the order in which they were opened: the order of their last writes is lost.
         let mut logs: Vec<(u32, BlockIdx)> = Vec::new();
         let most = self.most;
         self.data.restore(found, plan, |data, blocks| {
@@ -162,7 +161,7 @@ impl Bast {
         self.geometry.place(block, slot)
     }
 
-    /// The log has no version of `page` that counts.
+    /// Drop the version of `page` in the log, if there is one.
     fn forget(&mut self, page: Lpn) {
         let (log, offset) =
             (self.log_of[self.data.logical_block(page) as usize], self.offset(page));
@@ -171,7 +170,7 @@ impl Bast {
         }
     }
 
-    /// A log block for `logical`, which has none.
+    /// Open a log block for `logical`, which has none.
     fn open(&mut self, logical: u32, plan: &mut Plan) -> u32 {
         if self.order.len() as usize == self.most {
             plan.begin_reclaim();
@@ -181,7 +180,7 @@ impl Bast {
         self.enter(logical, block)
     }
 
-    /// `block` is the log block of `logical`, and nothing was written to it.
+    /// Record the empty `block` as the log block of `logical`.
     fn enter(&mut self, logical: u32, block: BlockIdx) -> u32 {
         let pages = self.geometry.shape().pages_per_block as usize;
         let log = self.unused.pop().unwrap_or_else(|| {
@@ -197,7 +196,7 @@ impl Bast {
         log
     }
 
-    /// What `found` tells of a log block; one that has no room is merged.
+    /// Restore a log block from `found`; merges it if it is full.
     fn restore_log(&mut self, log: u32, found: &Survey<'_>, plan: &mut Plan) {
         let Log { block, logical, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
@@ -238,7 +237,7 @@ impl Bast {
         }
     }
 
-    /// Bring the newest version of every page of a data block together, as cheaply as its log allows.
+    /// Merge the newest version of every page of a data block, as cheaply as its log allows.
     fn merge(&mut self, log: u32, plan: &mut Plan) {
         let Log { block, logical, next, in_order, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);

@@ -1,7 +1,7 @@
-//! The block-mapped FTL: one entry a block, every page at its fixed place in its block.
+//! The block-mapped FTL: one map entry per block, every page at its fixed place in its block.
 //!
-//! A page whose place is still erased is programmed there. Anything else is a merge: the block's other
-//! pages are copied to an erased block, the page is programmed beside them, the old block is erased.
+//! A page whose place is still erased is programmed there. Any other write is a merge: the block's other
+//! pages are copied to an erased block, the page is programmed there as well, and the old block is erased.
 //!
 //! **Source**: Gal & Toledo, "Algorithms and data structures for flash memories" (ACM Computing
 //! Surveys 2005) §2.2; Myers & Sinclair (2010) §2.2 in words.
@@ -19,12 +19,12 @@ use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
 use crate::ftl::extent::Extent;
 
-/// The map of blocks; nothing else is needed.
+/// The map of blocks; no other state is needed.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct BlockMap {
     data: DataBlocks,
     durable: bool,
-    /// A block that is erased when the host write under way has brought what was not copied from it.
+    /// The block to erase once the current host write has brought the pages that were not copied from it.
     old: Option<BlockIdx>,
 }
 
@@ -83,7 +83,7 @@ impl MergingFtl for BlockMap {
 }
 
 impl BlockMap {
-    /// Write `page` to a new block of `logical`, with everything that `extent` does not bring later.
+    /// Write `page` to a new block of `logical`, with every page that `extent` does not bring later.
     fn merge(&mut self, logical: u32, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let old_page = self.data.lookup(page);
         let block = self.data.take_free(self.data.home(logical));

@@ -1,5 +1,5 @@
-//! Data blocks of block-mapped FTLs: every logical block has at most one, and a page has its fixed
-//! place in it. With them, the blocks that are free.
+//! Data blocks of block-mapped FTLs: every logical block has at most one, and a page has its fixed place in
+//! it. Also manages the free blocks.
 //!
 //! ```text
 //! logical page = logical block × pages_per_block + offset        place = data block, same offset
@@ -13,7 +13,7 @@ use crate::flash::plan::Plan;
 use crate::ftl::FtlOptions;
 use crate::pool::free::FreePool;
 
-/// The map of blocks, and the pages that were programmed in them.
+/// The map of blocks, and the programmed pages in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct DataBlocks {
     geometry: Geometry,
@@ -30,13 +30,13 @@ pub(crate) struct DataBlocks {
 const NO_BLOCK: u32 = u32::MAX;
 
 impl DataBlocks {
-    /// Whether the device has `others` blocks beside those that the host's data takes.
+    /// Check that the device has `others` blocks in addition to those of the host's data.
     ///
     /// # Errors
-    /// Where it has not, or where the host's data takes no whole number of blocks.
+    /// It has fewer.
     pub(crate) fn check<T>(options: &FtlOptions<'_, T>, others: u64, what: &str) -> Result<()> {
         let geometry = &options.geometry;
-        // Whoever may lose power finishes merges that were cut short.
+        // A device that may lose power needs a block to finish interrupted merges.
         let (others, what) = match options.durable {
             false => (others, what.to_owned()),
             true => (others + 1, format!("{what}, 1 for merges that power cut short")),
@@ -65,13 +65,13 @@ impl DataBlocks {
         }
     }
 
-    /// The logical block of `page`.
+    /// Return the logical block of `page`.
     #[inline]
     pub(crate) fn logical_block(&self, page: Lpn) -> u32 {
         self.geometry.block_of(Ppn(page.0)).0
     }
 
-    /// The pages of a logical block; the last one of the device may be shorter than the others.
+    /// Return the pages of a logical block; the last one of the device may be shorter than the others.
     #[inline]
     pub(crate) fn pages_of(&self, logical: u32) -> std::ops::Range<u32> {
         let shape = self.geometry.shape();
@@ -79,21 +79,21 @@ impl DataBlocks {
         first..(first + shape.pages_per_block).min(shape.logical_pages)
     }
 
-    /// The data block of a logical block.
+    /// Return the data block of a logical block.
     #[inline]
     pub(crate) fn block_of(&self, logical: u32) -> Option<BlockIdx> {
         let block = self.map[logical as usize];
         (block != NO_BLOCK).then_some(BlockIdx(block))
     }
 
-    /// The place of `page` in `block`.
+    /// Return the place of `page` in `block`.
     #[inline]
     pub(crate) fn place_in(&self, block: BlockIdx, page: Lpn) -> Place {
         let first = self.logical_block(page) * self.geometry.shape().pages_per_block;
         self.geometry.place(block, page.0 - first)
     }
 
-    /// Where `page` is, if its newest version is in its data block.
+    /// Return the place of `page`, if its newest version is in its data block.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let block = self
@@ -102,7 +102,8 @@ impl DataBlocks {
         block.map(|block| self.place_in(block, page))
     }
 
-    /// Where `page` can be written in place: its data block is there and its place still erased.
+    /// Return the place where `page` can be written in its data block, if that exists and the place is still
+    /// erased.
     #[inline]
     pub(crate) fn erased_place(&self, page: Lpn) -> Option<Place> {
         if bits::has(&self.programmed, page.0 as usize) {
@@ -111,21 +112,21 @@ impl DataBlocks {
         self.block_of(self.logical_block(page)).map(|block| self.place_in(block, page))
     }
 
-    /// The newest version of `page` was programmed in its data block.
+    /// Note that the newest version of `page` was programmed in its data block.
     #[inline]
     pub(crate) fn set_programmed(&mut self, page: Lpn) {
         bits::insert(&mut self.programmed, page.0 as usize);
         bits::insert(&mut self.valid, page.0 as usize);
     }
 
-    /// The newest version of `page` is in its data block no more.
+    /// Note that the newest version of `page` is no longer in its data block.
     #[inline]
     pub(crate) fn set_invalid(&mut self, page: Lpn) {
         bits::remove(&mut self.valid, page.0 as usize);
     }
 
-    /// `block`, which is erased or a log block in order, becomes the data block of `logical`, and no
-    /// page of it is known to be programmed. Returns the one it had.
+    /// Make `block`, which is erased or a sequential log block, the data block of `logical`, without any page
+    /// recorded as programmed. Returns the previous data block.
     pub(crate) fn set_block(&mut self, logical: u32, block: BlockIdx) -> Option<BlockIdx> {
         let pages = self.pages_of(logical);
         let (first, end) = (pages.start as usize, pages.end as usize);
@@ -135,14 +136,14 @@ impl DataBlocks {
         (old != NO_BLOCK).then_some(BlockIdx(old))
     }
 
-    /// A page of the data block of `logical` was programmed, and holds nothing any more.
+    /// Note that the place of `page` in its data block was programmed, but holds no valid data.
     #[inline]
     pub(crate) fn set_spent(&mut self, page: Lpn) {
         bits::insert(&mut self.programmed, page.0 as usize);
         bits::remove(&mut self.valid, page.0 as usize);
     }
 
-    /// Copy what the data block of `logical` holds to the same places of `to`, which becomes its data
+    /// Copy the valid pages of the data block of `logical` to the same places of `to`, which becomes its data
     /// block. Returns the old one, for the caller to erase.
     pub(crate) fn copy_to(
         &mut self,
@@ -158,7 +159,7 @@ impl DataBlocks {
             let (from, to) = (self.geometry.place(from, 0), self.geometry.place(to, 0));
             plan.copy_set(from, to, &self.valid, first, end - first);
         }
-        // What was copied, and nothing else, is programmed in the new block.
+        // The new block has exactly the copied pages programmed.
         for at in (first..end).step_by(64) {
             let length = (end - at).min(64);
             let valid = bits::word(&self.valid, at, length);
@@ -169,31 +170,30 @@ impl DataBlocks {
         old
     }
 
-    /// An erased block: of `plane`, or where that has none, of the plane that has the most.
+    /// Take an erased block of `plane` or, if that has none, of the plane that has the most.
     ///
     /// # Panics
-    /// Where no plane has one: the books must be wrong, since a profile leaves room.
+    /// If no plane has one. The accounting is then wrong: a valid profile leaves a free block.
     pub(crate) fn take_free(&mut self, plane: PlaneIdx) -> BlockIdx {
         BlockIdx(self.free.take_near(plane.0).expect("a profile leaves an erased block"))
     }
 
-    /// `block` is not erased.
+    /// Remove `block`, which is not erased, from the free blocks.
     pub(crate) fn take_used(&mut self, block: BlockIdx) {
         self.free.keep(|free| free != block.0);
     }
 
-    /// `block` was erased.
+    /// Add `block`, which was erased, to the free blocks.
     pub(crate) fn give_back(&mut self, block: BlockIdx) {
         self.free.put(self.geometry.plane_of(block).0, block.0);
     }
 
-    /// The plane whose turn it is for the data of `logical`, so that neighbours are spread.
+    /// Return the home plane of the data of `logical`; neighbours are spread over the planes.
     pub(crate) fn home(&self, logical: u32) -> PlaneIdx {
         PlaneIdx(logical % self.geometry.shape().planes)
     }
 
-    /// Check that every block is either free, or the data block of one logical block, or one of
-    /// `others`.
+    /// Check that every block is either free, or the data block of one logical block, or one of `others`.
     #[cfg(test)]
     pub(crate) fn audit(&self, others: impl Iterator<Item = BlockIdx>) {
         let mut owners = vec![0; self.geometry.blocks() as usize];

@@ -1,13 +1,13 @@
-//! Data blocks as they are found again after power was lost.
+//! Recovery of data blocks after a power loss.
 //!
 //! ```text
 //! blocks of one logical block, every page of each at its place
 //! one of them           it is the data block
-//! any other             what is newest of all of them, and of logs, is copied to a new one; they are erased
+//! any other case        the newest of all pages, from these and from logs, is copied to a new block; these are erased
 //! ```
 //!
 //! **Source**: the inverse map of uFLIP (2009) §2.2.
-//! **Faithful**: nothing is used but what spare areas say; what a merge had copied counts if it was finished.
+//! **Faithful**: only spare areas are used; the copies of a merge count if it was finished.
 //! **Simplified**: a log that was being filled in order is merged.
 //! **Ambiguous**: nothing.
 
@@ -19,9 +19,9 @@ use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::plan::{Merge, Plan};
 
 impl DataBlocks {
-    /// Find the data block of every logical block. `fits` is asked about the blocks of one that are found
-    /// otherwise than alone and in place, in the order in which they were opened; where it says no they are
-    /// merged. Blocks with pages of several logical blocks are left alone.
+    /// Find the data block of every logical block. If its blocks are not a single one with all pages in
+    /// place, `fits` receives them in the order in which they were opened; if it returns false they are
+    /// merged. Blocks with pages of several logical blocks are ignored.
     pub(crate) fn restore(
         &mut self,
         found: &Survey<'_>,
@@ -51,7 +51,7 @@ impl DataBlocks {
         }
     }
 
-    /// `block` is the data block of `logical`.
+    /// Make `block` the data block of `logical`.
     pub(crate) fn adopt(&mut self, logical: u32, block: BlockIdx, found: &Survey<'_>) {
         self.set_block(logical, block);
         for page in self.pages_of(logical).map(Lpn) {
@@ -65,7 +65,7 @@ impl DataBlocks {
         }
     }
 
-    /// Copy the newest of every page of `logical` to a new block, and erase `old`.
+    /// Copy the newest version of every page of `logical` to a new block, and erase `old`.
     fn merge_all(
         &mut self,
         logical: u32,

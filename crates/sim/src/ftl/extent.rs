@@ -1,4 +1,4 @@
-//! Which logical pages a host write covers, as a whole or in part.
+//! The logical pages that a host write covers, in whole or in part.
 
 use std::hint::cold_path;
 use std::ops::Range;
@@ -7,28 +7,28 @@ use uflip_core::Io;
 
 use crate::flash::geometry::{Lpn, Place};
 
-/// Which logical pages one host write covers: FTLs that move several pages as one want to know
-/// whether the host brings all of them.
+/// The logical pages that one host write covers. FTLs that move several pages at once check whether the host
+/// brings all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Extent {
-    /// The first page that is covered, as a whole or not.
+    /// The first page that is covered, in whole or in part.
     begin: u32,
     /// The first page that is covered as a whole.
     first: u32,
-    /// The first page behind them that is not.
+    /// The end of the pages that are covered as a whole.
     end: u32,
-    /// The first page behind all that are covered, as a whole or not.
+    /// The end of the pages that are covered, in whole or in part.
     until: u32,
-    /// The stream of writes that the host named.
+    /// The write stream that the host named.
     stream: u8,
 }
 
-/// The extent of what moves no data: a flush, a trim.
+/// The extent of a request without data: a flush, a trim.
 pub(crate) const NO_PAGES: Extent = Extent { begin: 0, first: 0, end: 0, until: 0, stream: 0 };
 
 impl Extent {
-    /// The extent of `io` on pages of so many bytes. A shift where it will do: a division takes as
-    /// long as everything else about a small I/O.
+    /// Return the extent of `io` on pages of `page_bytes`. Shifts instead of dividing if possible: a division
+    /// takes as long as the rest of a small I/O.
     #[inline]
     pub(crate) fn of(io: &Io, page_bytes: u64) -> Extent {
         let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
@@ -46,26 +46,26 @@ impl Extent {
         Extent { begin, first, end, until, stream: io.stream }
     }
 
-    /// The pages that are touched.
+    /// Return the pages that are touched.
     #[inline]
     pub(crate) fn touched(&self) -> std::ops::Range<u32> {
         self.begin..self.until
     }
 
-    /// A single page, covered as a whole or not.
+    /// Return the extent of a single page, covered as a whole or in part.
     #[inline]
     pub(crate) fn single(page: Lpn, whole: bool, stream: u8) -> Extent {
         let (begin, end) = (page.0, page.0 + u32::from(whole));
         Extent { begin, first: begin, end, until: begin + 1, stream }
     }
 
-    /// The stream of writes that it belongs to.
+    /// Return its write stream.
     #[inline]
     pub(crate) fn stream(&self) -> u8 {
         self.stream
     }
 
-    /// It belongs to this one.
+    /// Set its write stream.
     #[inline]
     pub(crate) fn set_stream(&mut self, stream: u8) {
         self.stream = stream;
@@ -77,17 +77,17 @@ impl Extent {
         self.begin == self.first && self.end == self.until && self.first < self.end
     }
 
-    /// The pages of an extent that is whole.
+    /// Return the pages of an extent that covers whole pages only.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Lpn> + use<> {
         (self.begin..self.end).map(Lpn)
     }
 
-    /// The pages that the host brings as a whole.
+    /// Return the pages that the host brings as a whole.
     pub(crate) fn covered(&self) -> Range<u32> {
         self.first..self.end
     }
 
-    /// Whether `page` is the last that is covered, as a whole or not.
+    /// Whether `page` is the last covered page, in whole or in part.
     pub(crate) fn ends_with(&self, page: Lpn) -> bool {
         self.until == page.0 + 1
     }
@@ -98,19 +98,20 @@ impl Extent {
         self.first <= page.0 && page.0 < self.end
     }
 
-    /// Where the rest of `page` is, `old`, unless the host brings all of it.
+    /// Return the place of the old version, `old`, that supplies the rest of `page`; `None` if the host
+    /// brings all of it.
     #[inline]
     pub(crate) fn rest(&self, page: Lpn, old: impl FnOnce() -> Option<Place>) -> Option<Place> {
         if self.covers(page) { None } else { old() }
     }
 
-    /// Whether the host will bring something of `other` once it has brought `page`.
+    /// Whether the host will bring a part of `other` after `page`.
     #[inline]
     pub(crate) fn touches_after(&self, page: Lpn, other: Lpn) -> bool {
         page < other && other.0 < self.until
     }
 
-    /// The first page that the host brings, whole or in part.
+    /// Return the first page that the host brings, in whole or in part.
     #[inline]
     pub(crate) fn begin(&self) -> u32 {
         self.begin
@@ -128,13 +129,13 @@ impl Extent {
         self.end == page
     }
 
-    /// Whether it brings everything from `page` on up to `end`, of which it is the last.
+    /// Whether it brings everything from `page` up to `end`, and ends there.
     #[inline]
     pub(crate) fn is_last_before(&self, page: Lpn, end: u32) -> bool {
         self.covers(page) && self.end == end
     }
 
-    /// Whether the host will bring all of `other` once it has brought `page`: pages come in order.
+    /// Whether the host will bring all of `other` after `page`: pages come in order.
     #[inline]
     pub(crate) fn brings_after(&self, page: Lpn, other: Lpn) -> bool {
         other > page && self.covers(other)

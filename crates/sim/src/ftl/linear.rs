@@ -1,8 +1,8 @@
-//! The linear FTL of low-end sticks: a few merge units are open at a time, each filled in order from
-//! where it was opened; everything else merges a whole unit.
+//! The linear FTL of low-end sticks: a few merge units are open at a time, each filled in order from where it
+//! was opened; every other write merges a whole unit.
 //!
 //! ```text
-//! open unit   ....▓▓▓▓▓▓▓▓─▶      goes on upwards, and downwards within a small window
+//! open unit   ....▓▓▓▓▓▓▓▓─▶      continues upwards, and downwards within a small window
 //!                 ▒▒              a page that is written again goes to a replacement unit, once
 //! ```
 //!
@@ -13,8 +13,8 @@
 //! and gets the rest of its pages copied.
 //! **Simplified**: pages of a block are written in any order, for which flash may need a table (`flash/in_order.rs`);
 //! the map is in memory, its changes go to a journal.
-//! **Ambiguous**: what happens to a page that is written again: here its unit has replacement units of
-//! its own, as many as a page may be written again; then the unit is merged.
+//! **Ambiguous**: how a rewritten page is stored: here its unit has replacement units of its own, as many as
+//! a page may be rewritten; then the unit is merged.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
@@ -33,17 +33,17 @@ use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct LinearPart {
-    /// What is mapped, filled and merged as a whole.
+    /// Size of a merge unit, which is mapped, filled and merged as a whole.
     pub unit_bytes: u32,
-    /// In what a unit is filled.
+    /// Size of a cluster, in which a unit is filled.
     pub cluster_bytes: u32,
     /// Groups of planes; a unit is spread over the planes of one.
     pub banks: u32,
-    /// Units that may be open at a time.
+    /// Maximum number of open units.
     pub open_units: u32,
     /// How far below its first cluster an open unit may still be filled.
     pub backward_clusters: u32,
-    /// How often a page of an open unit may be written again before its unit is merged.
+    /// How often a page of an open unit may be rewritten before its unit is merged.
     pub rewrites: u32,
     /// Map pages that are programmed when a unit is opened at its beginning, when another open unit
     /// continues, and when a unit gets a new place.
@@ -52,7 +52,7 @@ pub struct LinearPart {
     pub merge_map_pages: u32,
 }
 
-/// Map and open units.
+/// The map and the open units.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Linear {
     part: LinearPart,
@@ -65,7 +65,7 @@ pub(crate) struct Linear {
     live: Vec<u64>,
     /// Units being filled, the one opened longest ago first.
     open: Vec<OpenUnit>,
-    /// The logical unit written last.
+    /// The logical unit of the last write.
     active: Option<u32>,
 }
 
@@ -75,9 +75,9 @@ struct OpenUnit {
     logical: u32,
     unit: UnitIdx,
     run: Run,
-    /// Where it was opened.
+    /// The offset at which it was opened.
     base: u32,
-    /// Pages that were written again, each round in a unit of its own, at their offsets.
+    /// Rewritten pages, each round in a unit of its own, at their offsets.
     replacements: Vec<Replacement>,
 }
 
@@ -95,7 +95,7 @@ impl Replacement {
 }
 
 impl OpenUnit {
-    /// Which unit has page `offset`, the newest version first.
+    /// Return the unit that has page `offset`, the newest version first.
     fn unit_of(&self, offset: u32) -> Option<UnitIdx> {
         let replaced = self.replacements.iter().rev().find(|other| other.has(offset));
         let unit = self.run.has(offset).then_some(self.unit);
@@ -171,7 +171,7 @@ impl MergingFtl for Linear {
             plan.program(self.layout.place(open.unit, offset), rest);
             open.run.take(offset);
         } else {
-            // It is in the run: anything else would have been merged.
+            // It is in the run: any other page would have caused a merge.
             self.replace(index, offset, rest, plan);
         }
         bits::insert(&mut self.live, page.0 as usize);
@@ -189,7 +189,7 @@ impl MergingFtl for Linear {
         self.layout.group_of(block)
     }
 
-    /// Units that were open are merged; the journal begins anew.
+    /// Open units are merged; the journal starts empty.
     fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
         let units = self.layout.restore(found, &mut self.free);
         for (logical, unit) in self.layout.merge_found(units, found, &mut self.free, plan) {
@@ -212,7 +212,7 @@ impl MergingFtl for Linear {
 }
 
 impl Linear {
-    /// The logical unit of `page`, and its number there.
+    /// Return the logical unit of `page`, and its offset there.
     #[inline]
     fn unit_of(&self, page: Lpn) -> (u32, u32) {
         (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
@@ -222,7 +222,7 @@ impl Linear {
         !self.open[index].replacements.is_empty()
     }
 
-    /// An open unit that can take `page`: the one that is open, if it can, or a new one.
+    /// Return an open unit that can take `page`: the one that is open, if it can, or a new one.
     fn open_for(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) -> usize {
         let (logical, offset) = self.unit_of(page);
         if let Some(index) = self.open.iter().position(|open| open.logical == logical) {
@@ -259,7 +259,7 @@ impl Linear {
         open.run.has(offset) && rounds < self.part.rewrites as usize
     }
 
-    /// Write page `offset`, which an open unit has, once more.
+    /// Rewrite page `offset`, which an open unit already has.
     fn replace(&mut self, index: usize, offset: u32, rest: Option<Place>, plan: &mut Plan) {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
@@ -273,8 +273,8 @@ impl Linear {
         bits::insert(&mut replacement.programmed, offset as usize);
     }
 
-    /// Merge an open unit: it becomes the data unit, with the rest of the old one copied to it; where
-    /// pages of it were replaced, all go to a new unit.
+    /// Merge an open unit: it becomes the data unit, and the rest of the old one is copied to it. If pages of
+    /// it were replaced, all are copied to a new unit.
     fn close(&mut self, index: usize, plan: &mut Plan) {
         let OpenUnit { logical, unit, run, .. } = self.open[index];
         let replaced = self.is_replaced(index);

@@ -1,4 +1,4 @@
-//! The table [log] of the profile: what FTLs with log blocks have in common.
+//! The table [log] of the profile: common parameters of FTLs with log blocks.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
@@ -11,31 +11,31 @@ use super::data_blocks::DataBlocks;
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct LogPart {
-    /// Blocks that take what finds no free page in its data block.
+    /// Number of log blocks, which take writes that find no free page in their data block.
     pub log_blocks: u32,
-    /// Neighbouring logical blocks that make a superblock; 1 where the FTL has none.
+    /// Neighbouring logical blocks that make a superblock; 1 if the FTL has none.
     pub superblock_blocks: u32,
     pub compat: Compat,
-    /// Each die has log blocks of its own; shared by all where not said.
+    /// Each die has log blocks of its own; by default all dies share them.
     #[serde(default)]
     pub log_per_die: bool,
 }
 
-/// Whose faults are repeated.
+/// The implementation whose faults are reproduced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Compat {
-    /// Nobody's.
+    /// No faults.
     None,
-    /// FAST of the FlashSim of 2010: merges lose the pages whose newest version is in a log block.
+    /// FAST in the FlashSim of 2010: merges lose the pages whose newest version is in a log block.
     Flashsim2010,
 }
 
-/// Whether there are so many log blocks, at least `least`.
+/// Check that the device has the configured log blocks, and at least `least`.
 ///
 /// # Errors
-/// Fewer, or more than the device has room for.
+/// Fewer, or more than fit on the device.
 pub(super) fn check_log(options: &FtlOptions<'_, LogPart>, least: u32) -> Result<()> {
     let part = options.table;
     let blocks = options.geometry.blocks();

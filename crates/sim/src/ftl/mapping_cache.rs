@@ -1,26 +1,26 @@
-//! The cached mapping table of DFTL: which entries of the map the controller has in its memory.
+//! The cached mapping table of DFTL: the map entries that the controller has in its memory.
 //!
 //! ```text
 //! LRU             newest ─▶ … ─▶ oldest ─▶ out
 //! segmented LRU   protected: newest ─▶ … ─▶ oldest ─┐
-//!                        ▲ asked for again          ▼
+//!                        ▲ second request           ▼
 //!                 probation: newest ─▶ … ─▶ oldest ─▶ out
 //! ```
 //!
-//! It holds no addresses, only what decides about costs: which entries are there, which of them were
-//! changed since their mapping page was programmed, and who leaves next.
+//! It stores no addresses, only the state that decides about costs: which entries are cached, which of them
+//! were changed since their mapping page was programmed, and which leaves next.
 //!
 //! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3.2–3.3; segmented LRU as Karedla, Love &
 //! Wherry (IEEE Computer 1994), whom the paper cites for it.
 //! **Faithful**: entries of single pages; segmented LRU; a changed entry that leaves takes all other
-//! changes of its mapping page along (batch update), where the option is on.
-//! **Simplified**: an entry takes 8 bytes (logical and physical page number) whatever the structure
-//! around it.
+//! changes of its mapping page along (batch update), if that option is on.
+//! **Simplified**: an entry takes 8 bytes (logical and physical page number) whatever the structure around
+//! it.
 //! **Ambiguous**: the paper does not say how large the protected segment is; half of the entries here.
 
 use crate::collections::lru::{Links, Order};
 
-/// Which entry leaves when another one needs its place.
+/// The policy that selects the entry to evict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // explained in docs/reference/profiles.md
@@ -32,7 +32,8 @@ pub enum CachePolicy {
 /// Logical and physical page number, 4 bytes each (Gupta et al. §3.2).
 const ENTRY_BYTES: u64 = 8;
 
-/// So many entries that are cached together: the number of the first, and the places of all.
+/// Return the memory of `entries` entries that are cached together: the number of the first, and the places
+/// of all.
 pub(crate) const fn segment_bytes(entries: u32) -> u64 {
     ENTRY_BYTES / 2 * (1 + entries as u64)
 }
@@ -44,7 +45,7 @@ pub(crate) struct MappingCache {
     slot_of: Vec<u32>,
     slots: Vec<Slot>,
     capacity: usize,
-    /// Entries seen once, and entries asked for again.
+    /// Entries requested once, and entries requested again.
     segments: [Order; 2],
     links: Links,
     protected_most: u32,
@@ -62,14 +63,14 @@ struct Slot {
     changed: bool,
 }
 
-/// Inside the arrays only.
+/// Marks an empty entry of the arrays.
 const NONE: u32 = u32::MAX;
 const PROBATION: u8 = 0;
 const PROTECTED: u8 = 1;
 
 impl MappingCache {
-    /// An empty cache of `capacity` entries, at least 1, for a map of `pages` entries of which
-    /// `entries_a_page` are on a mapping page.
+    /// Create an empty cache of `capacity` entries, at least 1, for a map of `pages` entries; a mapping page
+    /// has `entries_a_page` of them.
     pub(crate) fn new(
         pages: u32,
         capacity: usize,
@@ -77,7 +78,7 @@ impl MappingCache {
         policy: CachePolicy,
         batch: bool,
     ) -> MappingCache {
-        // More than there are entries is never needed.
+        // A cache never needs more entries than the map has.
         let capacity = capacity.min(pages as usize);
         let protected = if policy == CachePolicy::Lru { 0 } else { capacity / 2 };
         MappingCache {
@@ -94,24 +95,24 @@ impl MappingCache {
         }
     }
 
-    /// Which mapping page holds the entry of `page`.
+    /// Return the mapping page that holds the entry of `page`.
     #[inline]
     pub(crate) fn mapping_page_of(&self, page: u32) -> u32 {
         page / self.entries_a_page
     }
 
-    /// How many mapping pages the whole map takes.
+    /// Return the number of mapping pages of the whole map.
     pub(crate) fn mapping_pages(&self) -> u32 {
         self.changed_of.len() as u32
     }
 
-    /// Whether the entry of `page` is there; it is not used by this.
+    /// Whether the entry of `page` is cached; does not count as a use.
     #[inline]
     pub(crate) fn has(&self, page: u32) -> bool {
         self.slot_of[page as usize] != NONE
     }
 
-    /// Ask for the entry of `page`; true where it is there.
+    /// Request the entry of `page`; returns whether it is cached.
     pub(crate) fn find(&mut self, page: u32) -> bool {
         let slot = self.slot_of[page as usize];
         if slot == NONE {
@@ -131,8 +132,8 @@ impl MappingCache {
         true
     }
 
-    /// Whether the entry that would leave next must be written first: its mapping page. `None` where
-    /// there is a free place, or where it was not changed.
+    /// Return the mapping page that must be written before the next eviction. `None` if there is a free slot,
+    /// or if the entry to evict was not changed.
     pub(crate) fn leaves_changed(&self) -> Option<u32> {
         let slot = self.slots[self.leaves_next()?];
         slot.changed.then(|| self.mapping_page_of(slot.page))
@@ -146,7 +147,7 @@ impl MappingCache {
         probation.oldest().or(protected.oldest()).map(|slot| slot as usize)
     }
 
-    /// Take in the entry of `page`, which is not there, in the place of the one that leaves.
+    /// Cache the entry of `page`, which is not cached, in place of the evicted one.
     pub(crate) fn insert(&mut self, page: u32) {
         let slot = match self.leaves_next() {
             None => {
@@ -165,7 +166,7 @@ impl MappingCache {
         self.link(slot as u32, PROBATION);
     }
 
-    /// The entry of `page` has changed; false where it is not there.
+    /// Mark the entry of `page` as changed; returns false if it is not cached.
     pub(crate) fn change(&mut self, page: u32) -> bool {
         let slot = self.slot_of[page as usize];
         if slot == NONE {
@@ -178,8 +179,8 @@ impl MappingCache {
         true
     }
 
-    /// `mapping_page` was programmed because of the entry that leaves next: that one, and with batch
-    /// updates every changed entry of it, is on flash now.
+    /// Note that `mapping_page` was programmed to evict an entry. That entry and, with batch updates, every
+    /// changed entry of the page is now on flash.
     pub(crate) fn wrote_back(&mut self, mapping_page: u32) {
         if self.batch {
             self.wrote_all(mapping_page);
@@ -188,7 +189,7 @@ impl MappingCache {
         }
     }
 
-    /// Every changed entry of `mapping_page` is on flash now.
+    /// Note that every changed entry of `mapping_page` is now on flash.
     pub(crate) fn wrote_all(&mut self, mapping_page: u32) {
         while let Some(slot) = self.changed_of[mapping_page as usize].newest() {
             assert!(self.slots[slot as usize].changed, "who is among the changed has changed");
@@ -208,7 +209,7 @@ impl MappingCache {
         self.links.leave(&mut self.segments[usize::from(segment)], slot);
     }
 
-    /// Put `slot`, which is in no list, to the newest of `segment`.
+    /// Put `slot`, which is in no list, at the newest end of `segment`.
     fn link(&mut self, slot: u32, segment: u8) {
         self.slots[slot as usize].segment = segment;
         self.links.enter(&mut self.segments[usize::from(segment)], slot);
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same as lists that are searched from end to end, newest first.
+    /// A reference: lists that are searched from end to end, newest first.
     struct Naive {
         probation: Vec<u32>,
         protected: Vec<u32>,
@@ -255,7 +256,7 @@ mod tests {
             true
         }
 
-        /// Take `page` in; returns the mapping page that had to be written for it.
+        /// Cache `page`; returns the mapping page that had to be written for it.
         fn insert(&mut self, page: u32) -> Option<u32> {
             let mut written = None;
             if self.probation.len() + self.protected.len() == self.capacity {
@@ -312,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A small hot set among scans: what was asked for twice survives a scan.
+    /// A small hot set among scans: pages requested twice survive a scan.
     #[test]
     fn segments_resist_a_scan() {
         let hits = |policy| {

@@ -9,8 +9,7 @@
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
 
-/// Pages from `low` on and before `high`, apart from those that the host write under way has still to
-/// bring: from `missing.0` on and before `missing.1`.
+/// Pages in `low..high`, except those that the current host write has still to bring: `missing.0..missing.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Run {
     pub(crate) low: u32,
@@ -19,36 +18,37 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// An empty run at `offset`.
+    /// Create an empty run at `offset`.
     pub(crate) fn at(offset: u32) -> Run {
         Run::between(offset, offset)
     }
 
-    /// A run of the pages from `low` on and before `high`.
+    /// Create a run of the pages `low..high`.
     pub(crate) fn between(low: u32, high: u32) -> Run {
         Run { low, high, missing: (0, 0) }
     }
 
-    /// Whether page `offset` is in it.
+    /// Whether page `offset` is in the run.
     #[inline]
     pub(crate) fn has(&self, offset: u32) -> bool {
         let missing = self.missing.0 <= offset && offset < self.missing.1;
         self.low <= offset && offset < self.high && !missing
     }
 
-    /// The page that goes on upwards, or with the host write under way.
+    /// Return the page that continues the run upwards, or within the current host write.
     #[inline]
     pub(crate) fn next(&self) -> u32 {
         if self.missing.0 < self.missing.1 { self.missing.0 } else { self.high }
     }
 
-    /// Whether `page` begins a host write that ends just below the run, in a unit from `first` on.
+    /// Whether `page` begins a host write that ends just below the run, in a unit that starts at page
+    /// `first`.
     #[inline]
     pub(crate) fn ends_below(&self, page: Lpn, extent: &Extent, first: u32) -> bool {
         self.missing.0 >= self.missing.1 && extent.is_last_before(page, first + self.low)
     }
 
-    /// Page `offset`, which goes on upwards or downwards, was written.
+    /// Add the written page `offset`, which continues the run upwards or downwards.
     #[inline]
     pub(crate) fn take(&mut self, offset: u32) {
         if offset == self.high {
@@ -61,13 +61,13 @@ impl Run {
         }
     }
 
-    /// Whether it has all of so many pages.
+    /// Whether it has all of `pages` pages.
     #[inline]
     pub(crate) fn is_full(&self, pages: u32) -> bool {
         self.low == 0 && self.high == pages && self.missing.0 >= self.missing.1
     }
 
-    /// How many pages it spans.
+    /// Return the number of pages that it spans.
     #[inline]
     pub(crate) fn pages(&self) -> u32 {
         self.high - self.low

@@ -4,18 +4,18 @@
 //! superblock s    │ block │ block │ … │ open block ─▶        any page of s on any page of these
 //! ```
 //!
-//! A superblock of n logical blocks may have n flash blocks, and more as long as the update blocks of
-//! all superblocks together are not more than the log blocks of the profile. Where one more is needed,
-//! a block of the same superblock is collected; where it has no update block, one of the superblock
-//! that was written longest ago.
+//! A superblock of n logical blocks may have n flash blocks. It may have more as long as the update blocks of
+//! all superblocks together do not exceed the log blocks of the profile. If one more is needed, a block of
+//! the same superblock is collected; if it has no update block, one of the superblock that was written
+//! longest ago.
 //!
 //! **Source**: Kang et al. (EMSOFT 2006); Jung et al., "Superblock FTL" (ACM TECS 9(4), 2010).
 //! **Faithful**: page-level mapping inside a superblock only; collection inside a superblock, of a block
 //! without valid pages first, then of the one with the fewest; a global limit on update blocks.
 //! **Simplified**: the map is in memory; the papers keep it in the spare areas of the pages. Superblocks
 //! have as many logical blocks as the profile says, and never split.
-//! **Ambiguous**: what counts as which merge: a block that is erased without copying is a switch merge,
-//! one whose valid pages found room in the open block is a partial merge, any other a full merge.
+//! **Ambiguous**: the kind of a merge: a block that is erased without copying is a switch merge, one whose
+//! valid pages fit into the open block is a partial merge, any other a full merge.
 
 use uflip_core::Result;
 
@@ -37,10 +37,10 @@ pub(crate) struct Superblock {
     most_updates: u32,
     updates: u32,
     groups: Vec<Group>,
-    /// Per logical page: where it is; per flash page: what it holds.
+    /// Per logical page: its place; per flash page: its logical page.
     map: Vec<u32>,
     reverse: Vec<u32>,
-    /// Writes of groups so far: their clock.
+    /// Number of writes so far: a clock for the age of groups.
     writes: u64,
     opened: u32,
 }
@@ -48,11 +48,11 @@ pub(crate) struct Superblock {
 /// A superblock.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Group {
-    /// Its blocks and how many pages of each are valid; the last one is open.
+    /// Its blocks and the valid pages of each; the last one is open.
     blocks: Vec<(BlockIdx, u32)>,
-    /// The next page of the open block; full where there is none.
+    /// The next page of the open block; the pages of a block if there is no open one.
     next: u32,
-    /// How many it may have before they count as update blocks.
+    /// Number of its blocks that do not count as update blocks.
     own: u32,
     written: u64,
 }
@@ -162,13 +162,13 @@ impl MergingFtl for Superblock {
 }
 
 impl Superblock {
-    /// The superblock of `page`.
+    /// Return the superblock of `page`.
     #[inline]
     fn group_of(&self, page: Lpn) -> usize {
         (self.geometry.block_of(Ppn(page.0)).0 / self.logical_blocks) as usize
     }
 
-    /// The next page of the open block of `group`, which has one.
+    /// Return the next page of the open block of `group`, which has one.
     fn take_page(&mut self, group: usize) -> Place {
         let group = &mut self.groups[group];
         let (block, _) = *group.blocks.last().expect("an open block");
@@ -176,7 +176,7 @@ impl Superblock {
         self.geometry.place(block, group.next - 1)
     }
 
-    /// `page` is in the open block of `group` from now on.
+    /// Place `page` in the open block of `group`.
     fn place(&mut self, group: usize, page: Lpn, to: Place) {
         self.invalidate(group, page);
         self.map[page.0 as usize] = to.page.0;
@@ -220,7 +220,7 @@ impl Superblock {
         self.updates += u32::from(group.blocks.len() as u32 > group.own);
     }
 
-    /// Erase the blocks of `group` that hold nothing; its open block is full.
+    /// Erase the blocks of `group` without valid pages; its open block is full.
     fn erase_empty(&mut self, group: usize, plan: &mut Plan) {
         while let Some(index) = self.groups[group].blocks.iter().position(|block| block.1 == 0) {
             plan.count_merge(Merge::Switch);
@@ -238,7 +238,7 @@ impl Superblock {
         self.free.put(self.geometry.plane_of(block).0, block.0);
     }
 
-    /// Take away update blocks of the superblock that was written longest ago, until it has none.
+    /// Collect update blocks of the superblock that was written longest ago, until it has none.
     fn shrink_oldest(&mut self, plan: &mut Plan) {
         let updated =
             |group: &usize| self.groups[*group].blocks.len() as u32 > self.groups[*group].own;
@@ -250,17 +250,17 @@ impl Superblock {
         }
     }
 
-    /// Move the valid pages of the block of `group` that has the fewest to its open block, and to a new
-    /// one where that is full; then erase it.
+    /// Move the valid pages of the emptiest block of `group` to its open block, and to a new one once that is
+    /// full; then erase it.
     fn collect(&mut self, group: usize, plan: &mut Plan) {
         let pages = self.geometry.shape().pages_per_block;
         let full = self.groups[group].next == pages;
-        // An open block that is not full yet is no victim.
+        // An open block that is not full yet cannot be a victim.
         let candidates = self.groups[group].blocks.len() - usize::from(!full);
         let blocks = &self.groups[group].blocks;
         let index = (0..candidates).min_by_key(|index| blocks[*index].1).expect("a block beside");
         let (victim, valid) = blocks[index];
-        // Whoever gained nothing would be collected for ever: that is no state that writes lead to.
+        // A victim without an invalid page would be collected forever; no sequence of writes leads to that.
         assert!(valid < pages, "a superblock with an update block has a page that is not valid");
         let fits = valid <= pages - self.groups[group].next;
         plan.count_merge(match (valid, fits) {
@@ -296,7 +296,7 @@ mod tests {
     use crate::ftl::MergingOptions;
     use crate::ftl::log_part::{Compat, LogPart};
 
-    /// Superblocks of two blocks of a page each, of which a file says that one is an update block.
+    /// Superblocks of two blocks of a page each; a snapshot file claims that one is an update block.
     #[test]
     #[should_panic(expected = "a superblock with an update block has a page that is not valid")]
     fn a_superblock_of_which_all_pages_are_valid_is_not_collected_for_ever() {

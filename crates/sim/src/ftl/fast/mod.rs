@@ -1,4 +1,4 @@
-//! FAST: data blocks with fixed places, and log blocks that any of them may use.
+//! FAST: data blocks with fixed places, and log blocks that all of them share.
 //!
 //! ```text
 //! write ─▶ its place in the data block is erased ─▶ there
@@ -9,10 +9,10 @@
 //!                                                    data block with a page in the oldest one is merged
 //! ```
 //!
-//! Two variants, both off where the profile does not ask for them. With `superblock_blocks`, only the first
-//! page of a superblock opens the sequential log, and the first page of a block whose neighbour was just
-//! completed. With `log_per_die`, each plane has a ring of its own for the data blocks that live there; when
-//! one has run out, every other that has run out as well is reclaimed with it.
+//! Two variants, both off by default. With `superblock_blocks`, the sequential log is opened only by the
+//! first page of a superblock, or by the first page of a block whose left neighbour was just completed. With
+//! `log_per_die`, each plane has a separate ring for its data blocks; when one has run out, every other that
+//! has run out as well is reclaimed with it.
 //!
 //! **Source**: Lee et al., "A log buffer-based flash translation layer using fully-associative sector
 //! translation" (ACM TECS 6(3), 2007); Myers & Sinclair (2010) §6.1.
@@ -20,12 +20,11 @@
 //! shared by all data blocks, reclaimed in the order of filling; switch, partial and full merges.
 //! **Simplified**: maps are in memory. Data blocks are merged one after the other, the pages of each as
 //! its planes allow. One erased block is kept beside data and log.
-//! **Ambiguous**: a write to the block of the sequential log that is not its next page: behind what it
-//! has, a partial merge takes the page along; inside, a full merge does (as FlashSim's code). When a
-//! random log block is reclaimed that has a page of that block, the merge is partial. `compat =
-//! "flashsim2010"` repeats the fault of FlashSim's `fast.c`: a merge keeps only what is valid in the data
-//! block, and log entries of merged blocks stay behind, so that data is lost and every entry costs a
-//! merge.
+//! **Ambiguous**: a write to the block of the sequential log that is not its next page: beyond its last page,
+//! a partial merge includes the page; inside, a full merge does (as in FlashSim's code). If a random log
+//! block with a page of that block is reclaimed, the merge is partial. `compat = "flashsim2010"` reproduces
+//! the fault of FlashSim's `fast.c`: a merge keeps only the pages that are valid in the data block, and log
+//! entries of merged blocks stay behind, so that data is lost and every entry costs a merge.
 
 mod random_log;
 mod sequential;
@@ -43,21 +42,21 @@ use crate::ftl::{FtlOptions, MergingFtl};
 use random_log::{LogBlock, RandomLog};
 use sequential::Sequential;
 
-/// Data blocks, the sequential log block, the random ones.
+/// The data blocks, the sequential log block and the random log blocks.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Fast {
     geometry: Geometry,
     data: DataBlocks,
-    /// Merges lose what is in the log.
+    /// Merges lose the pages in the log.
     lossy: bool,
     sequential: Option<Sequential>,
-    /// Which pages of the sequential log block hold what was not trimmed.
+    /// The pages of the sequential log block that were not trimmed.
     sequential_valid: Vec<u64>,
-    /// Logical blocks of a superblock, and the one that was completed in order last.
+    /// Logical blocks of a superblock, and the block that was completed in order last.
     superblock_blocks: u32,
     completed: Option<u32>,
     random: RandomLog,
-    /// Log blocks opened so far: where all planes share them, they go round the planes.
+    /// Number of log blocks opened so far: if all planes share them, they are placed round robin.
     opened: u32,
 }
 
@@ -104,7 +103,7 @@ impl MergingFtl for Fast {
         if let Some(place) = self.data.erased_place(page) {
             plan.program(place, self.rest_of(page, extent));
             self.data.set_programmed(page);
-            // A merge for its own log page may have made room for it in the data block meanwhile.
+            // A merge to reclaim its log page may have freed its place in the data block meanwhile.
             if !self.lossy && self.random.has(page) {
                 self.random.forget(page);
             }
@@ -146,7 +145,7 @@ impl MergingFtl for Fast {
         for block in found.blocks() {
             if found.holding(block) == Holding::Mixed {
                 let data = &self.data;
-                // What was merged just now is in its data block.
+                // A page that was just merged is in its data block.
                 let is_newest = |page| data.lookup(page).is_none();
                 self.random.restore(block, found, is_newest, |page| data.logical_block(page));
             }
@@ -161,7 +160,7 @@ impl MergingFtl for Fast {
 }
 
 /// # Errors
-/// Merges lose data, and it is to be found again.
+/// Merges lose data, which a device that may lose power must recover.
 fn refuse_lossy(lossy: bool) -> Result<()> {
     if !lossy {
         return Ok(());
@@ -172,15 +171,15 @@ fn refuse_lossy(lossy: bool) -> Result<()> {
         .action("change it"))
 }
 
-/// Where things are.
+/// Lookup.
 impl Fast {
-    /// Where the rest of `page` is, if the host brings only a part of it.
+    /// Return the place that supplies the rest of `page`, if the host brings only a part of it.
     #[inline]
     fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
         extent.rest(page, || self.lookup(page))
     }
 
-    /// Neither the data block nor the random log has a version of `page` that counts.
+    /// Invalidate the versions of `page` in the data block and in the random log.
     fn drop_old(&mut self, page: Lpn) {
         self.random.forget(page);
         self.data.set_invalid(page);
@@ -197,7 +196,7 @@ impl Fast {
         }
         let rest = self.rest_of(page, extent);
         plan.program(self.random.take_page(ring, page), rest);
-        // Where the log has it already, the data block's version is invalid; or, with the fault, stays.
+        // If the log has the page already, the data block's version is invalid; or, with the fault, stays.
         if !self.random.has(page) {
             self.data.set_invalid(page);
         }
@@ -229,7 +228,7 @@ impl Fast {
             let Some(page) = self.random.live(log, slot) else { continue };
             let logical = self.data.logical_block(page);
             if self.lossy {
-                // The entry goes with its log block; others of the same data block stay behind.
+                // The entry is dropped with its log block; others of the same data block stay behind.
                 self.random.forget(page);
                 if merged.contains(&logical) {
                     continue;
@@ -240,7 +239,7 @@ impl Fast {
         }
     }
 
-    /// Bring the newest version of every page of `logical` together.
+    /// Merge the newest version of every page of `logical`.
     fn merge(&mut self, logical: u32, plan: &mut Plan) {
         if let Some(log) = self.sequential.filter(|log| log.logical == logical) {
             self.merge_sequential(log, None, plan);
@@ -255,7 +254,7 @@ impl Fast {
         self.erase(old, plan);
     }
 
-    /// Copy what the random log has of `logical` to its data block `block`.
+    /// Copy the pages of `logical` in the random log to its data block `block`.
     fn copy_from_log(&mut self, logical: u32, block: BlockIdx, plan: &mut Plan) {
         if self.lossy {
             return;

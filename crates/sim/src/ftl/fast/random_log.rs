@@ -1,10 +1,10 @@
-//! The random log of FAST: blocks that take pages in the order of writing, and where each page is.
+//! The random log of FAST: blocks that are filled in write order, and the place of each page.
 //!
 //! ```text
 //! ring    │ filled first │ … │ filled last │ being filled ─▶ │      reclaimed in the same order
 //! ```
 //!
-//! One ring for all data blocks, or one for each plane and the data blocks that live there.
+//! One ring for all data blocks, or one for each plane and its data blocks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use crate::collections::{bits, huge};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
 
-/// Rings of log blocks, and the pages that count in them.
+/// Rings of log blocks, and the valid pages in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RandomLog {
     geometry: Geometry,
     /// Each plane has a ring.
     per_plane: bool,
     rings: Vec<Ring>,
-    /// Blocks that a ring may have.
+    /// Maximum number of blocks of a ring.
     most: usize,
     /// Per logical page: the place of its newest version, or [`NOWHERE`].
     logged: Vec<u32>,
@@ -46,14 +46,14 @@ pub(crate) struct LogBlock {
 const NOWHERE: u32 = u32::MAX;
 
 impl LogBlock {
-    /// `block`, which is erased.
+    /// Create a log block from `block`, which is erased.
     pub(crate) fn new(block: BlockIdx, geometry: &Geometry) -> LogBlock {
         LogBlock { block, pages: vec![NOWHERE; geometry.shape().pages_per_block as usize] }
     }
 }
 
 impl RandomLog {
-    /// A log of so many blocks in all.
+    /// Create a log of `blocks` blocks in all.
     pub(crate) fn new(geometry: Geometry, blocks: u32, per_plane: bool) -> RandomLog {
         let rings = if per_plane { geometry.shape().planes as usize } else { 1 };
         let most = blocks as usize / rings;
@@ -76,31 +76,31 @@ impl RandomLog {
         self.per_plane
     }
 
-    /// The ring that takes pages of the logical block `logical`.
+    /// Return the ring that takes pages of the logical block `logical`.
     #[inline]
     pub(crate) fn ring_of(&self, logical: u32) -> usize {
         if self.per_plane { (logical % self.geometry.shape().planes) as usize } else { 0 }
     }
 
-    /// The plane of a ring, where it has one.
+    /// Return the plane of a ring, if rings are per plane.
     pub(crate) fn plane_of(&self, ring: usize) -> Option<PlaneIdx> {
         self.per_plane.then_some(PlaneIdx(ring as u32))
     }
 
-    /// Where `page` is, if its newest version is here.
+    /// Return the place of `page`, if its newest version is in the log.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let at = self.logged[page.0 as usize];
         (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
     }
 
-    /// Whether a version of `page` is here.
+    /// Whether a version of `page` is in the log.
     #[inline]
     pub(crate) fn has(&self, page: Lpn) -> bool {
         bits::has(&self.is_logged, page.0 as usize)
     }
 
-    /// No version of `page` is here any more.
+    /// Drop the version of `page` in the log.
     #[inline]
     pub(crate) fn forget(&mut self, page: Lpn) {
         self.logged[page.0 as usize] = NOWHERE;
@@ -123,21 +123,21 @@ impl RandomLog {
         self.rings[ring].blocks.len() < self.most
     }
 
-    /// `ring`, which has run out, and the others that have as well.
+    /// Return `ring`, which has run out, and the other rings that have as well.
     pub(crate) fn run_out_with(&self, ring: usize) -> Vec<usize> {
         let rings = self.rings.len();
         let after = (0..rings).map(|step| (ring + step) % rings);
         after.filter(|ring| self.is_filled(*ring) && !self.may_grow(*ring)).collect()
     }
 
-    /// Fill `log` next.
+    /// Begin to fill `log`.
     pub(crate) fn open(&mut self, ring: usize, log: LogBlock) {
         let ring = &mut self.rings[ring];
         ring.blocks.push_back(log);
         ring.next = 0;
     }
 
-    /// The next page of `ring`, for `page`.
+    /// Take the next page of `ring`, for `page`.
     #[inline]
     pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> Place {
         let ring = &mut self.rings[ring];
@@ -148,7 +148,7 @@ impl RandomLog {
         place
     }
 
-    /// The newest version of `page` is the page of `ring` that was taken last.
+    /// Record the page of `ring` that was taken last as the newest version of `page`.
     #[inline]
     pub(crate) fn record(&mut self, ring: usize, page: Lpn) {
         let ring = &self.rings[ring];
@@ -157,20 +157,20 @@ impl RandomLog {
         bits::insert(&mut self.is_logged, page.0 as usize);
     }
 
-    /// Take the block that was filled first out of `ring`.
+    /// Remove the block that was filled first from `ring`.
     pub(crate) fn take_oldest(&mut self, ring: usize) -> LogBlock {
         self.rings[ring].blocks.pop_front().expect("a ring that has run out has blocks")
     }
 
-    /// The logical page in `slot` of `log`, if this is its newest version.
+    /// Return the logical page in `slot` of `log`, if this is its newest version.
     pub(crate) fn live(&self, log: &LogBlock, slot: usize) -> Option<Lpn> {
-        // Power may have been lost when it was programmed.
+        // Empty if power was lost while the page was programmed.
         let page = Some(log.pages[slot]).filter(|page| *page != NOWHERE)?;
         let at = self.geometry.first_page(log.block).0 + slot as u32;
         (self.logged[page as usize] == at).then_some(Lpn(page))
     }
 
-    /// Give every one of `pages` that is here to `take`, with its place; they are here no more.
+    /// Remove every one of `pages` from the log; `take` receives each one with its place.
     pub(crate) fn take_all(&mut self, pages: Range<u32>, mut take: impl FnMut(Lpn, Place)) {
         let (first, end) = (pages.start as usize, pages.end as usize);
         bits::drain(&mut self.is_logged, first, end, |page| {
@@ -179,7 +179,7 @@ impl RandomLog {
         });
     }
 
-    /// `block` was being filled or full, the last of its ring until now; so `found` tells.
+    /// Restore `block`, which is filled or full, as the last of its ring.
     pub(crate) fn restore(
         &mut self,
         block: BlockIdx,
@@ -203,13 +203,13 @@ impl RandomLog {
         self.rings[of_ring].next = found.programmed(block);
     }
 
-    /// All its blocks.
+    /// Return all its blocks.
     #[cfg(test)]
     pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockIdx> + '_ {
         self.rings.iter().flat_map(|ring| &ring.blocks).map(|log| log.block)
     }
 
-    /// Check that its books agree.
+    /// Check that the accounting is consistent.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
         for (page, place) in self.logged.iter().enumerate() {

@@ -6,12 +6,12 @@ use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::Extent;
 
-/// The log block that takes a block in order.
+/// The log block for a block that is written in order.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sequential {
     pub(super) block: BlockIdx,
     pub(super) logical: u32,
-    /// How many pages it has.
+    /// Number of pages written to it.
     pub(super) next: u32,
 }
 
@@ -25,7 +25,7 @@ impl Fast {
         valid.then(|| self.data.place_in(log.block, page))
     }
 
-    /// Whether a write of the first page of `logical` is taken for the beginning of a run, or for its
+    /// Whether a write of the first page of `logical` counts as the beginning of a sequential run, or as its
     /// continuation.
     #[inline]
     pub(super) fn opens_sequential(&self, logical: u32) -> bool {
@@ -34,7 +34,7 @@ impl Fast {
             || self.completed == Some(logical - 1)
     }
 
-    /// Write the first page of a block: it opens a sequential log block of its own.
+    /// Write the first page of a block: it opens a new sequential log block.
     pub(super) fn write_first(
         &mut self,
         logical: u32,
@@ -85,8 +85,8 @@ impl Fast {
         }
     }
 
-    /// Copy the rest of its block to the sequential log block, which becomes the data block; the host's
-    /// page is programmed there with it.
+    /// Copy the rest of its block to the sequential log block, which becomes the data block; the host's page
+    /// is programmed there as well.
     pub(super) fn merge_sequential(
         &mut self,
         log: Sequential,
@@ -129,7 +129,7 @@ impl Fast {
         self.erase(old, plan);
     }
 
-    /// Write `page`, which the sequential log block has already: everything goes to a new block.
+    /// Write `page`, which the sequential log block already has: all pages go to a new block.
     pub(super) fn merge_around(
         &mut self,
         log: Sequential,

@@ -1,11 +1,11 @@
-//! The FTL of `docs/how-to/add-an-ftl.md`, as it stands there: in the list while tests run, so that whatever
-//! holds for the others is asked of it as well.
+//! The FTL of `docs/how-to/add-an-ftl.md`, word for word. It is registered while tests run, so that the
+//! conformance tests cover it as well.
 
 mod replacement_block;
 
 pub(crate) use replacement_block::ReplacementBlock as HowTo;
 pub use replacement_block::ReplacementPart;
-// What the page imports from `super`, which is where FTLs are.
+// The names that the page imports from `super`, the module of all FTLs.
 use super::{FtlOptions, MergingFtl};
 
 #[test]

@@ -1,4 +1,4 @@
-//! The logs: what goes there, and what must leave so that it can.
+//! The logs: which writes go there, and which units are merged to make space.
 
 use super::StreamHybrid;
 use super::work::{Reason, SMALL, WHOLE};
@@ -19,7 +19,7 @@ impl StreamHybrid {
             let later = pages.map(Lpn).filter(|other| extent.brings_after(page, *other));
             let brought = |other| other == page || extent.brings_after(page, other);
             old = self.renew(which, cluster, brought, plan);
-            // They are dead from now on: a merge before the host brings them does not ask for them.
+            // They count as dead from now on: a merge before the host brings them does not copy them.
             for other in later {
                 self.set_dead(other);
                 if self.durable {
@@ -43,8 +43,8 @@ impl StreamHybrid {
         others.for_each(|(_, log)| log.invalidate(page));
     }
 
-    /// The log that `page` goes to: what fills a part of a cluster that the log of whole clusters does
-    /// not have belongs to that of small ones.
+    /// Return the log that `page` goes to. A partial cluster that the log of whole clusters does not have
+    /// goes to the log of small clusters.
     fn log_for(&self, page: Lpn, extent: &Extent) -> usize {
         let whole = &self.logs[WHOLE];
         let small = self.logs.len() > SMALL
@@ -53,8 +53,8 @@ impl StreamHybrid {
         if small { SMALL } else { WHOLE }
     }
 
-    /// Give `cluster` a new place in the log, with its pages there apart from those that are brought.
-    /// Returns the place that it had, and the pages that were valid there.
+    /// Give `cluster` a new place in the log, with its pages there except those that the host brings. Returns
+    /// its old place, and the pages that were valid there.
     pub(super) fn renew(
         &mut self,
         which: usize,
@@ -75,7 +75,7 @@ impl StreamHybrid {
         Some((unit, first, valid))
     }
 
-    /// Let a log have room for `cluster`: units are merged, several at once, until it has.
+    /// Merge units, several at once, until the log can take `cluster`.
     pub(super) fn make_room(&mut self, which: usize, cluster: u32, plan: &mut Plan) {
         while self.logs[which].lacks_room(cluster) {
             if !self.job.is_empty() {
@@ -92,9 +92,9 @@ impl StreamHybrid {
         }
     }
 
-    /// The units of the oldest clusters in a log, each in a bank of its own, and why they are merged.
-    /// Only the older half of the log comes into question: what was written lately stays, even where its
-    /// bank would have nothing else to do.
+    /// Return the units of the oldest clusters in a log, each in a bank of its own, and the reason for their
+    /// merge. Only the older half of the log is considered: recently written clusters stay, even if their
+    /// bank would be idle.
     pub(super) fn oldest_units(&self, which: usize) -> Vec<(u32, Reason)> {
         let log = &self.logs[which];
         let mut chosen: Vec<(u32, Reason)> = Vec::new();

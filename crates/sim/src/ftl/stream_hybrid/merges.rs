@@ -1,4 +1,4 @@
-//! Merges: the newest version of every page of a unit comes together, at once or step by step.
+//! Merges: the newest version of every page of a unit is brought together, at once or step by step.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use crate::ftl::extent::Extent;
 use crate::ftl::run::Run;
 use crate::pool::units::UnitIdx;
 
-/// In the path of a write.
+/// Merges within a host write.
 impl StreamHybrid {
-    /// Bring the newest version of every page of each of `units` together: in the unit of its stream,
-    /// where it has one, or in a new unit. The firmware holds one cluster of each at a time.
+    /// Merge the newest version of every page of each of `units`: in the unit of its stream, if it has one,
+    /// or in a new unit. The firmware buffers one cluster of each at a time.
     pub(super) fn merge(&mut self, units: &[(u32, Reason)], plan: &mut Plan) {
         let merges: Vec<Reclaim> = units.iter().map(|unit| self.begin_merge(*unit, plan)).collect();
         for cluster in 0..self.layout.clusters_per_unit() {
@@ -33,7 +33,7 @@ impl StreamHybrid {
 
     fn begin_merge(&mut self, (logical, reason): (u32, Reason), plan: &mut Plan) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
-        // Pages of the stream that are newer in the log have no place left in the stream's unit.
+        // If the log has newer pages than the stream's unit, they have no erased place in that unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
         let target = match fits {
             Some(stream) => stream.unit,
@@ -43,7 +43,7 @@ impl StreamHybrid {
         Reclaim { logical, target, there, reason }
     }
 
-    /// Copy the pages of a cluster that lie before page `end` of the unit.
+    /// Copy the pages of a cluster that are before page `end` of the unit.
     pub(super) fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut Plan) {
         let first = cluster * self.layout.cluster_pages;
         let offsets = first..(first + self.layout.cluster_pages).min(end);
@@ -61,8 +61,8 @@ impl StreamHybrid {
         }
     }
 
-    /// Where the newest versions are of those pages `offsets` that hold anything, and which these are, the lowest bit
-    /// for the first of them, where all are in one unit or one cluster of the log, one after the other.
+    /// Return the places and the bit mask of the live pages among `offsets`, the lowest bit for the first
+    /// one. `None` unless all of them are consecutive in one unit, or in one cluster of the log.
     #[inline]
     fn in_one_place(&self, logical: u32, offsets: Range<u32>) -> Option<(Places, u64)> {
         if offsets.is_empty() || self.streams.iter().any(|stream| stream.logical == logical) {
@@ -93,7 +93,7 @@ impl StreamHybrid {
                 self.free.discard(stream.unit);
             }
         }
-        // A cache writes back what must leave, and keeps the rest.
+        // With `evict_single`, only the cluster that must leave is written back.
         let of_small = self.logs.iter_mut().skip(SMALL);
         match reason {
             Reason::Cluster(cluster) if self.part.evict_single => {
@@ -113,7 +113,7 @@ impl StreamHybrid {
         (stream.run.low..stream.run.high).any(|offset| self.in_logs(Lpn(first + offset)).is_some())
     }
 
-    /// `unit` holds the data of `logical` from now on; the old one is erased when a unit is needed.
+    /// Make `unit` the data unit of `logical`; the old one is erased when a unit is needed.
     pub(super) fn set_data_unit(&mut self, logical: u32, unit: UnitIdx, plan: &mut Plan) {
         self.replace_data_unit(logical, unit);
         self.store_map_of_merge(plan);
@@ -128,20 +128,20 @@ impl StreamHybrid {
         self.journal.store(self.part.merge_map_pages, &mut self.free, plan);
     }
 
-    /// Merge the unit of `page` at once, with a place for what the host brings.
+    /// Merge the unit of `page` at once, leaving places for the data that the host brings.
     pub(super) fn merge_around(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
         let places = self.layout.places(target, 0);
         let newest = self.newest(logical, 0..self.layout.unit_pages);
-        // No rows: the page of the host comes last, so that blocks are not in order afterwards.
+        // No rows: the host's page is programmed last, so blocks are not in order afterwards.
         for ((other, to), from) in (first..).map(Lpn).zip(places).zip(newest) {
             let stays = other != page && !extent.touches_after(page, other);
             if let Some(from) = from.filter(|_| stays) {
                 plan.copy(from, to);
             }
-            // Cluster after cluster, as every merge.
+            // Cluster by cluster, like every merge.
             if (other.0 + 1).is_multiple_of(self.layout.cluster_pages) {
                 plan.barrier();
             }
@@ -151,7 +151,7 @@ impl StreamHybrid {
         let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
         let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         let rest = brought.find(in_part).and_then(|other| self.lookup(other));
-        // Their places are empty until the host's data comes; if the flash is spent before, it never does.
+        // Their places are empty until the host's data comes; on flash that fails before, it never comes.
         let coming = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         coming
             .filter(|other| extent.touches_after(page, *other))
@@ -166,7 +166,7 @@ impl StreamHybrid {
         self.bring_next(page, extent, rest, plan);
     }
 
-    /// Write `page`, for which a merge around the host's data has left a place.
+    /// Write `page` to the place that a merge around the host's data has left for it.
     pub(super) fn bring(
         &mut self,
         page: Lpn,
@@ -181,8 +181,8 @@ impl StreamHybrid {
         self.bring_next(page, extent, rest, plan);
     }
 
-    /// After `page` comes what the host write has of the same unit; the map is stored behind the last
-    /// page of it, for that may take a unit, and erase the one where `rest` lies.
+    /// Expect the next page of the host write in the same unit. The map is stored after its last page:
+    /// storing it may take a unit, and so erase the one with `rest`.
     fn bring_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>, plan: &mut Plan) {
         let next = Lpn(page.0 + 1);
         let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
@@ -193,7 +193,7 @@ impl StreamHybrid {
     }
 }
 
-/// What is done beside the host.
+/// Background merges.
 impl StreamHybrid {
     /// Choose units to merge step by step; those that are being filled are merged at once.
     pub(super) fn begin_reclaim(&mut self, plan: &mut Plan) {
@@ -209,7 +209,7 @@ impl StreamHybrid {
         }
     }
 
-    /// Copy the next cluster of every unit of the job, or end it.
+    /// Copy the next cluster of every unit of the job, or finish the job.
     pub(super) fn step(&mut self, plan: &mut Plan) {
         for merge in &self.job {
             self.copy_cluster(merge, self.job_cluster, self.layout.unit_pages, plan);
@@ -223,7 +223,7 @@ impl StreamHybrid {
         }
     }
 
-    /// The host changes `logical`: what was copied of it beside the host is worth nothing.
+    /// Abandon the background merge of `logical`, which the host changes: its copies are obsolete.
     pub(super) fn leave_alone(&mut self, logical: u32) {
         if let Some(index) = self.job.iter().position(|reclaim| reclaim.logical == logical) {
             let reclaim = self.job.remove(index);

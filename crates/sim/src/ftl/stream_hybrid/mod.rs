@@ -1,12 +1,12 @@
-//! The stream hybrid: whole merge units mapped, a few of them filled in order at a time, and a small
-//! log for everything else.
+//! The stream hybrid: an FTL that maps whole merge units, fills a few of them in order at a time, and has a
+//! small log for all other writes.
 //!
 //! ```text
-//! write ─▶ goes on where a stream stands? ─▶ the stream's unit; when it is full it becomes the data unit
+//! write ─▶ continues a stream?             ─▶ the stream's unit; when it is full it becomes the data unit
 //!       ─▶ begins a unit?                  ─▶ a new stream; the oldest is folded into the log or merged
-//!       ─▶ anything else                   ─▶ the log, cluster by cluster; where it is full, the units of
+//!       ─▶ anything else                   ─▶ the log, cluster by cluster; if it is full, the units of
 //!                                             its oldest clusters are merged, several banks at once
-//!       ─▶ less than a cluster             ─▶ a log of small clusters, where there is one
+//!       ─▶ less than a cluster             ─▶ a log of small clusters, if there is one
 //! idle  ─▶ the same merges, a cluster a step, until enough of the log is free
 //! ```
 //!
@@ -16,12 +16,13 @@
 //! log needs no merges (Locality); merges in one bank wait for each other (large Incr); reclamation in
 //! idle time gives a start-up phase and makes pauses help (Pause).
 //! **Simplified**: pages of a block are written in any order, for which flash may need a table
-//! (`flash/in_order.rs`); a log cluster keeps its unwritten pages erased, so that writes that follow can fill them; the map is in memory, its changes go to a journal.
-//! **Ambiguous**: everything; the numbers of a profile say which reading is taken. A stream begins with
-//! the first page of a unit unless the write before was its successor; one that runs downwards begins
-//! with the last page of a unit, and only behind such a write. Whether writes of parts of a cluster have
-//! a log of their own: where they do, a merge writes back all of them that a unit has there, so that a
-//! write costs a share of a merge in proportion to its size.
+//! (`flash/in_order.rs`); a log cluster keeps its unwritten pages erased, so that later writes can fill them;
+//! the map is in memory, its changes go to a journal.
+//! **Ambiguous**: everything; the numbers of a profile select the reading. A stream begins with the first
+//! page of a unit unless the previous write was its successor; one that runs downwards begins with the last
+//! page of a unit, and only after such a write. Whether partial clusters have a separate log: if they do, a
+//! merge writes back all of them that a unit has there, so that a write costs a share of a merge in
+//! proportion to its size.
 
 mod log;
 mod merges;
@@ -47,14 +48,14 @@ pub use part::StreamsPart;
 use work::{Bringing, Reclaim, Stream, WHOLE};
 use write_log::{Limits, WriteLog};
 
-/// Map, streams and log.
+/// The map, the streams and the logs.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct StreamHybrid {
     part: StreamsPart,
     layout: Layout,
     free: FreeUnits,
     journal: Journal,
-    /// That of whole clusters, and that of small ones where there is one.
+    /// The log of whole clusters, and that of small ones if there is one.
     logs: Vec<WriteLog>,
     /// Per logical unit: its data unit.
     map: Vec<Option<UnitIdx>>,
@@ -62,15 +63,16 @@ pub(crate) struct StreamHybrid {
     live: Vec<u64>,
     /// Units being filled, the one written last first.
     streams: Vec<Stream>,
-    /// Streams that had to give way: the logical unit and its next page, the latest first.
+    /// Displaced streams: the logical unit and its next page, the latest first.
     displaced: VecDeque<(u32, u32)>,
-    /// The first page of the host write before this one, and of this one.
+    /// The first page of the previous host write, and of this one.
     before: u32,
     current: u32,
-    /// What a merge left out, for the host brings it.
+    /// The pages that a merge left out because the host brings them.
     bringing: Option<Bringing>,
-    /// Power may be lost; then pages of a cluster that the host brings go to its place in the log, whatever they
-    /// continue: only there nothing is erased that has them still. Those that come next.
+    /// Power may be lost. All pages of a cluster that the host brings then go to its place in the log, even
+    /// if they continue a stream: only the log erases no block that still has their old versions. `awaited`:
+    /// the pages that come next.
     durable: bool,
     awaited: Range<u32>,
     job: Vec<Reclaim>,
@@ -78,15 +80,15 @@ pub(crate) struct StreamHybrid {
     job_cluster: u32,
 }
 
-/// Streams that may come back are looked through with every write; more than a few explain nothing.
+/// Every write searches the displaced streams; more than a few are implausible.
 const RESUMED_MAX: u32 = 1 << 12;
 
-/// How units lie on the planes, with clusters of so many bytes.
+/// Return the layout of units on the planes, with clusters of `cluster_bytes`.
 fn layout(part: &StreamsPart, geometry: Geometry, cluster_bytes: u32) -> Result<Layout> {
     Layout::new(geometry, part.unit_bytes, cluster_bytes, part.banks, part.own_channels)
 }
 
-/// The layout of the log of small clusters, where there is one.
+/// Return the layout of the log of small clusters, if there is one.
 fn small_layout(part: &StreamsPart, geometry: Geometry) -> Result<Option<Layout>> {
     let bytes = part.small_cluster_bytes;
     if bytes == 0 {
@@ -114,7 +116,7 @@ impl MergingFtl for StreamHybrid {
         let layout = layout(part, options.geometry, part.cluster_bytes)?;
         let small = small_layout(part, options.geometry)?;
         let held = |units: u32, layout: Layout| units.saturating_mul(layout.clusters_per_unit());
-        // Compaction needs a place to move to.
+        // Compaction needs a place to move clusters to.
         let spare = u32::from(part.compact_log);
         let in_log = held(part.log_units, layout).saturating_sub(spare);
         let (least, in_small) = match small {
@@ -140,8 +142,8 @@ impl MergingFtl for StreamHybrid {
                     ));
             }
         }
-        // In a bank: the streams, the target of a merge, and that of one beside the host. Each log is
-        // spread over the banks, as if the journal had its two units of the first one beside it.
+        // Per bank: the streams, the target of a merge, and that of a background merge. Each log is spread
+        // over the banks, as if the two units of the journal were in its first one.
         let what = "streams, logs, journal, and two for merges in every bank";
         let of_log = |units: u32| u64::from(units) + 1 + u64::from(Journal::UNITS);
         let in_small = small.map_or(0, |_| of_log(part.small_log_units));
@@ -245,7 +247,7 @@ impl MergingFtl for StreamHybrid {
         self.layout.group_of(block)
     }
 
-    /// Streams and logs are merged; the journal begins anew.
+    /// Streams and logs are merged; the journal starts empty.
     fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
         let units = self.layout.restore(found, &mut self.free);
         let merged = self.layout.merge_found(units, found, &mut self.free, plan);
@@ -269,15 +271,15 @@ impl MergingFtl for StreamHybrid {
     }
 }
 
-/// Where things are.
+/// Lookup.
 impl StreamHybrid {
-    /// The logical unit of `page`, and its number there.
+    /// Return the logical unit of `page`, and its offset there.
     #[inline]
     fn unit_of(&self, page: Lpn) -> (u32, u32) {
         (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
     }
 
-    /// Whether the log has a place for `page` that waits for it.
+    /// Whether the log has an erased place for `page`, which the host was to bring.
     #[inline]
     fn is_awaited(&mut self, page: Lpn) -> bool {
         let awaited = std::mem::take(&mut self.awaited);
@@ -288,13 +290,13 @@ impl StreamHybrid {
         is_awaited
     }
 
-    /// `page` holds nothing.
+    /// Mark `page` as empty.
     #[inline]
     fn set_dead(&mut self, page: Lpn) {
         bits::remove(&mut self.live, page.0 as usize);
     }
 
-    /// Where the newest version is of each of the pages `offsets` of a unit.
+    /// Return the place of the newest version of each of the pages `offsets` of a unit.
     #[inline]
     fn newest(&self, logical: u32, offsets: Range<u32>) -> impl Iterator<Item = Option<Place>> {
         let first = logical * self.layout.unit_pages;
@@ -318,19 +320,19 @@ impl StreamHybrid {
         })
     }
 
-    /// Where `page` is, if a log has its newest version.
+    /// Return the place of `page`, if a log has its newest version.
     #[inline]
     fn in_logs(&self, page: Lpn) -> Option<Place> {
         self.logs.iter().find_map(|log| log.lookup(page))
     }
 
-    /// No log has the newest version of `page`.
+    /// Invalidate the versions of `page` in the logs.
     #[inline]
     fn leave_logs(&mut self, page: Lpn) {
         self.logs.iter_mut().for_each(|log| log.invalidate(page));
     }
 
-    /// Where the rest of `page` is, if the host brings only a part of it.
+    /// Return the place that supplies the rest of `page`, if the host brings only a part of it.
     fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
         extent.rest(page, || self.lookup(page))
     }

@@ -1,4 +1,4 @@
-//! Streams: units being filled in order, and what becomes of those that give way.
+//! Streams: units being filled in order, and the handling of displaced ones.
 
 use super::StreamHybrid;
 use super::work::{Reason, Reclaim, Stream, WHOLE};
@@ -8,9 +8,9 @@ use crate::ftl::MergingFtl as _;
 use crate::ftl::extent::Extent;
 use crate::ftl::run::Run;
 
-/// Where a page belongs.
+/// Classification of writes.
 impl StreamHybrid {
-    /// Which stream `page` continues.
+    /// Return the stream that `page` continues.
     pub(super) fn stream_for(&self, page: Lpn, extent: &Extent) -> Option<usize> {
         let (logical, offset) = self.unit_of(page);
         let index = self.streams.iter().position(|stream| stream.logical == logical)?;
@@ -20,26 +20,26 @@ impl StreamHybrid {
         (offset == stream.run.next() || below).then_some(index)
     }
 
-    /// Whether page `offset` goes on where a stream of the unit stood when it had to give way.
+    /// Whether page `offset` continues a displaced stream of the unit.
     pub(super) fn resumes_stream(&self, logical: u32, offset: u32) -> bool {
         self.displaced.contains(&(logical, offset))
             && self.streams.iter().all(|stream| stream.logical != logical)
     }
 
-    /// Whether `page` is the first of a stream.
+    /// Whether `page` is the first of a new stream.
     pub(super) fn begins_stream(&self, page: Lpn, extent: &Extent) -> bool {
         let (logical, offset) = self.unit_of(page);
-        // Writes that run downwards come from the page behind their end.
+        // Writes that run downwards end where the previous write began.
         let downwards = extent.end_before(self.before);
         let end = (logical + 1) * self.layout.unit_pages;
         if self.part.reverse_streams && downwards && extent.is_last_before(page, end) {
-            // One that has hardly begun gives way: the unit is filled from its end now.
+            // A stream that has hardly begun is displaced: the unit is now filled from its end.
             return self.stream_of(logical).is_none_or(|index| self.folds(&self.streams[index]));
         }
         offset == 0 && !downwards && self.stream_of(logical).is_none()
     }
 
-    /// The stream of a unit.
+    /// Return the stream of a unit.
     pub(super) fn stream_of(&self, logical: u32) -> Option<usize> {
         self.streams.iter().position(|stream| stream.logical == logical)
     }
@@ -50,7 +50,7 @@ impl StreamHybrid {
     }
 }
 
-/// Opening, filling and closing.
+/// Opening, filling and closing of streams.
 impl StreamHybrid {
     /// Begin to fill a unit at `offset`.
     pub(super) fn open_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
@@ -68,7 +68,7 @@ impl StreamHybrid {
         self.streams.insert(0, Stream { logical, unit, run });
     }
 
-    /// Let a stream that had to give way go on at `offset`: what lies before is copied to a new unit.
+    /// Resume a displaced stream at `offset`: the pages before it are copied to a new unit.
     pub(super) fn resume_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
         self.displaced.retain(|(other, _)| *other != logical);
         while self.streams.len() >= self.part.streams as usize {
@@ -113,8 +113,8 @@ impl StreamHybrid {
         }
     }
 
-    /// Close the stream that was written longest ago: a short one goes to the log, a longer one gets
-    /// the rest of its unit.
+    /// Close the stream that was written longest ago: a short one goes to the log, a longer one is completed
+    /// with the rest of its unit.
     fn close_oldest_stream(&mut self, plan: &mut Plan) {
         let Some(stream) = self.streams.last().copied() else { return };
         if stream.run.low == 0 {
@@ -130,7 +130,7 @@ impl StreamHybrid {
         for cluster in stream.run.low / pages..stream.run.high.div_ceil(pages) {
             let cluster = stream.logical * self.layout.clusters_per_unit() + cluster;
             self.make_room(WHOLE, cluster, plan);
-            // Making room may have merged this unit, and the stream with it.
+            // Making space may have merged this unit, and the stream with it.
             if self.streams.last().is_none_or(|last| last.unit != stream.unit) {
                 return;
             }
@@ -140,7 +140,7 @@ impl StreamHybrid {
         self.free.discard(stream.unit);
     }
 
-    /// Copy what `stream` has of `cluster` to the log, which has room.
+    /// Copy the pages that `stream` has of `cluster` to the log, which has space.
     fn fold(&mut self, stream: Stream, cluster: u32, plan: &mut Plan) {
         let pages = self.layout.cluster_pages;
         let first = cluster * pages;

@@ -1,10 +1,10 @@
-//! What is under way: units that are filled in order, and units that are merged.
+//! Work in progress: units that are filled in order, and units that are merged.
 
 use crate::flash::geometry::{Lpn, Place};
 use crate::ftl::run::Run;
 use crate::pool::units::UnitIdx;
 
-/// The log of whole clusters, and that of small ones.
+/// Indices of the log of whole clusters, and of the log of small ones.
 pub(super) const WHOLE: usize = 0;
 pub(super) const SMALL: usize = 1;
 
@@ -16,33 +16,33 @@ pub(super) struct Stream {
     pub(super) run: Run,
 }
 
-/// Why a unit is merged.
+/// The reason for a merge.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Reason {
-    /// Its stream gives way, or goes on.
+    /// Its stream is closed or resumed.
     Stream,
-    /// This cluster was to leave the log.
+    /// This cluster must leave the log.
     Cluster(u32),
-    /// A small cluster was to leave the log of such.
+    /// A small cluster must leave the log of small clusters.
     Small,
 }
 
-/// A unit that is merged step by step beside the host.
+/// A unit that is merged step by step in the background.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Reclaim {
     pub(super) logical: u32,
     pub(super) target: UnitIdx,
-    /// What its stream has there already.
+    /// The pages that its stream already has there.
     pub(super) there: Run,
     pub(super) reason: Reason,
 }
 
-/// What a merge around the host's data left out, for the host brings it.
+/// The pages that a merge around the host's data left out, because the host brings them.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Bringing {
     /// The page that comes next.
     pub(super) next: Lpn,
-    /// The rest of the last page, where the host brings only a part of that. It lies where it was before
-    /// the merge, which is not erased before it is read: nothing takes a unit until then.
+    /// The place of the rest of the last page, if the host brings only a part of it. It is the place before
+    /// the merge, which is not erased before it is read: no step takes a unit until then.
     pub(super) rest: Option<Place>,
 }

@@ -1,24 +1,24 @@
-//! A page map over stripes that stops the host for its housekeeping: it collects a stripe at a time, and
-//! keeps its map on flash.
+//! A page map over stripes that stops the host for its housekeeping: it collects one stripe at a time, and
+//! stores its map on flash.
 //!
 //! ```text
 //! write ─▶ page of the map in memory? ─ no ─▶ read it
 //!       ─▶ too many changed pages of the map? ─▶ program all of them                         a long stop
-//!       ─▶ stripe full? ─▶ open another; too few left? ─▶ move what is valid in the emptiest,
-//!                          program the pages of the map that say so, erase                   a stop
+//!       ─▶ stripe full? ─▶ open another; too few left? ─▶ move the valid pages of the emptiest,
+//!                          program the map pages that change, erase                       a stop
 //!       ─▶ program
 //! ```
 //!
 //! **Source**: Gupta, Kim & Urgaonkar: DFTL (ASPLOS 2009) §3, for the map on flash; Agrawal et al. (USENIX
 //! 2008) §3.4, for stripes over planes ("gangs") as the unit of allocation and cleaning. The model of the Intel
 //! X25-M that Myers & Sinclair (2010) §5.2 measured.
-//! **Faithful**: misses read a page of the map; what a collection has moved is written back to the map
-//! before the victim is erased, in a batch, each page of the map once; the directory is in memory.
-//! **Simplified**: the memory holds whole pages of the map, the one that was used longest ago leaves
-//! first. Changed pages are not written one by one as they leave, but all at once. In the untimed gear
-//! reads find every entry in memory. TRIM changes the map and costs nothing.
-//! **Ambiguous**: how much room the map has: here four times its size, so that collecting its stripes
-//! moves little.
+//! **Faithful**: misses read a page of the map; map entries changed by a collection are written back before
+//! the victim is erased, in a batch, each page of the map once; the directory is in memory.
+//! **Simplified**: the memory holds whole pages of the map, and evicts the least recently used one. Changed
+//! pages are not written one by one as they are evicted, but all at once. In the untimed mode reads find
+//! every entry in memory. TRIM changes the map and costs nothing.
+//! **Ambiguous**: how much space the map has: here four times its size, so that collecting its stripes moves
+//! few pages.
 
 mod part;
 
@@ -36,28 +36,28 @@ use crate::pool::stripes::{Holds, Stripes};
 pub use part::StripesPart;
 use part::{ENTRY_BYTES, RESERVE, map_size};
 
-/// Map, stripes, and the part of the map that is in memory.
+/// The map, the stripes, and the part of the map that is in memory.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct StripeMap {
     geometry: Geometry,
     stripes: Stripes,
-    /// Per logical page: where it is, or [`NOWHERE`]. Pages of the map follow those of the host.
+    /// Per logical page: its place, or [`NOWHERE`]. Pages of the map follow those of the host.
     #[serde(with = "crate::collections::huge::flat")]
     map: Vec<u32>,
-    /// Per physical page: which logical page was programmed there last.
+    /// Per physical page: the logical page that was programmed there last.
     #[serde(with = "crate::collections::huge::flat")]
     reverse: Vec<u32>,
-    /// Stripes that may hold pages of the map.
+    /// Maximum number of stripes with pages of the map.
     most_map_stripes: u32,
     entries_a_page: u32,
     /// Pages of the map in memory, each as one entry.
     cache: MappingCache,
-    /// Those that have changed since they were programmed, in that order; and the same, one bit each.
+    /// Map pages that changed since they were programmed, in that order; and the same, one bit each.
     changed: Vec<u32>,
     is_changed: Vec<u64>,
     most_changed: usize,
-    /// Kept so that nothing is allocated: what moves from where to where, pages of the map that this
-    /// concerns, and what of the map is programmed where.
+    /// Buffers, reused to avoid allocation: the moves of a collection, the map pages that they change, and
+    /// the places of stored map pages.
     moves: Vec<(Place, Place)>,
     concerned: Vec<u32>,
     stored: Vec<(Place, Option<Place>)>,
@@ -148,7 +148,7 @@ impl MergingFtl for StripeMap {
         self.stripes.stripe_of(self.geometry.place(block, 0))
     }
 
-    /// No stripe is gone on with: planes have come to different rows of it.
+    /// No stripe is continued: its planes may have stopped at different rows.
     fn rebuild(&mut self, found: &Survey<'_>, _plan: &mut Plan) {
         let of_host = self.geometry.shape().logical_pages;
         for stripe in found.groups().iter().copied() {
@@ -187,7 +187,7 @@ impl MergingFtl for StripeMap {
 
 /// The map, in memory and on flash.
 impl StripeMap {
-    /// Have `map_page` in memory.
+    /// Load `map_page` into memory.
     fn need(&mut self, map_page: u32, plan: &mut Plan) {
         let hit = self.cache.find(map_page);
         plan.count_map_lookup(hit);
@@ -204,13 +204,13 @@ impl StripeMap {
         self.cache.insert(map_page);
     }
 
-    /// The logical page that stands for `map_page`.
+    /// Return the logical page number of `map_page`.
     #[inline]
     fn logical(&self, map_page: u32) -> Lpn {
         Lpn(self.geometry.shape().logical_pages + map_page)
     }
 
-    /// An entry of `map_page`, which is in memory, has changed.
+    /// Mark `map_page`, which is in memory, as changed.
     #[inline]
     fn change(&mut self, map_page: u32) {
         self.cache.change(map_page);
@@ -220,7 +220,7 @@ impl StripeMap {
         }
     }
 
-    /// Program every page of the map that has changed.
+    /// Program every changed page of the map.
     fn store_changed(&mut self, plan: &mut Plan) {
         let changed = std::mem::take(&mut self.changed);
         self.store(&changed, plan);
@@ -229,8 +229,8 @@ impl StripeMap {
         self.changed.clear();
     }
 
-    /// Program pages of the map: from memory, or where they are not there, with what has not changed of
-    /// them.
+    /// Program pages of the map: from memory or, if they are not cached, with their unchanged entries read
+    /// from flash.
     fn store(&mut self, map_pages: &[u32], plan: &mut Plan) {
         let mut rest = map_pages;
         while !rest.is_empty() {
@@ -247,7 +247,8 @@ impl StripeMap {
         }
     }
 
-    /// Where `map_page` is programmed next, and where the entries are that have not changed.
+    /// Allocate the next place of `map_page`; also returns the place of its unchanged entries, if they must
+    /// be read.
     fn place_anew(&mut self, map_page: u32) -> (Place, Option<Place>) {
         let page = self.logical(map_page);
         let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
@@ -258,7 +259,7 @@ impl StripeMap {
         (to, old)
     }
 
-    /// `page` is at `to` from now on.
+    /// Place `page` at `to`, and invalidate its old place.
     #[inline]
     fn place(&mut self, page: Lpn, to: Place) {
         if let Some(old) = self.lookup(page) {
@@ -267,7 +268,7 @@ impl StripeMap {
         self.put(page, to);
     }
 
-    /// The map says that `page` is at `to`, and the other way round.
+    /// Record in both maps that `page` is at `to`.
     #[inline]
     fn put(&mut self, page: Lpn, to: Place) {
         self.map[page.0 as usize] = to.page.0;
@@ -275,9 +276,9 @@ impl StripeMap {
     }
 }
 
-/// Room.
+/// Space reclamation.
 impl StripeMap {
-    /// Begin a stripe for data. Where too few are left then, the emptiest one is moved to it.
+    /// Open a stripe for data. If too few are left then, the valid pages of the emptiest one are moved to it.
     fn open_data(&mut self, plan: &mut Plan) {
         self.stripes.open(Holds::Data);
         let for_map = self.most_map_stripes - self.stripes.holding(Holds::Map);
@@ -300,8 +301,8 @@ impl StripeMap {
         self.erase(victim, plan);
     }
 
-    /// Begin a stripe for pages of the map. Where they have as many as they may, the emptiest is moved
-    /// to it.
+    /// Open a stripe for pages of the map. If they have reached their limit, the valid pages of the emptiest
+    /// one are moved to it.
     fn open_map(&mut self, plan: &mut Plan) {
         let all = self.stripes.holding(Holds::Map) == self.most_map_stripes;
         self.stripes.open(Holds::Map);
@@ -312,14 +313,14 @@ impl StripeMap {
         }
     }
 
-    /// Move what is valid in `victim` to the stripe that is filled with the same, which has room for it.
+    /// Move the valid pages of `victim` to the open stripe with the same content, which has space for them.
     fn move_all(&mut self, victim: u32, what: Holds, plan: &mut Plan) {
         let mut moves = std::mem::take(&mut self.moves);
         moves.clear();
         for offset in 0..self.stripes.pages() {
             let Some(from) = self.stripes.valid_place(victim, offset) else { continue };
             let to = self.stripes.take_page(what);
-            // What is valid is where the map says, which need not be asked.
+            // A valid page is at its mapped place, so the map need not be read.
             self.stripes.invalidate(from);
             self.put(Lpn(self.reverse[from.page.0 as usize]), to);
             moves.push((from, to));

@@ -1,4 +1,4 @@
-//! The table [stripes] of the profile, and what it makes of a device.
+//! The table [stripes] of the profile, and the checks of a device that has it.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
@@ -7,39 +7,40 @@ use crate::flash::geometry::Geometry;
 use crate::ftl::FtlOptions;
 use crate::pool::stripes::Stripes;
 
-/// The page map over stripes.
+/// Parameters of the page map over stripes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct StripesPart {
-    /// Planes that a stripe spans, with a block of each.
+    /// Planes that a stripe spans, with one block of each.
     pub stripe_dies: u32,
     /// Memory for pages of the map.
     pub map_memory_bytes: u64,
-    /// How much of it may be newer than what is on flash.
+    /// The part of it that may be newer than the copy on flash.
     pub map_changed_bytes: u64,
 }
 
 /// Bytes of an entry: a physical page number.
 pub(super) const ENTRY_BYTES: u32 = 4;
 
-/// So many times the size of the map may its stripes hold.
+/// Size of the stripes for the map, as a multiple of the size of the map.
 pub(super) const MAP_ROOM: u32 = 4;
 
-/// Erased stripes beside those that the map may still take: one for data, one for the map.
+/// Erased stripes besides those that the map may still take: one for data, one for the map.
 pub(super) const RESERVE: u32 = 2;
 
-/// Pages of the map, and stripes that they may take: room, and one that is filled.
+/// Return the pages of the map, and the stripes that they may take: the multiple of its size, and one that is
+/// filled.
 pub(super) fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
     let shape = geometry.shape();
     let pages = shape.logical_pages.div_ceil(shape.page_bytes / ENTRY_BYTES);
     (pages, MAP_ROOM * pages.div_ceil(stripe_pages) + 1)
 }
 
-/// Whether `options` make a device.
+/// Check that `options` describe a possible device.
 ///
 /// # Errors
-/// Numbers that leave no room.
+/// Parameters that leave too little space.
 pub(super) fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
     let (part, geometry) = (options.table, options.geometry);
     let shape = geometry.shape();

@@ -1,4 +1,4 @@
-//! In which state every zone is, and which commands suit it.
+//! The zone state machine: the state of every zone, and the commands allowed in it.
 //!
 //! ```text
 //!            write            full, finish
@@ -10,21 +10,21 @@
 //!    └───────────────────────────────────────────┘
 //! ```
 //!
-//! Open and closed zones are active. Where no more can be open, the zone that a write opened longest ago
-//! is closed; what the host opened itself stays open.
+//! Open and closed zones are active. If no more zones can be open, the zone that a write opened longest ago
+//! is closed; a zone that the host opened explicitly stays open.
 //!
 //! **Source**: NVM Express Zoned Namespace Command Set Specification 1.1 (2.1.1, Zone State Machine; 3.3
 //! and 3.4, Zone Append and Zone Management Send).
-//! **Faithful**: states, changes of state, limits, status codes, and which of several is told first.
+//! **Faithful**: states, changes of state, limits, status codes, and which of several codes takes precedence.
 //! **Simplified**: zones neither wear out nor go offline; no zone descriptor extensions; no random write area
 //! (ZRWA).
-//! **Ambiguous**: which implicitly open zone a controller closes to make room: the one opened longest ago.
+//! **Ambiguous**: which implicitly open zone a controller closes to open another: the one opened longest ago.
 
 use std::collections::VecDeque;
 
 use uflip_core::{Mode, ZoneState, ZoneStatus};
 
-/// One zone: its state, and how much of it has been written, in pages.
+/// One zone: its state, and its number of written pages.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Entry {
     state: ZoneState,
@@ -35,14 +35,14 @@ struct Entry {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Book {
     zones: Vec<Entry>,
-    /// Pages that each can hold.
+    /// Pages of a zone.
     capacity: u32,
-    /// How many may be open, and active; 0: as many as there are.
+    /// Maximum number of open and of active zones; 0: no limit.
     max_open: u32,
     max_active: u32,
     open: u32,
     active: u32,
-    /// Those that a write opened, in that order.
+    /// Implicitly open zones, in the order in which they were opened.
     implicit: VecDeque<u32>,
 }
 
@@ -64,15 +64,15 @@ impl Book {
         self.zones[zone as usize].state
     }
 
-    /// Where the zone is written next.
+    /// Return the write pointer of the zone.
     pub(crate) fn pointer(&self, zone: u32) -> u32 {
         self.zones[zone as usize].pointer
     }
 
-    /// Write `pages` to the zone, at `at` or where its pointer is; says where they go.
+    /// Write `pages` to the zone, at `at` or at its write pointer; returns where they go.
     ///
     /// # Errors
-    /// What the standard answers where they cannot be written. Nothing has changed then.
+    /// The status code of the standard if they cannot be written. No state has changed then.
     pub(crate) fn write(
         &mut self,
         zone: u32,
@@ -103,7 +103,7 @@ impl Book {
         Ok(pointer)
     }
 
-    /// Its flash cannot be erased any more: what the standard calls offline.
+    /// Set the zone offline, as the standard calls it: its flash cannot be erased any more.
     pub(crate) fn lose(&mut self, zone: u32) {
         self.enter(zone, ZoneState::Offline);
     }
@@ -111,7 +111,7 @@ impl Book {
     /// Reset, finish, open or close the zone.
     ///
     /// # Errors
-    /// What the standard answers where its state does not allow that. Nothing has changed then.
+    /// The status code of the standard if its state does not allow that. No state has changed then.
     pub(crate) fn manage(&mut self, zone: u32, mode: Mode) -> Result<(), ZoneStatus> {
         use ZoneState::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen, Offline, ReadOnly};
         let state = self.state(zone);
@@ -136,7 +136,8 @@ impl Book {
         Ok(())
     }
 
-    /// A zone is to be opened, which was not active before where `activated`.
+    /// Check the limits before a zone is opened; `activated` if it was not active before. Closes an
+    /// implicitly open zone if necessary.
     fn make_room(&mut self, activated: bool) -> Result<(), ZoneStatus> {
         if activated && self.max_active > 0 && self.active == self.max_active {
             return Err(ZoneStatus::TooManyActive);
@@ -148,7 +149,7 @@ impl Book {
         Ok(())
     }
 
-    /// The zone is in that state from now on.
+    /// Set the state of the zone.
     fn enter(&mut self, zone: u32, next: ZoneState) {
         let before = std::mem::replace(&mut self.zones[zone as usize].state, next);
         if before == next {
@@ -175,7 +176,7 @@ mod tests {
     fn every_command_in_every_state_does_what_the_standard_says() {
         use ZoneState::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen};
         let wrong = Err(ZoneStatus::InvalidTransition);
-        // Empty, implicitly open, explicitly open, closed, full: what follows (2.1.1.4 of the standard).
+        // Empty, implicitly open, explicitly open, closed, full: the next state (2.1.1.4 of the standard).
         let table = [
             (
                 Mode::Open,
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(states(&book), [Closed, ImplicitlyOpen, ImplicitlyOpen, Empty]);
         assert_eq!(book.write(3, None, 1), Err(ZoneStatus::TooManyActive));
         assert_eq!(book.manage(3, Mode::Open), Err(ZoneStatus::TooManyActive));
-        // What the host opened itself does not give way.
+        // A zone that the host opened explicitly is not closed.
         assert_eq!((book.manage(0, Mode::Open), book.manage(1, Mode::Open)), (Ok(()), Ok(())));
         assert_eq!(states(&book), [ExplicitlyOpen, ExplicitlyOpen, Closed, Empty]);
         assert_eq!(book.write(2, None, 1), Err(ZoneStatus::TooManyOpen));
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(book.write(3, None, 1), Ok(0), "a zone that is full takes no room");
     }
 
-    /// The same with a list of states that is looked through anew each time.
+    /// A reference: a list of states that is searched each time.
     #[derive(Default)]
     struct Naive {
         zones: Vec<(ZoneState, u32)>,

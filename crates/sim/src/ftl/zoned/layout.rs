@@ -1,4 +1,4 @@
-//! Which planes and blocks a zone is made of, and where each of its pages is.
+//! The layout of zones: their planes and blocks, and the place of each page.
 //!
 //! ```text
 //! dies_per_zone = 2, stripe_pages = 2      flash pages of the zone:  0 1 | 4 5 | …   on its first plane
@@ -8,16 +8,16 @@
 //!                                          within_channel:  zone 0 on both planes of channel 0, zone 1 of 1, …
 //! ```
 //!
-//! Zones that follow each other are on different planes until all planes have one; then the next blocks of
-//! the planes follow. So the map is arithmetic, and a zone keeps its blocks for life: it wears as often as it
-//! is reset.
+//! Consecutive zones are on different planes until all planes have one; then the next blocks of the planes
+//! follow. The map is therefore arithmetic, and a zone always keeps its blocks: it wears as often as it is
+//! reset.
 //!
 //! **Source**: zones as stripes of blocks over planes: Bjørling et al., ZNS: Avoiding the Block Interface Tax
-//! (USENIX ATC 2021) §2; what differs between drives, large zones over all planes and small ones on few:
-//! Bae et al., What You Can't Forget: Exploiting Parallelism for Zoned Namespaces (HotStorage 2022).
+//! (USENIX ATC 2021) §2; differences between drives, large zones over all planes and small ones on few: Bae
+//! et al., What You Can't Forget: Exploiting Parallelism for Zoned Namespaces (HotStorage 2022).
 //! **Faithful**: pages of blocks in order, blocks of a zone erased together.
 //! **Simplified**: no block is exchanged, neither for wear nor for a failure.
-//! **Ambiguous**: how drives lay zones over planes is not published: it is what the parameters say.
+//! **Ambiguous**: how drives lay out zones over planes is not published: the parameters decide.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,49 +28,49 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx};
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct ZonesPart {
-    /// From the beginning of a zone to that of the next.
+    /// Distance from the beginning of a zone to that of the next.
     pub zone_bytes: u64,
     pub dies_per_zone: u32,
     /// Erase blocks of each of these planes.
     pub zone_blocks_per_die: u32,
     pub zone_dies: ZoneDies,
-    /// Flash pages that follow each other on a plane before the next plane has its turn.
+    /// Consecutive flash pages on a plane before the next plane follows.
     pub stripe_pages: u32,
-    /// 0: as many as there are.
+    /// 0: no limit.
     pub max_open_zones: u32,
     pub max_active_zones: u32,
-    /// A zone that is finished has the rest of its flash programmed with nothing.
+    /// Finishing a zone pads the rest of its flash.
     pub finish_pads: bool,
 }
 
-/// Which planes make a zone.
+/// The planes of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ZoneDies {
-    /// Of as many channels as can be.
+    /// On as many channels as possible.
     AcrossChannels,
-    /// Of as few.
+    /// On as few channels as possible.
     WithinChannel,
 }
 
-/// Where zones are, in pages as the map counts them.
+/// The layout of zones, in pages as the map counts them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Layout {
     geometry: Geometry,
     part: ZonesPart,
-    /// Pages from zone to zone, and those of each that hold data.
+    /// Pages from zone to zone, and data pages of each.
     size: u32,
     capacity: u32,
     zones: u32,
-    /// Zones side by side, which share no plane.
+    /// Number of zones side by side, which share no plane.
     groups: u32,
     /// Flash pages of a block.
     flash_pages: u32,
 }
 
 impl Layout {
-    /// For a geometry and a table that were checked. Logical pages of the geometry are not looked at.
+    /// Create the layout for a checked geometry and table. Ignores the logical pages of the geometry.
     pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Layout {
         let shape = geometry.shape();
         let groups = shape.planes / part.dies_per_zone;
@@ -94,33 +94,33 @@ impl Layout {
         self.zones
     }
 
-    /// Pages that the host can address: those between zones, which hold nothing, as well.
+    /// Return the pages that the host can address, including the unused ones between zones.
     pub(crate) fn logical_pages(&self) -> u64 {
         u64::from(self.zones) * u64::from(self.size)
     }
 
-    /// Pages from the beginning of a zone to that of the next.
+    /// Return the pages from the beginning of a zone to that of the next.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
-    /// Pages that a zone can hold.
+    /// Return the pages that a zone can hold.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Pages that make a flash page.
+    /// Return the pages that make a flash page.
     pub(crate) fn units(&self) -> u32 {
         self.geometry.units()
     }
 
-    /// The zone of a page, and its number there.
+    /// Return the zone of a page, and its number there.
     #[inline]
     pub(crate) fn zone_of(&self, page: Lpn) -> (u32, u32) {
         (page.0 / self.size, page.0 % self.size)
     }
 
-    /// The `number`-th plane of the zone.
+    /// Return the plane with index `number` of the zone.
     fn plane(&self, zone: u32, number: u32) -> PlaneIdx {
         let place = zone % self.groups * self.part.dies_per_zone + number;
         let shape = self.geometry.shape();
@@ -134,25 +134,25 @@ impl Layout {
         }
     }
 
-    /// The `number`-th block that the zone has on one of its planes.
+    /// Return the block with index `number` of the zone on one of its planes.
     fn block(&self, zone: u32, plane: u32, number: u32) -> BlockIdx {
         let row = zone / self.groups * self.part.zone_blocks_per_die + number;
         BlockIdx(self.plane(zone, plane).0 * self.geometry.shape().blocks_per_plane + row)
     }
 
-    /// Every block of the zone.
+    /// Return every block of the zone.
     pub(crate) fn blocks(&self, zone: u32) -> impl Iterator<Item = BlockIdx> + use<'_> {
         (0..self.part.dies_per_zone).flat_map(move |plane| {
             (0..self.part.zone_blocks_per_die).map(move |number| self.block(zone, plane, number))
         })
     }
 
-    /// Up to where a finish pads a zone of which so many pages are written.
+    /// Return the page up to which finishing pads a zone with `written` pages.
     pub(crate) fn finished(&self, written: u32) -> u32 {
         if self.part.finish_pads { self.capacity() } else { written.next_multiple_of(self.units()) }
     }
 
-    /// Where the page `page` of a zone is.
+    /// Return the place of page `page` of a zone.
     #[inline]
     pub(crate) fn place(&self, zone: u32, page: u32) -> Place {
         let units = self.geometry.units();

@@ -1,6 +1,7 @@
-//! No translation: zones that the host writes in order and resets as a whole, at fixed places of the flash.
+//! Zones: no translation. The host writes zones in order and resets them as a whole, at fixed places of the
+//! flash.
 //!
-//! What suits which state of a zone is in [`book`], where its pages are in [`layout`].
+//! [`book`] has the states of zones, [`layout`] the places of their pages.
 
 mod book;
 mod layout;
@@ -9,5 +10,5 @@ pub(crate) use book::Book;
 pub(crate) use layout::Layout;
 pub use layout::{ZoneDies, ZonesPart};
 
-/// The name of it among the FTLs.
+/// Its name in the list of FTLs.
 pub(crate) const ZONED: &str = "zoned";

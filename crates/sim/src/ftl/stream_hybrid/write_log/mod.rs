@@ -1,7 +1,7 @@
-//! The write log of a stream hybrid: a small region of flash that maps clusters wherever they are.
+//! The write log of a stream hybrid: a small region of flash that maps clusters to any place.
 //!
-//! A cluster that is written again goes to a new place of the log; what it leaves behind is empty space
-//! that comes back when its unit is empty, or when the unit with the fewest clusters is compacted.
+//! A cluster that is written again goes to a new place of the log. Its old place is reclaimed when its unit
+//! is empty, or when the unit with the fewest clusters is compacted.
 //!
 //! ```text
 //! log unit    │ c7 │ -- │ c2 │ c9 │ -- │ .. │ .. │      --: written again elsewhere   ..: still erased
@@ -20,15 +20,15 @@ use crate::pool::units::{FreeUnits, Layout, UnitIdx};
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Slot {
     cluster: u32,
-    /// The log unit and the place in it.
+    /// Its log unit and the index in it.
     unit: u32,
     index: u32,
-    /// Which pages of its place were programmed, and which of them hold the newest version.
+    /// The pages of its place that were programmed, and those of them that are the newest version.
     programmed: u64,
     valid: u64,
 }
 
-/// A unit of the log: which slots lie in it.
+/// A unit of the log, and the slots in it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct LogUnit {
     unit: UnitIdx,
@@ -36,15 +36,15 @@ struct LogUnit {
     live: u32,
 }
 
-/// How much a log may hold.
+/// The size limits of a log.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Limits {
     pub(crate) clusters: u32,
-    /// Units of flash that it has for them.
+    /// Flash units of the log.
     pub(crate) units: u32,
-    /// Logical units that it may have clusters of at a time; 0: any number.
+    /// Logical units that may have clusters in the log at a time; 0: any number.
     pub(crate) members: u32,
-    /// Whether what superseded clusters leave behind is used again before the log is empty.
+    /// The places of superseded clusters are reused before the log is empty.
     pub(crate) compacts: bool,
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct WriteLog {
     slot_of: Vec<u32>,
     slots: Vec<Slot>,
     unused: Vec<u32>,
-    /// Slots in the order of age.
+    /// Slots ordered by age.
     order: Lru,
     units: Vec<LogUnit>,
-    /// The unit being filled and its next place, where one is.
+    /// The unit being filled and its next place, if there is one.
     open: Option<(usize, u32)>,
-    /// Units that it holds in each bank, so that they are spread.
+    /// Units of the log in each bank, to spread them.
     in_bank: Vec<u32>,
-    /// Per logical unit: its clusters that are here; and how many units have any.
+    /// Per logical unit: its clusters in the log; and the number of units that have any.
     members: Vec<u16>,
     member_units: u32,
 }
@@ -72,11 +72,11 @@ pub(crate) struct WriteLog {
 const NONE: u32 = u32::MAX;
 
 impl WriteLog {
-    /// An empty log of clusters as `layout` has them.
+    /// Create an empty log of clusters of `layout`.
     pub(crate) fn new(layout: Layout, limits: Limits) -> WriteLog {
         let logical = layout.logical_units() * layout.clusters_per_unit();
         let mut in_bank = vec![0; layout.banks as usize];
-        // The journal has its place there.
+        // The journal's units are in bank 0.
         in_bank[0] = crate::pool::units::Journal::UNITS;
         WriteLog {
             layout,
@@ -93,43 +93,43 @@ impl WriteLog {
         }
     }
 
-    /// Clusters in it.
+    /// Return the number of clusters in the log.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.order.len()
     }
 
-    /// Whether it has `cluster`.
+    /// Whether `cluster` is in the log.
     #[inline]
     pub(crate) fn has(&self, cluster: u32) -> bool {
         self.slot_of[cluster as usize] != NONE
     }
 
-    /// The cluster of `page`, and its number there.
+    /// Return the cluster of `page`, and the offset in it.
     #[inline]
     pub(crate) fn cluster_of(&self, page: Lpn) -> (u32, u32) {
         (page.0 / self.layout.cluster_pages, page.0 % self.layout.cluster_pages)
     }
 
-    /// The first page of `cluster`.
+    /// Return the first page of `cluster`.
     #[inline]
     pub(crate) fn first_page(&self, cluster: u32) -> Lpn {
         Lpn(cluster * self.layout.cluster_pages)
     }
 
-    /// The logical unit of `cluster`.
+    /// Return the logical unit of `cluster`.
     #[inline]
     pub(crate) fn unit_of(&self, cluster: u32) -> u32 {
         cluster / self.layout.clusters_per_unit()
     }
 
-    /// Pages of a cluster.
+    /// Return the pages of a cluster.
     #[inline]
     pub(crate) fn cluster_pages(&self) -> u32 {
         self.layout.cluster_pages
     }
 
-    /// Whether it cannot take `cluster` before something leaves it.
+    /// Whether it cannot take `cluster` until another one leaves it.
     pub(crate) fn lacks_room(&self, cluster: u32) -> bool {
         let Limits { clusters, members, compacts, .. } = self.limits;
         let another =
@@ -137,20 +137,20 @@ impl WriteLog {
         another || (!self.has(cluster) && self.len() >= clusters) || (!compacts && self.is_full())
     }
 
-    /// Whether `logical` has clusters in it.
+    /// Whether `logical` has clusters in the log.
     #[inline]
     pub(crate) fn is_member(&self, logical: u32) -> bool {
         self.members[logical as usize] > 0
     }
 
-    /// Whether every place was used and something is still there.
+    /// Whether every place was used and some cluster is still in the log.
     fn is_full(&self) -> bool {
         self.open.is_none_or(|(_, next)| next == self.layout.clusters_per_unit())
             && self.units.len() == self.limits.units as usize
             && self.len() > 0
     }
 
-    /// Where `page` is, if its newest version is here.
+    /// Return the place of `page`, if its newest version is in the log.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let (cluster, within) = self.cluster_of(page);
@@ -161,7 +161,8 @@ impl WriteLog {
         Some(self.place(slot, within))
     }
 
-    /// Which pages of the cluster that begins with `first` have their newest version here, and where all of them are.
+    /// Return which pages of the cluster that begins with `first` have their newest version in the log, and
+    /// the places of all its pages.
     #[inline]
     pub(crate) fn newest_of(&self, first: Lpn) -> Option<(u64, Places)> {
         let slot = self.slot_of[self.cluster_of(first).0 as usize];
@@ -172,7 +173,7 @@ impl WriteLog {
         })
     }
 
-    /// Which of the 64 pages from `first` on, or as many as there are before `end`, have their newest version here;
+    /// Return which of the 64 pages from `first` on, but before `end`, have their newest version in the log;
     /// `first` begins a cluster.
     #[inline]
     pub(crate) fn newest_from(&self, first: Lpn, end: Lpn) -> u64 {
@@ -185,7 +186,7 @@ impl WriteLog {
         })
     }
 
-    /// Where page `within` of `cluster` can be programmed beside the others that it has here.
+    /// Return the erased place of page `within` of `cluster` in its current place, if it has one.
     #[inline]
     pub(crate) fn erased_place(&self, cluster: u32, within: u32) -> Option<Place> {
         let slot = self.slot_of[cluster as usize];
@@ -195,7 +196,7 @@ impl WriteLog {
         Some(self.place(slot, within))
     }
 
-    /// The newest version of page `within` of `cluster` was programmed in its place.
+    /// Note that the newest version of page `within` of `cluster` was programmed in its place.
     #[inline]
     pub(crate) fn set_programmed(&mut self, cluster: u32, within: u32) {
         let slot = &mut self.slots[self.slot_of[cluster as usize] as usize];
@@ -203,7 +204,7 @@ impl WriteLog {
         slot.valid |= 1 << within;
     }
 
-    /// The newest version of `page` is not here, or nowhere.
+    /// Invalidate the version of `page` in the log.
     #[inline]
     pub(crate) fn invalidate(&mut self, page: Lpn) {
         let (cluster, within) = self.cluster_of(page);
@@ -216,7 +217,7 @@ impl WriteLog {
         }
     }
 
-    /// `cluster` is here no more.
+    /// Remove `cluster` from the log.
     pub(crate) fn drop_cluster(&mut self, cluster: u32) {
         let slot = std::mem::replace(&mut self.slot_of[cluster as usize], NONE);
         if slot != NONE {
@@ -229,7 +230,7 @@ impl WriteLog {
         }
     }
 
-    /// Nothing of the logical unit is here any more.
+    /// Remove all clusters of the logical unit from the log.
     pub(crate) fn drop_unit(&mut self, logical: u32) {
         if self.is_member(logical) {
             let clusters = self.layout.clusters_per_unit();
@@ -238,8 +239,8 @@ impl WriteLog {
         }
     }
 
-    /// Give `cluster` a new, erased place; it is the newest from now on. Returns the old place and its
-    /// valid pages, where it had one.
+    /// Give `cluster` a new, erased place; it becomes the newest. Returns its old place and the valid pages
+    /// there, if it had one.
     pub(crate) fn renew(
         &mut self,
         cluster: u32,
@@ -260,7 +261,7 @@ impl WriteLog {
         old
     }
 
-    /// The clusters, the oldest first.
+    /// Return the clusters, the oldest first.
     pub(crate) fn by_age(&self) -> impl Iterator<Item = u32> + '_ {
         self.order.by_age().map(|slot| self.slots[slot as usize].cluster)
     }
@@ -301,7 +302,7 @@ impl WriteLog {
         unit.live += 1;
     }
 
-    /// The units that it holds.
+    /// Return the units of the log.
     #[cfg(test)]
     pub(crate) fn units(&self) -> impl Iterator<Item = UnitIdx> + '_ {
         self.units.iter().map(|unit| unit.unit)

@@ -1,11 +1,11 @@
-//! The units of a write log: where the next cluster goes, and how superseded ones come back.
+//! The units of a write log: the place of the next cluster, and the reuse of superseded places.
 
 use super::{LogUnit, NONE, Slot, WriteLog};
 use crate::flash::plan::Plan;
 use crate::pool::units::FreeUnits;
 
 impl WriteLog {
-    /// The next erased place: of the unit being filled, of a new one, or of one that was compacted.
+    /// Return the next erased place: of the unit being filled, of a new one, or of one that was compacted.
     pub(super) fn next_place(&mut self, free: &mut FreeUnits, plan: &mut Plan) -> (usize, u32) {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
@@ -33,7 +33,7 @@ impl WriteLog {
         self.open = Some((self.units.len() - 1, 0));
     }
 
-    /// Give back every unit that holds nothing. None is being filled.
+    /// Free every unit without clusters. No unit is being filled at this point.
     fn release_empty(&mut self, free: &mut FreeUnits) {
         for index in (0..self.units.len()).rev() {
             if self.units[index].live == 0 {
@@ -42,7 +42,7 @@ impl WriteLog {
         }
     }
 
-    /// The unit with the fewest clusters.
+    /// Return the unit with the fewest clusters.
     fn emptiest(&self) -> usize {
         let units = 0..self.units.len();
         units.min_by_key(|unit| self.units[*unit].live).expect("a log that is full has units")
@@ -76,7 +76,7 @@ impl WriteLog {
         let unit = self.units.swap_remove(index).unit;
         self.in_bank[self.layout.bank_of(unit) as usize] -= 1;
         free.discard(unit);
-        // The last one took its place.
+        // The last unit moved to its index.
         if let Some(moved) = self.units.get(index) {
             for slot in moved.slots.iter().filter(|slot| **slot != NONE) {
                 self.slots[*slot as usize].unit = index as u32;
