@@ -7,10 +7,11 @@
 //!
 //! The FTL and its policies decide *what* happens to which page; they see no clock and touch no
 //! cell. The NAND checks the rules of flash; the timeline charges dies, channels and the host link.
-//! So the same FTL runs in two gears: timed, and untimed for filling a device at memory speed. An open-channel
-//! device has no FTL: its host decides, by the same rules, and is told where it broke one.
+//! So the same FTL runs in two modes: timed, and untimed to fill a device at memory speed. An
+//! open-channel device has no FTL: its host decides under the same rules, and each address reports
+//! its error.
 //!
-//! Rooms, each of which knows only those before it:
+//! Modules; each one imports only those before it:
 //!
 //! ```text
 //! collections   sets of pages, large arrays

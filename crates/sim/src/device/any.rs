@@ -1,4 +1,4 @@
-//! A device has one of three kinds of backends.
+//! The three kinds of backends as one type.
 
 use crate::device::backend::Backend as _;
 use crate::device::merging::Merged;
@@ -6,8 +6,9 @@ use crate::device::paged::Paged;
 use crate::device::zoned::Zoned;
 use crate::flash::geometry::{Lpn, Place};
 
-/// One of the two kinds of FTLs, or zones. Which one it is never changes, so the branch is always foreseen.
-// In place: a device has one of them, and goes through it with every page.
+/// A page map, a merging FTL, or zones. The variant of a device never changes, so the branch is
+/// always predicted.
+// Not boxed: a device has one backend and uses it for every page.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AnyBackend {
@@ -17,14 +18,14 @@ pub(crate) enum AnyBackend {
 }
 
 impl AnyBackend {
-    /// Whether a write may take the link ahead of time, and before one that came before it: zones, and plans
-    /// of whole writes, want them in order.
+    /// Return whether a write may reserve the link ahead of time and overtake an earlier write.
+    /// Zones and plans of whole writes need their writes in order.
     #[inline]
     pub(crate) fn takes_ahead(&self) -> bool {
         matches!(self, AnyBackend::Paged(_))
     }
 
-    /// Where the map says that `page` is.
+    /// Return the mapped place of `page`.
     pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         match self {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),
@@ -43,7 +44,7 @@ impl AnyBackend {
     }
 }
 
-/// Say `$what` of the backend, whichever it is.
+/// Evaluate `$what` for the backend, whichever kind it is.
 macro_rules! dispatch {
     ($backend:expr, $name:ident => $what:expr) => {
         match $backend {

@@ -1,9 +1,9 @@
-//! What stands between the host interface and the flash: an FTL, and when it does its work.
+//! The layer between host interface and flash: an FTL and the timing of its work.
 //!
-//! There are three kinds. A page map collects blocks beside the host, on a clock of its own
-//! (`paged.rs`); a merging FTL merges in the path of the write that needs room, and in steps while
-//! the host leaves the device alone (`merging.rs`); and zones are no FTL at all: the host decides
-//! (`zoned.rs`). The device is written once, for all of them.
+//! There are three kinds. A page map collects garbage concurrently with the host, in steps of its
+//! own (`paged.rs`). A merging FTL merges in the path of the write that needs space, and in steps
+//! while the host is idle (`merging.rs`). A zoned device has no FTL: the host decides (`zoned.rs`).
+//! The rest of the device is the same for all of them.
 
 use std::ops::Range;
 
@@ -15,31 +15,32 @@ use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
 use crate::timeline::Timeline;
 
-/// The flash and its clocks, which outlive every operation of an FTL.
+/// The flash and its timeline, which outlive each operation of an FTL.
 pub(crate) struct Hardware<'a> {
     pub(crate) flash: &'a mut Flash,
     pub(crate) events: &'a mut Timeline<EventTag>,
 }
 
-/// A page that is to be written, which belongs to `extent` and whose data is there.
+/// A page to be written. It belongs to `extent`, and its data is in memory.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Write {
     pub(crate) page: Lpn,
     pub(crate) extent: Extent,
     pub(crate) target: Target,
-    /// Nothing of it may stay in memory that the host takes for written.
+    /// Write-through: no acknowledged data of it may stay in memory.
     pub(crate) through: bool,
 }
 
 impl Write {
-    /// Whether it is of one of `pages`, and its data was in the write cache: the host takes it for written.
+    /// Return whether its page is one of `pages` and its data has left the write cache, i.e. was
+    /// acknowledged.
     pub(crate) fn has_left_cache(&self, pages: &Range<u32>) -> bool {
         pages.contains(&self.page.0)
             && matches!(self.target.token.event(), DeviceEvent::Flushed(..))
     }
 }
 
-/// A page that an I/O in the untimed gear touches.
+/// A page that an untimed I/O touches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) mode: Mode,
@@ -47,26 +48,26 @@ pub(crate) struct Piece {
     pub(crate) extent: Extent,
 }
 
-/// An FTL and the times of its work.
+/// An FTL and the timing of its work.
 pub(crate) trait Backend {
-    /// Whether the pages of a host write are planned as one, as soon as the controller has taken it in,
-    /// and none of another write may come between them.
+    /// Whether the pages of a host write are planned together as soon as its command has been
+    /// processed, with no page of another write between them.
     const PLANS_WHOLE_WRITES: bool;
 
-    /// Read `page` from `at` on; `bytes` of it go to the host.
+    /// Read `page` from `at` on; send `bytes` of it to the host.
     fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
 
-    /// Write a page from `at` on, when its data is there; its stream may be another one afterwards.
+    /// Write a page from `at` on, when its data has arrived; may change its stream.
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>);
 
-    /// What a collection, or a plan, waited for has happened.
+    /// Handle an event of a collection or a plan.
     fn handle_event(&mut self, event: DeviceEvent, at: u64, hardware: &mut Hardware<'_>);
 
-    /// A read of the host ends at `end`.
+    /// Handle the completion of a host read at `end`.
     #[inline]
     fn after_read(&mut self, _end: u64, _hardware: &mut Hardware<'_>) {}
 
-    /// Move what is due because of its reads or its age, if anything is.
+    /// Scrub the blocks whose reads or age require it, if any.
     #[inline]
     fn scrub_if_due(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         if hardware.flash.has_scrubs(at) {
@@ -74,63 +75,63 @@ pub(crate) trait Backend {
         }
     }
 
-    /// Move what is due; see `scrub.rs`.
+    /// Start the scrub; see `scrub.rs`.
     #[cold]
     fn scrub(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
 
-    /// What leaves the write cache is to be on flash as soon as it can.
-    fn fill_up(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
+    /// Program partly filled flash pages, so that data from the write cache becomes durable soon.
+    fn pad_for_flush(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {}
 
-    /// Write to flash, from `at` on, what memory alone has; `target` is told when it is there. False where
-    /// there is nothing.
+    /// Write the data that is only in memory to flash, from `at` on, and report the end to
+    /// `target`. Return false if there is no such data.
     #[inline]
     fn drain(&mut self, _at: u64, _target: Target, _hardware: &mut Hardware<'_>) -> bool {
         false
     }
 
-    /// The host leaves the device alone from `now` to `until`.
+    /// Start idle-time work: the host is idle from `now` to `until`.
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>);
 
-    /// The host is back.
+    /// End idle-time work: the host is back.
     fn end_idle(&mut self) {}
 
-    /// Nothing will happen any more after `at`, and an I/O has not ended: it ends now, and fails.
+    /// Fail the I/Os that have not completed although no event is left after `at`.
     ///
     /// # Panics
-    /// Where none waits for anything: the books must be wrong.
-    fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>);
+    /// If no I/O waits: the bookkeeping must be wrong.
+    fn fail_stuck_ios(&mut self, at: u64, hardware: &mut Hardware<'_>);
 
-    /// Whether too little flash is left to write to the device.
+    /// Return whether too little flash is left to write to the device.
     #[inline]
     fn is_read_only(&self) -> bool {
         false
     }
 
-    /// Why it is.
+    /// Return the error of a read-only device.
     fn why_read_only(&self) -> Error;
 
-    /// What is under way ends now; the untimed gear follows.
+    /// Complete the work in progress; untimed mode follows.
     fn end_untimed(&mut self, flash: &mut Flash);
 
-    /// Whether an I/O in the untimed gear can be done; an append becomes a write.
+    /// Check an untimed I/O and return it, with an append as a write.
     ///
     /// # Errors
-    /// It is for a zone that does not take it, or that is not there.
+    /// Its zone does not exist or does not accept it.
     #[inline]
     fn admit_untimed(&mut self, io: &Io, _page_bytes: u64) -> Result<Io> {
         if io.mode.requires_zones() { Err(no_zones()) } else { Ok(*io) }
     }
 
-    /// Do what an I/O asks of a zone in the untimed gear.
+    /// Do a zone command untimed.
     fn manage_untimed(&mut self, _io: &Io, _flash: &mut Flash) {}
 
-    /// [`Backend::write`] in the untimed gear.
+    /// [`Backend::write`], untimed.
     fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash);
 
-    /// [`Backend::read`] in the untimed gear.
+    /// [`Backend::read`], untimed.
     fn read_untimed(&mut self, page: Lpn, flash: &mut Flash);
 
-    /// Do what a batch of I/Os asks for in the untimed gear, in order.
+    /// Do a batch of I/Os untimed, in order.
     fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
         for Piece { mode, page, extent } in pieces {
             match mode {
@@ -141,23 +142,23 @@ pub(crate) trait Backend {
         }
     }
 
-    /// What has left the write cache of `pages` and waits for its turn is not written: it is trimmed.
+    /// Drop waiting writes to `pages` that have left the write cache: the pages were trimmed.
     #[inline]
     fn forget(&mut self, _pages: Range<u32>, _at: u64, _hardware: &mut Hardware<'_>) {}
 
-    /// `page` holds nothing any more (TRIM).
+    /// Unmap `page` (TRIM).
     fn trim(&mut self, page: Lpn);
 
-    /// `page` will be looked up soon.
+    /// Prefetch the map entry of `page`.
     #[inline]
     fn prefetch(&self, _page: Lpn) {}
 
-    /// `page`, for which [`Backend::prefetch`] was called, will be written soon.
+    /// Prefetch what the write of `page` will touch; [`Backend::prefetch`] was called before.
     #[inline]
     fn prefetch_old(&self, _page: Lpn) {}
 }
 
-/// The error of a command to a zone on a device without any.
+/// Return the error of a zone command on a device without zones.
 #[cold]
 pub(crate) fn no_zones() -> Error {
     Error::usage("The device has no zones")

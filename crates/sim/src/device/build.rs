@@ -1,4 +1,4 @@
-//! What stands on top of the flash in a device that a profile describes.
+//! Creation of the backend and the write cache of a profile.
 
 use uflip_core::Result;
 
@@ -14,7 +14,7 @@ use crate::device::zoned::Zoned;
 use crate::ftl::{Merging, PageMap};
 
 impl GcPart {
-    /// How much is collected at once.
+    /// Return the limits of concurrent garbage collection.
     fn pace(&self) -> Pace {
         Pace {
             idle_goal: self.idle_free_blocks as usize,
@@ -25,7 +25,7 @@ impl GcPart {
 }
 
 impl Profile {
-    /// The write cache, where the profile has one.
+    /// Return the write cache, if the profile has one.
     pub(crate) fn write_cache(&self) -> Option<WriteCache> {
         let unit = self.geometry.page_bytes / self.units();
         let sectors = unit / self.geometry.sector_bytes;
@@ -34,10 +34,10 @@ impl Profile {
         (pages > 0).then(|| WriteCache::new(pages as usize, sectors, self.cache.flush, together))
     }
 
-    /// The FTL that the profile asks for, with the times of its work.
+    /// Return the backend of the profile.
     ///
     /// # Errors
-    /// Names and parameters of policies that do not exist.
+    /// Unknown names or parameters of policies.
     pub(crate) fn backend(&self) -> Result<AnyBackend> {
         let geometry = self.geometry();
         let planes = geometry.shape().planes;

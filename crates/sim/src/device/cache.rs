@@ -1,23 +1,23 @@
 //! A volatile write-back cache: a write is done when its data is in memory; the flash gets it later.
 //!
-//! Writes to a page that is still in the cache are absorbed, so small writes to neighbouring sectors
-//! cost one program. A cache that is full makes the host wait for the program that frees a page.
+//! Writes to a page that is still in the cache are absorbed, so small writes to neighbouring
+//! sectors cost one program. A full cache makes the host wait for the program that frees a page.
 //!
-//! A host that wants its data durable has it flushed: whoever asks waits for every page that was in the
-//! cache then, and for none that came later. Pages are told apart by the *epoch* in which their flush
-//! began; each such wish begins a new one.
+//! For durability the host flushes the cache. The flush waits for every page that was in the cache
+//! at that time, and for no later one. Pages are distinguished by the *epoch* in which their flush
+//! began; each flush request begins a new epoch.
 //!
 //! ```text
-//! flushing    [ 0 | 2 | 3 | 1 ]      pages by epoch; the first that is not over is `oldest`
+//! flushing    [ 0 | 2 | 3 | 1 ]      pages by epoch; the first unfinished one is `oldest`
 //!                           └─ pages that begin to be flushed now
 //! ```
 //!
 //! **Source**: uFLIP (2009) §5.2, figure 6: small random writes coalesced four to one, "apparently due
 //! to caching"; OFC (2011) leaves the cache to the host.
-//! **Faithful**: absorption, early completion, waiting when full; a page can be read from the cache until it is on
-//! flash.
-//! **Simplified**: pages leave in the order in which they came, whatever was absorbed since; a read
-//! that the cache holds only in part is served as if from flash.
+//! **Faithful**: absorption, early completion, waiting when full; a page can be read from the cache
+//! until it is on flash.
+//! **Simplified**: pages leave in FIFO order, regardless of later absorption. A read that the cache
+//! holds only in part is served as if from flash.
 //! **Ambiguous**: when a cache flushes; two policies are offered.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,49 +32,50 @@ use crate::ftl::extent::Extent;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flushed {
     pub(crate) page: Lpn,
-    /// Whether all of it is there.
+    /// Whether all sectors of the page are cached.
     pub(crate) whole: bool,
-    /// The stream of writes that it came with first.
+    /// The write stream of its first write.
     pub(crate) stream: u8,
     pub(crate) epoch: Epoch,
 }
 
 impl Flushed {
-    /// What of its page is written to flash.
+    /// Return the sectors of its page to be written to flash.
     pub(crate) fn extent(&self) -> Extent {
         Extent::single(self.page, self.whole, self.stream)
     }
 }
 
-/// The cache. It keeps no time: who uses it says when something has happened.
+/// The write cache. It keeps no time: its caller reports events.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteCache {
     places: usize,
     flush: Flush,
-    /// So many pages go to flash together.
+    /// Number of pages that are flushed together.
     together: usize,
-    /// All sectors of a page.
+    /// Mask of all sectors of a page.
     whole: Sectors,
-    /// What waits to be flushed, which of its sectors are there, and the stream of its first write.
+    /// Dirty pages that wait for a flush: their valid sectors, and the stream of the first write.
     dirty: BTreeMap<Lpn, (Sectors, u8)>,
-    /// The order in which they came; a page that was trimmed meanwhile is not in `dirty` any more.
+    /// FIFO order of the dirty pages. A page that was trimmed meanwhile is missing in `dirty`.
     order: VecDeque<Lpn>,
-    /// What is being flushed, and stays until it is on flash.
+    /// Pages that are being flushed; they stay until they are on flash.
     leaving: InflightFlushes,
-    /// How many pages that is, which still have their place: by epoch, the present one last.
+    /// Number of those pages, which still occupy a place, by epoch; the current epoch last.
     epochs: VecDeque<usize>,
     /// The number of the first of these epochs.
     oldest: Epoch,
-    /// Host pages for which there was no place, in the order in which they came.
+    /// Host pages that wait for a free place, in FIFO order.
     waiting: VecDeque<(PageIdx, Lpn, Sectors, u8)>,
-    /// The host is idle: everything may be flushed.
+    /// The host is idle: all pages may be flushed.
     pub(crate) idle: bool,
-    /// Host writes that found their page in the cache.
+    /// Host writes that hit a cached page.
     pub(crate) absorbed: u64,
 }
 
 impl WriteCache {
-    /// A cache of so many pages of so many sectors (at most 64), of which so many go to flash together.
+    /// Create a cache of `places` pages of `sectors` sectors (at most 64) that flushes `together`
+    /// pages at once.
     pub(crate) fn new(places: usize, sectors: u32, flush: Flush, together: usize) -> WriteCache {
         WriteCache {
             places,
@@ -92,7 +93,8 @@ impl WriteCache {
         }
     }
 
-    /// The host brings `sectors` of `page`. False where there is no place for them: then they wait.
+    /// Accept `sectors` of `page` from the host. Return false if there is no free place: then they
+    /// wait.
     pub(crate) fn offer(&mut self, host: PageIdx, page: Lpn, sectors: Sectors, stream: u8) -> bool {
         let taken = self.absorb(page, sectors)
             || self.waiting.is_empty() && self.put(page, sectors, stream);
@@ -102,7 +104,7 @@ impl WriteCache {
         taken
     }
 
-    /// The host page that has waited longest, now that there is a place for it.
+    /// Move the host page that has waited longest into the cache, if there is a free place.
     pub(crate) fn admit(&mut self) -> Option<PageIdx> {
         let (host, page, sectors, stream) = *self.waiting.front()?;
         let taken = self.absorb(page, sectors) || self.put(page, sectors, stream);
@@ -110,7 +112,7 @@ impl WriteCache {
         taken.then_some(host)
     }
 
-    /// The host page that waits longest.
+    /// Return the host page that has waited longest.
     pub(crate) fn first_waiting(&self) -> Option<PageIdx> {
         self.waiting.front().map(|(host, ..)| *host)
     }
@@ -134,7 +136,7 @@ impl WriteCache {
         self.epochs.iter().sum()
     }
 
-    /// A page to be written to flash now. Its place is free when [`WriteCache::flushed`] says so.
+    /// Return the next page to write to flash. Its place is free after [`WriteCache::flushed`].
     pub(crate) fn next_flush(&mut self) -> Option<Flushed> {
         let now = match self.flush {
             Flush::Eager => true,
@@ -153,7 +155,7 @@ impl WriteCache {
         None
     }
 
-    /// `page`, if it is in the cache, to be written to flash now.
+    /// Remove `page` from the dirty pages, if it is there, to write it to flash now.
     pub(crate) fn expel(&mut self, page: Lpn) -> Option<Flushed> {
         let (sectors, stream) = self.dirty.remove(&page)?;
         self.leaving.begin(page, sectors);
@@ -163,10 +165,10 @@ impl WriteCache {
         Some(Flushed { page, whole: sectors == self.whole, stream, epoch })
     }
 
-    /// `page` has been written to flash; its flush began in `epoch`.
+    /// Record that `page` is on flash; its flush began in `epoch`.
     pub(crate) fn flushed(&mut self, page: Lpn, epoch: Epoch) {
         self.leaving.end(page);
-        // A token has room for no more of it, and fewer are under way.
+        // An event tag stores the epoch modulo `EPOCHS`; fewer epochs are in progress.
         let place = epoch.wrapping_sub(self.oldest) % EPOCHS;
         self.epochs[place as usize] -= 1;
         while self.epochs.len() > 1 && self.epochs[0] == 0 {
@@ -175,8 +177,9 @@ impl WriteCache {
         }
     }
 
-    /// Everything is to be durable: the epoch at whose end it is, once all that [`WriteCache::next_flush`]
-    /// still had has been asked for; `None` where all of it is on flash already.
+    /// End the epoch, because all data must become durable. Return the epoch to wait for, after the
+    /// caller has taken every page that [`WriteCache::next_flush`] still returns; `None` if nothing
+    /// is volatile.
     pub(crate) fn end_epoch(&mut self) -> Option<Epoch> {
         if self.flushing() == 0 {
             return None;
@@ -185,12 +188,12 @@ impl WriteCache {
         Some(self.oldest.wrapping_add(self.epochs.len() as Epoch - 2))
     }
 
-    /// Whether all that was to be flushed by the end of `epoch` is on flash.
+    /// Return whether all pages that were to be flushed by the end of `epoch` are on flash.
     pub(crate) fn is_over(&self, epoch: Epoch) -> bool {
         epoch.wrapping_sub(self.oldest) as usize >= self.epochs.len()
     }
 
-    /// Take everything out, at once: the pages in their order, and what is there of each.
+    /// Remove all pages at once: return them in order, with their valid sectors.
     pub(crate) fn empty(&mut self) -> Vec<Flushed> {
         let was_idle = std::mem::replace(&mut self.idle, true);
         let pages = std::iter::from_fn(|| self.next_flush()).collect();
@@ -199,18 +202,18 @@ impl WriteCache {
         pages
     }
 
-    /// Pages that flash has not.
+    /// Return the number of pages that are not on flash.
     pub(crate) fn volatile(&self) -> usize {
         self.dirty.len() + self.flushing()
     }
 
-    /// Whether a read of `sectors` of `page` needs no flash.
+    /// Return whether a read of `sectors` of `page` needs no flash access.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
         let waits = self.dirty.get(&page).map_or(0, |(there, _)| *there);
         (waits | self.leaving.sectors(page)) & sectors == sectors
     }
 
-    /// `page` holds nothing any more.
+    /// Remove the data of `page` (trim).
     pub(crate) fn trim(&mut self, page: Lpn) {
         self.dirty.remove(&page);
         self.leaving.trim(page);

@@ -1,7 +1,8 @@
-//! *When* to collect: the device's question, for it holds the clock.
+//! Scheduling of garbage collection. The device decides *when* to collect, because it holds the
+//! clock.
 //!
-//! Every plane collects at most one block at a time, page by page or so many pages at once, beside the host's I/Os,
-//! and of the planes of a channel not more than so many:
+//! A plane collects at most one block at a time, one or several pages at once, concurrently with
+//! host I/Os. The number of collecting planes per channel may be limited:
 //!
 //! ```text
 //! begin ─▶ read page ─▶ program it, read the next ─▶ … ─▶ erase ─▶ block free
@@ -13,8 +14,10 @@
 //!
 //! **Source**: OFC (2011) §IV.A (receive path of relocation requests), §IV.D, §VI.
 //! **Faithful**: relocation and host requests share the die rings; how many blocks and pages are handled at once.
-//! **Simplified**: a plane never collects two blocks at once. Which of the planes that wait for their channel's turn is
-//! next: the one that has waited longest.
+//! **Faithful**: relocation and host requests share the die queues; the number of blocks and pages
+//! handled at once.
+//! **Simplified**: a plane never collects two blocks at once. Of the planes that wait for their
+//! channel, the one that has waited longest is next.
 //! **Ambiguous**: when collection begins; see `ftl/page_map/mod.rs`.
 
 use std::collections::VecDeque;
@@ -28,30 +31,30 @@ use crate::flash::media::Flash;
 use crate::ftl::{Collection, Item, PageMap};
 use crate::timeline::{Kind, Op, Purpose, Timeline, Timing};
 
-/// Collections under way, one a plane at most.
+/// The collections in progress, at most one per plane.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collector {
     jobs: Vec<Option<Job>>,
     under_way: u32,
     pace: Pace,
-    /// Per plane: pages that are being read, after the one that its job waits for.
+    /// Per plane: pages being read ahead, after the page that its job waits for.
     ahead: Vec<VecDeque<Item>>,
-    /// Planes that may begin when another one of their channel has ended, in the order in which they came; and so
-    /// many of each channel collect. Both empty where a channel has no limit.
+    /// Planes that wait for another plane of their channel to finish, in FIFO order, and the number
+    /// of collecting planes per channel. Both are empty if channels have no limit.
     waiting: VecDeque<PlaneIdx>,
     busy: Vec<u32>,
     /// The host is idle.
     idle: bool,
 }
 
-/// How much is done at once.
+/// Limits of concurrent collection.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Pace {
-    /// Free blocks that a plane works towards in idle time; 0: none.
+    /// Free blocks that a plane collects towards in idle time; 0: none.
     pub(crate) idle_goal: usize,
-    /// Blocks that are collected on each channel, where that is limited.
+    /// Maximum number of blocks being collected per channel, if limited.
     pub(crate) blocks: Option<u32>,
-    /// Pages of a block that are under way.
+    /// Maximum number of pages of a block in progress.
     pub(crate) pages: u32,
 }
 
@@ -61,20 +64,20 @@ struct Job {
     step: Step,
 }
 
-/// What the job waits for.
+/// The event that a job waits for.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 enum Step {
-    /// The processor, and the metadata page.
+    /// The processor's planning, and the read of the metadata page.
     Beginning,
-    /// The data of this page.
+    /// The read of this page.
     Reading(Item),
-    /// The programs of what the victim held, where a loss of power must not find it erased before them.
+    /// The programs of the victim's data: a power loss must not find the victim erased before them.
     Settling,
-    /// The end of the erase.
+    /// The erase.
     Erasing,
 }
 
-/// The device's parts that a step works on.
+/// The parts of the device that a step uses.
 pub(crate) struct Parts<'a> {
     pub(crate) ftl: &'a mut PageMap,
     pub(crate) flash: &'a mut Flash,
@@ -87,7 +90,7 @@ impl Parts<'_> {
         self.flash.geometry.channel_of(plane)
     }
 
-    /// Where an operation of the collection of `plane` goes to.
+    /// Return the FTL and the timed flash for an operation of the collection of `plane`.
     #[inline]
     fn media<M: FastPath>(
         &mut self,
@@ -115,41 +118,42 @@ impl Collector {
         }
     }
 
-    /// Whether `plane` collects, or will when it is its turn.
+    /// Return whether `plane` collects, or waits for its channel to do so.
     #[inline]
     pub(crate) fn collects(&self, plane: PlaneIdx) -> bool {
         self.jobs[plane.0 as usize].is_some() || self.waiting.contains(&plane)
     }
 
-    /// Whether every plane may collect as it likes, a page after the other.
+    /// Return whether planes collect without a limit per channel, one page after the other.
     pub(crate) fn is_minimal(&self) -> bool {
         self.pace.blocks.is_none() && self.pace.pages == 1
     }
 
-    /// Whether any plane collects.
+    /// Return whether any plane collects.
     pub(crate) fn collects_any(&self) -> bool {
         self.under_way > 0
     }
 
-    /// Whether every plane collects.
+    /// Return whether every plane collects.
     pub(crate) fn collects_all(&self) -> bool {
         self.under_way as usize == self.jobs.len()
     }
 
-    /// The host leaves the device alone from `at` on: planes collect ahead towards their goal.
+    /// Start idle time at `at`: planes collect ahead towards their goal.
     pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut Parts<'_>) {
         self.idle = true;
         parts.ftl.set_idle(true);
         self.begin_ahead(at, parts);
     }
 
-    /// The host is back; what has begun goes on.
+    /// End idle time; collections in progress continue.
     pub(crate) fn end_idle(&mut self, ftl: &mut PageMap) {
         self.idle = false;
         ftl.set_idle(false);
     }
 
-    /// Also planes that had reached their goal: what others moved may have taken their free blocks.
+    /// Start planes that are below their goal. This includes planes that had reached it:
+    /// relocations of other planes may have used their free blocks.
     fn begin_ahead(&mut self, at: u64, parts: &mut Parts<'_>) {
         for plane in (0..self.jobs.len() as u32).map(PlaneIdx) {
             let ftl = &parts.ftl;
@@ -162,7 +166,8 @@ impl Collector {
         }
     }
 
-    /// Begin to collect a block of `plane`, unless it does already. False where that gains nothing.
+    /// Start to collect a block of `plane`, unless it already collects. Return false if that gains
+    /// nothing.
     #[inline]
     pub(crate) fn begin(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) -> bool {
         if self.collects(plane) {
@@ -188,9 +193,9 @@ impl Collector {
         true
     }
 
-    /// A plane of `channel` has ended its collection: those that wait for that begin.
+    /// Start waiting planes of `channel` after one of its planes has finished.
     #[cold]
-    fn let_others_begin(&mut self, channel: usize, at: u64, parts: &mut Parts<'_>) {
+    fn start_waiting_planes(&mut self, channel: usize, at: u64, parts: &mut Parts<'_>) {
         self.busy[channel] -= 1;
         let most = self.pace.blocks.expect("channels have a limit");
         while self.busy[channel] < most
@@ -202,7 +207,7 @@ impl Collector {
         }
     }
 
-    /// What the collection of `plane` waited for has happened at `at`.
+    /// Take the next step of the collection of `plane`: the event it waited for occurred at `at`.
     #[inline(always)]
     pub(crate) fn step<M: FastPath>(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
@@ -212,7 +217,7 @@ impl Collector {
                 if !M::MINIMAL
                     && let Some(gather) = &mut parts.gather
                 {
-                    gather.serve_moved(parts.ftl.goes_with(&job.collection));
+                    gather.set_moved_kind(parts.ftl.goes_with(&job.collection));
                 }
                 let (ftl, mut media) = parts.media::<M>(plane, at);
                 if !M::MINIMAL {
@@ -242,12 +247,12 @@ impl Collector {
         }
     }
 
-    /// Several pages of a block are under way: as many as that are read.
+    /// Keep several pages of a block in progress: read as many as `Pace` allows.
     #[inline(never)]
     fn read_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
         let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
         let ahead = &mut self.ahead[plane.0 as usize];
-        // The one that is waited for is not among them.
+        // The page that the job waits for is not among them.
         while ahead.len() < self.pace.pages as usize
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
         {
@@ -266,9 +271,9 @@ impl Collector {
         let (ftl, mut media) = parts.media::<Full>(plane, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
-            self.let_others_begin(parts.channel_of(plane), at, parts);
+            self.start_waiting_planes(parts.channel_of(plane), at, parts);
         }
-        // Relocated pages may have taken what was just gained.
+        // Relocated pages may have used up what was just gained.
         let due = parts.ftl.wants_collection::<Full>(plane) || parts.ftl.has_to_scrub(plane);
         if due {
             self.begin(plane, at, parts);
@@ -278,7 +283,7 @@ impl Collector {
         }
     }
 
-    /// End all collections under way in the untimed gear, which follows. Their events are over.
+    /// Complete all collections in progress untimed. Their events no longer exist.
     pub(crate) fn end_untimed(&mut self, ftl: &mut PageMap, flash: &mut Flash) {
         let Collector { jobs, ahead, .. } = self;
         for (plane, job) in jobs.iter_mut().enumerate() {
@@ -298,14 +303,14 @@ impl Collector {
 }
 
 impl Collection {
-    /// For whom it moves pages.
+    /// Return the purpose of its page moves.
     pub(super) fn purpose(&self) -> Purpose {
         if self.scrubs { Purpose::Scrub } else { Purpose::Relocation }
     }
 }
 
 impl Job {
-    /// Nothing is left to be moved: the block is erased, when what it held is safe elsewhere.
+    /// Erase the victim after its last move, once its data is safe elsewhere.
     #[inline(never)]
     fn erase(&mut self, at: u64, parts: &mut Parts<'_>) {
         let Collection { plane, victim, .. } = self.collection;
@@ -316,7 +321,7 @@ impl Job {
             return;
         }
         self.step = Step::Erasing;
-        // What found no place stays, and is not erased: the device is at its end.
+        // A victim with data that found no space is not erased: the device is at its end of life.
         if parts.events.contents.is_some() && parts.ftl.holds_valid(victim) {
             return parts.events.remind(at, token);
         }
@@ -329,7 +334,8 @@ impl Job {
     }
 }
 
-/// Read a page that is to be moved, once the processor has planned it. With copy-back it stays in its die.
+/// Read a page to be moved, once the processor has planned it. With copy-back the data stays in its
+/// die.
 #[inline(always)]
 fn read<M: FastPath>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
     let Parts { ftl, flash, events, .. } = parts;

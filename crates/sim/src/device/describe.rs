@@ -1,4 +1,4 @@
-//! What a simulated device says about itself.
+//! The description of a simulated device.
 
 use serde_json::{Map, Value, json};
 use uflip_core::{Bytes, DeviceInfo};
@@ -7,7 +7,7 @@ use crate::config::Profile;
 use crate::flash::media::Flash;
 use crate::snapshot::not_described;
 
-/// What brought a device into its state.
+/// Return the history that brought the device into its state.
 pub(crate) fn history(flash: &Flash) -> Value {
     let (least, mean, most) = flash.nand.wear();
     json!({

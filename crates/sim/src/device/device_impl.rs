@@ -1,4 +1,4 @@
-//! What a simulated device promises: the `Device` trait.
+//! The `Device` trait of a simulated device.
 
 use std::hint::cold_path;
 
@@ -34,7 +34,7 @@ impl Device for SimDevice {
         }
         let now = self.now;
         self.advance(now);
-        // Idle is a device without an I/O under way; between two others the host only looks away.
+        // A device is idle if it has no I/O in flight. With I/Os in flight, the host only waits.
         if !self.host.is_idle() {
             self.advance(t.0);
             self.now = t.0;
@@ -60,7 +60,7 @@ impl Device for SimDevice {
         }
         let place = &mut self.announced[self.announcements % ANNOUNCED];
         self.announcements += 1;
-        // The entries of those in the map are at hand by now.
+        // The map entries of the earlier I/O are in the CPU cache by now.
         let before = std::mem::replace(place, pages.clone());
         dispatch!(&self.backend, backend => {
             pages.for_each(|page| backend.prefetch(Lpn(page)));
@@ -92,9 +92,9 @@ impl Device for SimDevice {
             Mode::Read => CompletionRule::Accepted,
             Mode::Write => self.durable.completion_rule(),
             // It has no page of its own: see `begin`.
-            _ => return Ok(self.let_in(request, NO_PAGES, CompletionRule::Accepted)),
+            _ => return Ok(self.enqueue(request, NO_PAGES, CompletionRule::Accepted)),
         };
-        Ok(self.let_in(request, extent, rule))
+        Ok(self.enqueue(request, extent, rule))
     }
 
     #[inline]
@@ -111,7 +111,7 @@ impl Device for SimDevice {
             self.host.complete(&self.events.accounts);
             return Err(self.failure(&io));
         }
-        // Where it was made it stays: it is as long as the list of causes.
+        // Constructed in place: a completion is as large as the list of causes.
         Ok(self.host.complete(&self.events.accounts))
     }
 
@@ -126,28 +126,28 @@ impl Device for SimDevice {
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<SimDevice>>> {
-        // One device serves all submitters: they meet at its dies and channels.
+        // One device serves all submitters: they share its dies and channels.
         Ok(None)
     }
 }
 
 impl SimDevice {
-    /// Submit a flush at [`Device::now`]: it completes when everything is durable whose writes had ended
-    /// by then. The command takes no time of its own.
+    /// Submit a flush at [`Device::now`]. It completes when all data is durable whose writes had
+    /// completed by then. The command takes no time of its own.
     pub fn submit_flush(&mut self) -> Ticket {
         self.advance(self.now);
         let nothing = Io { offset: Bytes(0), size: Bytes(0), mode: Mode::Write, stream: 0 };
-        self.let_in(&nothing, NO_PAGES, self.durable.flush())
+        self.enqueue(&nothing, NO_PAGES, self.durable.flush())
     }
 
-    /// A request comes to the interface.
+    /// Add a request to the host interface.
     #[inline(always)]
-    fn let_in(&mut self, request: &Io, extent: Extent, rule: CompletionRule) -> Ticket {
+    fn enqueue(&mut self, request: &Io, extent: Extent, rule: CompletionRule) -> Ticket {
         let now = self.now;
         let (io, ticket) = self.host.submit(*request, extent, now, rule);
         if self.is_minimal() {
             self.begin::<Minimal>(io, request, extent, now);
-        } else if !self.interface.is_limited() || self.interface.lets_in(io, request.mode) {
+        } else if !self.interface.is_limited() || self.interface.admits(io, request.mode) {
             self.begin::<Full>(io, request, extent, now);
         }
         ticket

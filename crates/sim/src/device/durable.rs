@@ -1,4 +1,4 @@
-//! What the host wants of its writes, and the I/Os that wait for it.
+//! Durability of writes, and the I/Os that wait for a flush.
 //!
 //! ```text
 //! fua       data ── past the write cache ──▶ flash ──▶ the write ends
@@ -7,13 +7,14 @@
 //! ```
 //!
 //! **Source**: [`Durability`].
-//! **Faithful**: nothing that is volatile in a profile outlives the write that waits for it: pages in the
-//! write cache, and what `rewrite_buffer` keeps. With `power_loss_protection` nothing is volatile, and nobody waits.
-//! **Simplified**: the command that asks for a flush takes no time of its own; the map of an FTL needs no
-//! flush, as in drives that can put it together again from the flash; a page whose program fails because
-//! the device is at its end is not told of.
-//! **Ambiguous**: how drives carry out FUA. Here a write goes past the cache; pages of it that are in the
-//! cache are written before it.
+//! **Faithful**: no volatile data of a profile outlives the write that waits for it. This covers
+//! pages in the write cache and in the `rewrite_buffer`. With `power_loss_protection` nothing is
+//! volatile, and no write waits.
+//! **Simplified**: the flush command takes no time of its own. The map of an FTL needs no flush, as
+//! in drives that rebuild it from flash. A page whose program fails at the end of the device's life
+//! is not reported.
+//! **Ambiguous**: how drives implement FUA. Here a write bypasses the cache; cached pages of its
+//! range are written before it.
 
 use std::collections::VecDeque;
 
@@ -23,32 +24,32 @@ use crate::config::Profile;
 use crate::device::event::Epoch;
 use crate::device::event::PageIdx;
 
-/// What one write waits for.
+/// The condition for the completion of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Promise")]
 pub(crate) enum CompletionRule {
-    /// Its data has been taken.
+    /// The controller has accepted its data.
     #[serde(rename = "Taken")]
     Accepted,
-    /// Its data is on flash: it goes past the cache.
+    /// Its data is on flash: it bypasses the cache.
     Durable,
-    /// Everything is on flash that was taken before it was; all that a flush waits for.
+    /// All data accepted before is on flash; also the condition of a flush command.
     Flushed,
 }
 
-/// What is promised, and who waits for it to be kept.
+/// The configured durability, and the I/Os that wait for it.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Durable {
     durability: Durability,
-    /// Writes since that was asked for.
+    /// Number of writes since the durability was set.
     written: u64,
-    /// Last pages of I/Os that wait for a flush, in the order in which they began to.
+    /// The last pages of I/Os that wait for a flush, oldest first.
     held: VecDeque<Held>,
-    /// Capacitors bring everything to flash that was taken.
+    /// Capacitors protect all accepted data from a power loss.
     protected: bool,
 }
 
-/// The last page of an I/O that ends when a flush is over.
+/// The last page of an I/O that completes when a flush does.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Held {
     pub(crate) page: PageIdx,
@@ -57,28 +58,28 @@ pub(crate) struct Held {
 }
 
 impl Durable {
-    /// Nobody has asked for anything.
+    /// Create the default state for `profile`.
     pub(crate) fn of(profile: &Profile) -> Durable {
         let protected = profile.power_loss.is_some_and(|part| part.power_loss_protection);
         Durable { protected, ..Durable::default() }
     }
 
-    /// What a flush by itself waits for.
+    /// Return the completion rule of a flush command.
     pub(crate) fn flush(&self) -> CompletionRule {
         if self.protected { CompletionRule::Accepted } else { CompletionRule::Flushed }
     }
 
-    /// Nobody waits any more.
+    /// Drop all waiting I/Os.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
     }
 
-    /// What writes wait for from now on.
-    pub(crate) fn ask_for(&mut self, durability: Durability) {
+    /// Set the durability of the writes from now on.
+    pub(crate) fn set(&mut self, durability: Durability) {
         (self.durability, self.written) = (durability, 0);
     }
 
-    /// What the next write waits for.
+    /// Return the completion rule of the next write.
     #[inline]
     pub(crate) fn completion_rule(&mut self) -> CompletionRule {
         self.written += 1;
@@ -94,12 +95,12 @@ impl Durable {
         self.held.push_back(held);
     }
 
-    /// Since when who waits longest does.
+    /// Return since when the oldest I/O has waited.
     pub(crate) fn held_since(&self) -> Option<u64> {
         self.held.front().map(|held| held.since)
     }
 
-    /// Who waited longest, where `is_over` says so of what it waited for.
+    /// Remove and return the oldest waiting I/O if `is_over` holds for its epoch.
     pub(crate) fn release(&mut self, is_over: impl Fn(Epoch) -> bool) -> Option<Held> {
         let over = is_over(self.held.front()?.until);
         if over { self.held.pop_front() } else { None }

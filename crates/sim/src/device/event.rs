@@ -1,15 +1,16 @@
-//! What a device is event by its timeline when its time has come, and for whom flash works.
+//! Events of the device, and the target of each flash operation: its event, and the account to
+//! charge.
 
 use crate::flash::geometry::{Lpn, PlaneIdx};
 use crate::timeline::{AccountIdx, Op, Report};
 
-/// One I/O of the host.
+/// An I/O of the host.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
 )]
 pub(crate) struct IoIdx(pub(crate) u32);
 
-/// One page of an I/O; its account has the same number.
+/// A page of an I/O; its account has the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageIdx(pub(crate) u32);
 
@@ -19,64 +20,65 @@ impl PageIdx {
     }
 }
 
-/// A plan under way; there are few.
+/// A plan in progress; there are few.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct JobIdx(pub(crate) u32);
 
-/// A step of a plan: what one die does for it.
+/// A step of a plan: the work of one die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct StepIdx(pub(crate) u32);
 
-/// Between two wishes that everything be flushed.
+/// Number of a flush epoch. Each flush of all data begins a new one.
 pub(crate) type Epoch = u32;
 
-/// So many of them at most are event apart.
+/// Number of epochs that an event tag can distinguish.
 pub(crate) const EPOCHS: Epoch = 1 << (KIND - JOB);
 
-/// What a device is event when its time has come.
+/// An event of the device, in the order of the calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DeviceEvent {
-    /// The controller has taken an I/O in.
+    /// The controller has processed the command of an I/O.
     CommandProcessed(IoIdx),
     /// The data of a page to be written is in the controller's memory.
     DataInMemory(PageIdx),
-    /// A page of the host ends.
+    /// A host page completes.
     PageDone(PageIdx),
-    /// A page of the host ends unwritten or unread: its I/O fails.
+    /// A host page completes unwritten or unread: its I/O fails.
     PageFailed(PageIdx),
-    /// This page of the write cache, whose flush began in this epoch, as far as they are event apart, is on flash.
+    /// A page of the write cache is on flash; its flush began in this epoch (modulo [`EPOCHS`]).
     Flushed(Epoch, Lpn),
-    /// The next step of the collection of a plane.
+    /// Next step of the garbage collection of a plane.
     Collect(PlaneIdx),
-    /// A plan may begin.
+    /// A plan may start.
     PlanStart(JobIdx),
-    /// The processor has planned to move a page of a plan.
+    /// The processor has planned a page move of a plan.
     MovePlanned(JobIdx, StepIdx),
-    /// A step of a plan has ended.
+    /// A step of a plan has completed.
     StepDone(JobIdx, StepIdx),
-    /// The programs have ended that a plan waits for before it erases.
+    /// The programs have completed that a plan waits for before it erases.
     ProgramsDone(JobIdx),
-    /// A page of the host that waited for memory to be written to flash ends.
+    /// A host page completes that waited for buffered data to reach flash.
     Drained(PageIdx),
-    /// A flash page that was gathered is on flash.
+    /// A flash page that was gathered from units is on flash.
     GatheredPageProgrammed(u32),
-    /// The unit of a write was read, of which the host brings only a part.
+    /// The unit of a partial write has been read (read-modify-write).
     UnitRead(u32),
-    /// A command of the host has ended: the next that waits for that is let in.
+    /// A host command has completed: the interface admits the next one that waits.
     CommandSlotFreed,
-    /// An I/O has ended, and the host has not heard of it.
+    /// An I/O has completed, and the host has not been notified.
     CompletionPosted(IoIdx),
-    /// The first end of which the host has not heard since so many interrupts has waited long enough.
+    /// The aggregation time of the oldest pending completion is over. The number counts interrupts
+    /// so far.
     CoalescingTimeout(u32),
 }
 
-/// The same in one word, which moves through queues as a whole: the halves of an enum, written one by
-/// one and read together, make the processor wait.
+/// A [`DeviceEvent`] packed into one word. Queues move it as a whole: an enum's halves, written one
+/// by one and read together, would stall the processor (store forwarding).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Token")]
 pub(crate) struct EventTag(u64);
 
-/// Where the kind of a token is, and where the plan that it is about.
+/// Bit positions of the event kind and of the plan's index.
 const KIND: u32 = 56;
 const JOB: u32 = 32;
 
@@ -117,13 +119,14 @@ impl EventTag {
     }
 }
 
-/// What is event with every page, by its kind; see `From<DeviceEvent>`.
+/// Kinds of the events that occur for every page; see `From<DeviceEvent>`.
 const ARRIVED: u64 = 1;
 const ENDED: u64 = 2;
 const COLLECT: u64 = 5;
 
 impl EventTag {
-    /// [`EventTag::event`] of what is event with every page, found with a comparison each; `None` of the rest.
+    /// Like [`EventTag::event`] for one per-page event, by a single comparison; `None` for other
+    /// events.
     #[inline(always)]
     pub(crate) fn collects(self) -> Option<PlaneIdx> {
         (self.0 >> KIND == COLLECT).then_some(PlaneIdx(self.0 as u32))
@@ -182,7 +185,8 @@ impl From<EventTag> for u64 {
     }
 }
 
-/// For whom flash works: who is event of the end, how, and where the time is written down.
+/// The target of a flash operation: which event its completion raises, when, and which account it
+/// charges.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Target {
     pub(crate) token: EventTag,
@@ -191,21 +195,21 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A page of a host I/O: its end need only be known.
+    /// Return the target of a page of a host I/O: its end is reported as soon as it is known.
     #[inline]
     pub(crate) fn host(page: PageIdx) -> Target {
         let account = Some(page.account());
         Target { token: DeviceEvent::PageDone(page).into(), report: Report::WhenKnown, account }
     }
 
-    /// An operation that is timed elsewhere.
+    /// Return an operation with this target whose times are charged elsewhere.
     #[inline]
     pub(crate) fn op(self) -> Op<EventTag> {
         let Target { token, report, account } = self;
         Op { report, account, ..Op::timed_elsewhere(token) }
     }
 
-    /// The same for work that was not done.
+    /// Return the same target for work that failed.
     pub(crate) fn failed(self) -> Target {
         match self.token.event() {
             DeviceEvent::PageDone(page) => {
@@ -215,13 +219,13 @@ impl Target {
         }
     }
 
-    /// [`Target::failed`] where it was not.
+    /// Return [`Target::failed`] if `failed`, else the target itself.
     #[inline]
     pub(crate) fn failed_if(self, failed: bool) -> Target {
         if failed { self.failed() } else { self }
     }
 
-    /// A page that leaves the write cache.
+    /// Return the target of a page that leaves the write cache.
     pub(crate) fn flush(page: Lpn, epoch: Epoch) -> Target {
         Target {
             token: DeviceEvent::Flushed(epoch, page).into(),
@@ -230,12 +234,12 @@ impl Target {
         }
     }
 
-    /// A page of the host that waits for memory to be written to flash.
+    /// Return the target of a host page that waits for buffered data to reach flash.
     pub(crate) fn drained(page: PageIdx) -> Target {
         Target { token: DeviceEvent::Drained(page).into(), report: Report::AtEnd, account: None }
     }
 
-    /// The collection of a plane.
+    /// Return the target of the garbage collection of a plane.
     #[inline]
     pub(crate) fn collection(plane: PlaneIdx) -> Target {
         Target { token: DeviceEvent::Collect(plane).into(), report: Report::AtEnd, account: None }

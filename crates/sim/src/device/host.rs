@@ -1,8 +1,8 @@
-//! The host's I/Os under way: which pages they have, which of them have ended, and which was last.
+//! Outstanding host I/Os: their pages, and which of these have completed.
 //!
-//! An I/O ends with its last page, so the account of the page that ended last is the account of the
-//! I/O; the other accounts are forgotten. The accounts themselves are kept by the timeline, which
-//! writes most of them.
+//! An I/O completes with its last page, so the account of that page becomes the account of the I/O.
+//! The accounts of its other pages are dropped. The timeline holds the accounts, because it writes
+//! most of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,13 +23,14 @@ struct HostIo {
     extent: Extent,
     ticket: Ticket,
     submitted: u64,
-    /// When the controller had taken it in.
-    taken_in: u64,
+    /// When the controller had processed its command.
+    #[serde(rename = "taken_in")]
+    command_processed: u64,
     pages_left: u32,
-    /// The end of the page that ended last, and which that was.
+    /// The latest end of a page, and that page.
     end: u64,
     last: PageIdx,
-    /// A page of it was not written, or could not be read.
+    /// A page of it could not be written or read.
     failed: bool,
     #[serde(rename = "promise")]
     rule: CompletionRule,
@@ -40,27 +41,27 @@ struct HostIo {
 pub(crate) struct HostPage {
     pub(crate) of: IoIdx,
     pub(crate) page: Lpn,
-    /// When it arrived in the controller's memory; for a read when it was asked for.
+    /// When its data arrived in the controller's memory; for a read, when it was requested.
     pub(crate) arrived: u64,
 }
 
-/// All I/Os under way.
+/// All outstanding I/Os.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Host {
     ios: Vec<HostIo>,
     unused_ios: Vec<u32>,
     pages: Vec<HostPage>,
     unused_pages: Vec<u32>,
-    /// The completion that is due first; with one I/O at a time nothing else is ever needed.
+    /// The completion that is due first. At queue depth 1 no other is ever needed.
     first: First,
-    /// The others, by time of completion, then by ticket.
+    /// The others, by completion time, then by ticket.
     later: BinaryHeap<Reverse<Done>>,
     outstanding: u32,
-    /// Those of them whose end is not known, and how many of these are reads.
+    /// Number of I/Os whose end is unknown, and how many of them are reads.
     open: u32,
     open_reads: u32,
     tickets: u64,
-    /// From which on I/Os are numbered where it is recorded what is done for them.
+    /// Number of the first I/O that is numbered for a recording.
     #[serde(skip)]
     first_numbered: u64,
 }
@@ -68,10 +69,10 @@ pub(crate) struct Host {
 /// An I/O whose end is known. Ordered by time, then by ticket, which is unique.
 type Done = (u64, Ticket, IoIdx);
 
-/// When none ends that is known of.
+/// The end of an I/O that is not known.
 const NEVER: u64 = u64::MAX;
 
-/// The I/O that ends first, or nothing, which ends [`NEVER`].
+/// The I/O that completes first; [`NEVER`] if there is none.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct First(Done);
 
@@ -84,37 +85,37 @@ impl Default for First {
 const NO_PAGE: PageIdx = PageIdx(u32::MAX);
 
 impl Host {
-    /// Whether any I/O is under way.
+    /// Return whether no I/O is outstanding.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.outstanding == 0
     }
 
-    /// Whether the end of every I/O is known.
+    /// Return whether the end of every I/O is known.
     pub(crate) fn is_settled(&self) -> bool {
         self.open == 0
     }
 
-    /// Whether there are reads whose end is not known.
+    /// Return whether there are reads whose end is unknown.
     #[inline]
     pub(crate) fn has_open_reads(&self) -> bool {
         self.open_reads > 0
     }
 
-    /// When the first I/O ends, of those whose end is known.
+    /// Return the earliest known completion time.
     #[inline]
     pub(crate) fn first_end(&self) -> Option<u64> {
         Some(self.first_end_or_never()).filter(|end| *end != NEVER)
     }
 
-    /// The same; the end of all time where none is known.
+    /// Like `first_end`, but [`NEVER`] if no end is known.
     #[inline]
     pub(crate) fn first_end_or_never(&self) -> u64 {
         self.first.0.0
     }
 
-    /// A new I/O, which touches the pages of `extent`; a write waits for what was promised. A flush touches
-    /// none, and has one page that is none of the device's.
+    /// Add an I/O that touches the pages of `extent`; a write completes by `rule`. A flush touches
+    /// no pages: it has one page that does not belong to the device.
     #[inline(always)]
     pub(crate) fn submit(
         &mut self,
@@ -133,7 +134,7 @@ impl Host {
             extent,
             ticket,
             submitted: now,
-            taken_in: now,
+            command_processed: now,
             pages_left: (extent.touched().len() as u32).max(1),
             end: 0,
             last: NO_PAGE,
@@ -149,35 +150,35 @@ impl Host {
         (io, extent)
     }
 
-    /// I/Os that are submitted from now on are numbered from 0.
+    /// Number the I/Os that are submitted from now on from 0.
     pub(crate) fn number_from_here(&mut self) {
         self.first_numbered = self.tickets;
     }
 
-    /// The number of the I/O, of those that are numbered.
+    /// Return the number of the I/O since [`Host::number_from_here`].
     pub(crate) fn number_of(&self, index: IoIdx) -> u32 {
         (self.ios[index.0 as usize].ticket.0 - self.first_numbered) as u32
     }
 
-    /// Whether the write goes past the write cache.
+    /// Return whether the write bypasses the write cache.
     #[inline]
     pub(crate) fn is_write_through(&self, index: IoIdx) -> bool {
         self.ios[index.0 as usize].rule == CompletionRule::Durable
     }
 
-    /// The pages that the I/O touches.
+    /// Return the pages that the I/O touches.
     #[inline]
     pub(crate) fn extent(&self, index: IoIdx) -> Extent {
         self.ios[index.0 as usize].extent
     }
 
-    /// The controller has taken the I/O in.
+    /// Record that the controller has processed the command of the I/O.
     #[inline]
-    pub(crate) fn taken_in(&mut self, index: IoIdx, at: u64) {
-        self.ios[index.0 as usize].taken_in = at;
+    pub(crate) fn command_processed(&mut self, index: IoIdx, at: u64) {
+        self.ios[index.0 as usize].command_processed = at;
     }
 
-    /// A page of the I/O, whose account begins with what the whole I/O has spent.
+    /// Add a page of the I/O. Its account begins with the time that the I/O has spent so far.
     #[inline(always)]
     pub(crate) fn page(
         &mut self,
@@ -186,7 +187,7 @@ impl Host {
         at: u64,
         accounts: &mut Vec<SimBreakdown>,
     ) -> PageIdx {
-        let HostIo { submitted, taken_in, .. } = self.ios[of.0 as usize];
+        let HostIo { submitted, command_processed, .. } = self.ios[of.0 as usize];
         let new = HostPage { of, page, arrived: at };
         let index = slab::put(&mut self.pages, &mut self.unused_pages, new);
         if accounts.len() <= index as usize {
@@ -195,7 +196,7 @@ impl Host {
         }
         let account = &mut accounts[index as usize];
         *account = SimBreakdown::default();
-        account.add(Cause::Controller, taken_in - submitted);
+        account.add(Cause::Controller, command_processed - submitted);
         PageIdx(index)
     }
 
@@ -209,40 +210,40 @@ impl Host {
         self.pages[index.0 as usize].arrived = at;
     }
 
-    /// Of the last page of an I/O that ends only when everything is durable, which would end at `end`:
-    /// when its data and that of the I/O's other pages has been taken.
+    /// For the last page of an I/O that waits for a flush and would end at `end`: return when the
+    /// data of all its pages was accepted.
     #[inline]
     pub(crate) fn before_flush(&self, index: PageIdx, end: u64) -> Option<u64> {
         let io = &self.ios[self.pages[index.0 as usize].of.0 as usize];
         (io.rule == CompletionRule::Flushed && io.pages_left == 1).then(|| io.end.max(end))
     }
 
-    /// The I/O, which touches no page of its own, ends with so many operations, or at once.
+    /// Set the number of operations of an I/O without pages; with none it completes at once.
     pub(crate) fn has_pages(&mut self, index: IoIdx, operations: usize) {
         self.ios[index.0 as usize].pages_left = operations.max(1) as u32;
     }
 
-    /// A page of the I/O goes with one before it, and has no end of its own.
+    /// Count a page of the I/O as read together with an earlier page, without an end of its own.
     pub(crate) fn goes_along(&mut self, index: IoIdx) {
         self.ios[index.0 as usize].pages_left -= 1;
     }
 
-    /// The page ends at `end`, which may lie in the future. The mode and end of its I/O, where it was
-    /// the last page.
+    /// End the page at `end`, which may lie in the future. Return the mode and end of its I/O if it
+    /// was the last page.
     #[inline(always)]
     pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
         let of = self.page_ended(index, end)?;
         Some(self.end_is_known(of))
     }
 
-    /// The same where the host does not hear of the end by that alone: the I/O and its end.
-    pub(crate) fn ended_unheard(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
+    /// Like [`Host::ended`] where completion needs an interrupt: return the I/O and its end.
+    pub(crate) fn ended_unnotified(&mut self, index: PageIdx, end: u64) -> Option<(IoIdx, u64)> {
         let of = self.page_ended(index, end)?;
         Some((of, self.ios[of.0 as usize].end))
     }
 
-    /// The host hears at `at` that the I/O has ended; returns the page that has its account.
-    pub(crate) fn heard(&mut self, of: IoIdx, at: u64) -> PageIdx {
+    /// Notify the host at `at` that the I/O has completed; return the page that has its account.
+    pub(crate) fn notified(&mut self, of: IoIdx, at: u64) -> PageIdx {
         let io = &mut self.ios[of.0 as usize];
         io.end = at;
         let last = io.last;
@@ -250,7 +251,7 @@ impl Host {
         last
     }
 
-    /// The I/O of which the page was the last, where it was.
+    /// Return the I/O of the page if it was the last one.
     #[inline(always)]
     fn page_ended(&mut self, index: PageIdx, end: u64) -> Option<IoIdx> {
         let of = self.pages[index.0 as usize].of;
@@ -285,30 +286,30 @@ impl Host {
         (mode, end)
     }
 
-    /// The page was not written, or could not be read: its I/O fails.
+    /// Mark the I/O of the page as failed: the page could not be written or read.
     pub(crate) fn fail(&mut self, index: PageIdx) {
         let of = self.pages[index.0 as usize].of;
         self.ios[of.0 as usize].failed = true;
     }
 
-    /// The I/O that is due first, where it has failed.
+    /// Return the I/O that completes first, if it has failed.
     #[inline]
     pub(crate) fn first_failed(&self) -> Option<Io> {
         let (.., index) = self.first.0;
         self.ios.get(index.0 as usize).filter(|first| first.failed).map(|first| first.io)
     }
 
-    /// Nothing is under way any more, and nobody will hear of what was; returns how many I/Os that were.
+    /// Drop all outstanding I/Os without completing them; return their number.
     pub(crate) fn forget(&mut self) -> u32 {
         let Host { tickets, first_numbered, outstanding, .. } = *self;
         *self = Host { tickets, first_numbered, ..Host::default() };
         outstanding
     }
 
-    /// Hand out the completion that is due first.
+    /// Return the completion that is due first.
     ///
     /// # Panics
-    /// Where the end of none is known.
+    /// If no completion is known.
     #[inline(always)]
     pub(crate) fn complete(&mut self, accounts: &[SimBreakdown]) -> Completion<SimBreakdown> {
         let (end, ticket, index) = std::mem::take(&mut self.first).0;

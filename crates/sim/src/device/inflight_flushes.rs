@@ -1,7 +1,8 @@
-//! Pages that leave the write cache, and can be read there until they are on flash.
+//! Pages that leave the write cache. They can be read there until they are on flash.
 //!
-//! A full cache has thousands, and each comes and goes with a write: a tree of them costs 13 % of the
-//! instructions of such a write, and numbers in a table 1 %. Nobody goes through the table but in the order of pages.
+//! A full cache has thousands, and each comes and goes with a write. A tree costs 13 % of the
+//! instructions of such a write, a hash table 1 %. Iteration happens only in page order, for a
+//! snapshot.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -11,19 +12,19 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::flash::geometry::Lpn;
 
-/// Which sectors of a page are in the cache, one bit each.
+/// A set of cached sectors of a page, one bit each.
 pub(crate) type Sectors = u64;
 
-/// One of them.
+/// A page that is being flushed.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 struct Page {
-    /// What of it is being flushed; nothing once it is trimmed.
+    /// The sectors being flushed; empty after a trim.
     sectors: Sectors,
-    /// So many times it is.
+    /// Number of flushes in progress.
     flushes: u32,
 }
 
-/// All of them: as many as the cache has places, where that is full.
+/// All pages that are being flushed: up to the number of places of the cache.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct InflightFlushes {
@@ -31,7 +32,7 @@ pub(super) struct InflightFlushes {
     pages: HashMap<Lpn, Page, BuildHasherDefault<Mixed>>,
 }
 
-/// Two devices in one state are saved as the same bytes.
+/// Serialize in page order: equal states give equal bytes.
 fn in_order<S: Serializer>(
     pages: &HashMap<Lpn, Page, BuildHasherDefault<Mixed>>,
     serializer: S,
@@ -40,7 +41,7 @@ fn in_order<S: Serializer>(
 }
 
 impl InflightFlushes {
-    /// `sectors` of `page` begin to be flushed.
+    /// Begin a flush of `sectors` of `page`.
     #[inline]
     pub(super) fn begin(&mut self, page: Lpn, sectors: Sectors) {
         let there = self.pages.entry(page).or_default();
@@ -48,7 +49,8 @@ impl InflightFlushes {
         there.flushes += 1;
     }
 
-    /// A flush of `page` has ended. Which of several is not known: all stays until the last has.
+    /// End a flush of `page`. With several in progress it is unknown which one: all sectors stay
+    /// until the last ends.
     #[inline]
     pub(super) fn end(&mut self, page: Lpn) {
         let Entry::Occupied(mut there) = self.pages.entry(page) else {
@@ -60,24 +62,24 @@ impl InflightFlushes {
         }
     }
 
-    /// What can be read of `page`.
+    /// Return the sectors of `page` that can be read.
     #[inline]
     pub(super) fn sectors(&self, page: Lpn) -> Sectors {
         self.pages.get(&page).map_or(0, |there| there.sectors)
     }
 
-    /// `page` holds nothing any more.
+    /// Remove the data of `page` (trim).
     pub(super) fn trim(&mut self, page: Lpn) {
         self.pages.get_mut(&page).into_iter().for_each(|there| there.sectors = 0);
     }
 
-    /// Nothing is flushed any more.
+    /// Drop all flushes.
     pub(super) fn clear(&mut self) {
         self.pages.clear();
     }
 }
 
-/// Numbers of pages, spread over a word by a multiplication (Fibonacci hashing, Knuth).
+/// A hasher of page numbers: one multiplication (Fibonacci hashing, Knuth).
 #[derive(Clone, Default)]
 pub(super) struct Mixed(u64);
 

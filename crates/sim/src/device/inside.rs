@@ -1,5 +1,5 @@
-//! A look inside a device, for whoever records or draws it: what its blocks hold, and what its dies do.
-//! Changes nothing.
+//! Read-only access to the inside of a device, for recordings and drawings: contents of its blocks,
+//! operations of its dies.
 
 use super::SimDevice;
 use super::any::AnyBackend;
@@ -8,28 +8,28 @@ use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::timeline::log::{Operations, Work};
 
 impl SimDevice {
-    /// Write down every operation of the flash from now on. I/Os count from here as well.
+    /// Record every flash operation from now on. I/Os are numbered from here as well.
     ///
     /// # Panics
-    /// Where an I/O is under way.
+    /// If an I/O is outstanding.
     pub fn record_operations(&mut self) {
         assert!(self.host.is_idle(), "I/Os are numbered from where none is under way");
         self.host.number_from_here();
         self.events.begin_log(self.events.now(), work_of);
     }
 
-    /// An I/O ended at `end` which was submitted at `begin`: of a long log, what happened beside the
-    /// slowest is kept.
+    /// Note an I/O that was submitted at `begin` and ended at `end`: a long log keeps only the
+    /// operations around the slowest I/Os.
     pub fn note_completion(&mut self, begin: u64, end: u64) {
         self.events.completed(begin, end);
     }
 
-    /// What was written down since [`SimDevice::record_operations`]; no more is.
+    /// Stop recording; return the operations since [`SimDevice::record_operations`].
     pub fn recorded_operations(&mut self) -> Operations {
         self.events.end_log()
     }
 
-    /// The channel of each plane, and how long a page is on it [ns].
+    /// Return the channel of each plane, and the time of a page transfer [ns].
     #[must_use]
     pub fn channels(&self) -> (Vec<u32>, u64) {
         let planes = 0..self.flash.geometry.shape().planes;
@@ -38,28 +38,28 @@ impl SimDevice {
         (channels, self.events.timing.transfer_ns)
     }
 
-    /// By whose time each plane goes: its own, or that of the first one of its die.
+    /// Return the clock of each plane: its own, or that of the first plane of its die.
     #[must_use]
     pub fn clocks(&self) -> Vec<u32> {
         let geometry = &self.flash.geometry;
         (0..geometry.shape().planes).map(|plane| geometry.die_of(PlaneIdx(plane)).0).collect()
     }
 
-    /// Channels, planes, data and metadata pages of a block, bytes of a page.
+    /// Return channels, planes, data and metadata pages per block, and bytes per page.
     #[must_use]
     pub fn shape(&self) -> [u32; 4] {
         let shape = self.flash.geometry.shape();
         [shape.channels, shape.planes, shape.pages_per_block, shape.page_bytes]
     }
 
-    /// How often each block was erased, plane after plane.
+    /// Return the erase count of each block, plane by plane.
     #[must_use]
     pub fn erases(&self) -> Vec<u32> {
         let blocks = 0..self.flash.geometry.blocks();
         blocks.map(|block| self.flash.nand.erases(BlockIdx(block))).collect()
     }
 
-    /// How many blocks of each plane are erased, and nothing is programmed in them.
+    /// Return the number of erased blocks per plane without programmed pages.
     #[must_use]
     pub fn erased_blocks(&self) -> Vec<u32> {
         let (geometry, nand) = (&self.flash.geometry, &self.flash.nand);
@@ -70,8 +70,8 @@ impl SimDevice {
         (0..geometry.shape().planes).map(erased).collect()
     }
 
-    /// How many valid pages each block has that was filled, and `None` for any other; nothing where the
-    /// FTL keeps no book of them, as a merging one.
+    /// Return the number of valid pages of each full block, `None` for others. Return nothing if
+    /// the FTL does not count them, as a merging FTL.
     #[must_use]
     pub fn valid_pages(&self) -> Option<Vec<Option<u16>>> {
         let AnyBackend::Paged(paged) = &self.backend else { return None };
@@ -80,7 +80,7 @@ impl SimDevice {
     }
 }
 
-/// For whom what bears the token is done.
+/// Return the purpose of the operation of an event tag.
 fn work_of(token: u64) -> Work {
     match EventTag::from(token).event() {
         DeviceEvent::Collect(plane) => Work::Collection(plane.0),

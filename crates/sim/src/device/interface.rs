@@ -1,4 +1,5 @@
-//! How many commands of the host a device works on at once, and from which of the host's queues the next comes.
+//! Command queues of the host interface: how many commands run at once, and which queue supplies
+//! the next.
 //!
 //! ```text
 //! submitted   a  b  c
@@ -8,14 +9,15 @@
 //! writes   w1  w2                         r1  r2  w1  r3  r4  w2
 //! ```
 //!
-//! **Source**: PATA without queued commands, SATA without NCQ, and USB mass storage (bulk-only transport)
-//! carry out one command and take the next when it has ended. NVM Express Base Specification 2.0, §3.4.4: round
-//! robin, and weighted round robin, over submission queues; the Linux driver has queues of their own for writes
-//! (`nvme.write_queues`).
-//! **Faithful**: a queue is first come, first served, a queue that is empty is passed over; nothing of a command
-//! begins before it is let in.
-//! **Simplified**: to hand the next command over takes no time; two queues at most, and no urgent class.
-//! **Ambiguous**: what a weight counts: commands, whatever their size.
+//! **Source**: PATA without queued commands, SATA without NCQ, and USB mass storage (bulk-only
+//! transport) execute one command at a time. NVM Express Base Specification 2.0, §3.4.4: round
+//! robin and weighted round robin over submission queues; the Linux driver can have separate write
+//! queues (`nvme.write_queues`).
+//! **Faithful**: each queue is FIFO; empty queues are skipped; no part of a command starts before
+//! its admission.
+//! **Simplified**: switching to the next command takes no time; at most two queues, and no urgent
+//! class.
+//! **Ambiguous**: what a weight counts; here commands, whatever their size.
 
 use std::collections::VecDeque;
 
@@ -23,20 +25,20 @@ use uflip_core::Mode;
 
 use crate::device::event::IoIdx;
 
-/// Who is let in, and who waits.
+/// The commands that are admitted, and those that wait.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Interface {
-    /// 0: as many as the host sends.
+    /// Maximum number of commands at once; 0: unlimited.
     at_once: u32,
     under_way: u32,
     /// One queue for all, or one for reads and one for the rest.
     queues: Vec<Queue>,
-    /// Whose turn it is, and so many commands are left of it.
+    /// The queue whose turn it is, and the commands left in its turn.
     turn: usize,
     left: u32,
 }
 
-/// A queue of the host, and how many of its commands come in one turn.
+/// A queue of the host, and its number of commands per turn (weight).
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Queue {
     weight: u32,
@@ -44,21 +46,21 @@ struct Queue {
 }
 
 impl Interface {
-    /// Of as many queues as there are weights.
+    /// Create one queue per weight.
     pub(crate) fn new(at_once: u32, weights: &[u32]) -> Interface {
         let queue = |weight: &u32| Queue { weight: *weight, waiting: VecDeque::new() };
         let queues = weights.iter().map(queue).collect();
         Interface { at_once, queues, left: weights[0], ..Interface::default() }
     }
 
-    /// Whether anybody may ever have to wait.
+    /// Return whether a command may ever have to wait.
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
         self.at_once > 0
     }
 
-    /// Whether `io` is let in now; if not, it waits.
-    pub(crate) fn lets_in(&mut self, io: IoIdx, mode: Mode) -> bool {
+    /// Admit `io` now if possible; otherwise queue it and return false.
+    pub(crate) fn admits(&mut self, io: IoIdx, mode: Mode) -> bool {
         let room = self.under_way < self.at_once;
         if room {
             self.under_way += 1;
@@ -70,9 +72,9 @@ impl Interface {
         room
     }
 
-    /// A command has ended: who comes next.
+    /// Return the next command to admit, after a completion.
     pub(crate) fn next(&mut self) -> Option<IoIdx> {
-        // Once around, and what is left of the turn that it began with.
+        // One full round, plus the rest of the current turn.
         for _ in 0..=self.queues.len() {
             let queue = &mut self.queues[self.turn];
             if self.left > 0
@@ -88,7 +90,7 @@ impl Interface {
         None
     }
 
-    /// Nothing is under way any more.
+    /// Reset: no command is in progress.
     pub(crate) fn rest(&mut self) {
         let nobody = self.queues.iter().all(|queue| queue.waiting.is_empty());
         debug_assert!(nobody, "every I/O has ended");

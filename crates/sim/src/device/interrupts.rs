@@ -1,5 +1,5 @@
-//! When the host hears that a command has ended: at an interrupt, of which one may speak for several, or when it
-//! looks.
+//! When the host learns of a completion: by an interrupt, which may cover several completions, or
+//! by polling.
 //!
 //! ```text
 //! ended        a    b         c   d              e
@@ -10,8 +10,9 @@
 //!
 //! **Source**: NVM Express Base Specification 2.0, feature 08h (interrupt coalescing: aggregation threshold and
 //! time); polled queues of the Linux driver (`nvme.poll_queues`).
-//! **Faithful**: an interrupt comes when so many completions wait, or the first of them has waited so long.
-//! **Simplified**: one completion queue and one vector for all commands; whoever polls does so at fixed times.
+//! **Faithful**: an interrupt comes when the threshold of pending completions is reached, or when
+//! the first of them has waited for the aggregation time.
+//! **Simplified**: one completion queue and one vector for all commands; polls come at fixed times.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
@@ -25,12 +26,12 @@ use crate::config::InterruptsPart;
 use crate::flash::fast_path::Full;
 use crate::timeline::breakdown::{Account as _, Cause};
 
-/// Completions that the host has not heard of.
+/// Completions that the host has not been notified of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
     of: InterruptsPart,
     waiting: Vec<(IoIdx, u64)>,
-    /// How often the host was told, by which the end of a time is known for its own.
+    /// Number of interrupts so far; identifies the timeout that is still valid.
     raised: u32,
 }
 
@@ -39,29 +40,31 @@ impl Interrupts {
         Interrupts { of, waiting: Vec::new(), raised: 0 }
     }
 
-    /// Power was lost: nobody will hear of what waits.
+    /// Drop the pending completions: power was lost.
     pub(crate) fn forget(&mut self) {
         self.waiting.clear();
     }
 }
 
 impl SimDevice {
-    /// A page of the host ends at `end`; where it is the last of its I/O, that waits until the host hears of it.
+    /// End a host page at `end`. If it is the last of its I/O, the I/O waits until the host is
+    /// notified.
     #[cold]
-    pub(super) fn end_unheard(&mut self, index: PageIdx, end: u64) {
-        if let Some((io, end)) = self.host.ended_unheard(index, end) {
+    pub(super) fn end_pending_notification(&mut self, index: PageIdx, end: u64) {
+        if let Some((io, end)) = self.host.ended_unnotified(index, end) {
             self.events.remind(end, DeviceEvent::CompletionPosted(io).into());
         }
     }
 
-    /// An I/O has ended at `at`: there is room for the next, and the host will hear of it.
+    /// Handle the completion of an I/O at `at`: its command slot is free, and its notification is
+    /// pending.
     #[cold]
     pub(super) fn posted(&mut self, io: IoIdx, at: u64) {
         let interrupts = self.interrupts.as_mut().expect("it waits for one");
         interrupts.waiting.push((io, at));
         let (waiting, raised) = (interrupts.waiting.len(), interrupts.raised);
         if waiting >= interrupts.of.coalesced_completions as usize {
-            self.tell_host(at);
+            self.notify_host(at);
         } else if waiting == 1 {
             let until = at + interrupts.of.coalescing_ns;
             self.events.remind(until, DeviceEvent::CoalescingTimeout(raised).into());
@@ -80,24 +83,25 @@ impl SimDevice {
         }
     }
 
-    /// The first of those that wait has waited as long as it may, if they are those of that time.
+    /// Handle an aggregation timeout if no interrupt came meanwhile: the oldest completion has
+    /// waited long enough.
     #[cold]
     pub(super) fn coalesced(&mut self, raised: u32, at: u64) {
         if self.interrupts.as_ref().is_some_and(|interrupts| interrupts.raised == raised) {
-            self.tell_host(at);
+            self.notify_host(at);
         }
     }
 
-    /// The host will hear of all that have ended by `at`.
-    fn tell_host(&mut self, at: u64) {
+    /// Notify the host of all I/Os that have completed by `at`.
+    fn notify_host(&mut self, at: u64) {
         let SimDevice { interrupts, host, events, .. } = self;
         let interrupts = interrupts.as_mut().expect("somebody waits for one");
         interrupts.raised = interrupts.raised.wrapping_add(1);
         let InterruptsPart { host_completion, host_completion_ns, .. } = interrupts.of;
-        let heard = host_completion.noticed(at, host_completion_ns);
+        let notified_at = host_completion.noticed(at, host_completion_ns);
         for (io, posted) in interrupts.waiting.drain(..) {
-            let last = host.heard(io, heard);
-            events.accounts[last.0 as usize].add(Cause::Controller, heard - posted);
+            let last = host.notified(io, notified_at);
+            events.accounts[last.0 as usize].add(Cause::Controller, notified_at - posted);
         }
     }
 }

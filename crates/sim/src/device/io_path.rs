@@ -1,11 +1,11 @@
-//! What happens in a device, and what follows: from an I/O that is let in to its last page.
+//! The path of an I/O through the device: from the admitted command to its last page.
 
 use uflip_core::{Io, Mode};
 
 use super::SimDevice;
 use super::any::{AnyBackend, dispatch};
 use super::backend::{Backend, Hardware, Write};
-use super::cached::{bytes_in, sectors_of};
+use super::cache_traffic::{bytes_in, sectors_of};
 use super::event::{DeviceEvent, EventTag, IoIdx, PageIdx, Target};
 use super::host::HostPage;
 use crate::flash::fast_path::{FastPath, Full, Minimal};
@@ -13,15 +13,15 @@ use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
 use crate::ftl::extent::Extent;
 use crate::timeline::breakdown::Cause;
 
-/// What happens for a page that is moved, and what may happen on the smallest device.
+/// Events per moved page, and the smallest event budget of a device.
 const EVENTS_PER_MOVE: u64 = 16;
 const EVENTS_LEAST: u64 = 1 << 20;
 
 impl SimDevice {
-    /// Whether the data of `request`, which the processor takes in now, goes over the link before anything
-    /// else that may still want to, so that the link need not wait with it until then. True of a write
-    /// while no read is under way: whatever comes later is also taken in later. Not of one that goes past
-    /// a cache, whose pages have to leave that when it is taken in.
+    /// Return whether the data of `request` may take the link now, although its command is still
+    /// being processed. True for a write while no read is in flight: every later request is also
+    /// processed later. False for a write-through request with a cache: its pages first leave the
+    /// cache.
     #[inline(always)]
     fn is_next_on_the_link<M: FastPath>(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.writes_in_order;
@@ -33,13 +33,13 @@ impl SimDevice {
         request.mode == Mode::Write && in_order && alone && !past_a_cache
     }
 
-    /// Whether it has nothing that a device need not have, and nobody records what it does.
+    /// Return whether the device has no optional feature, and nothing records its work.
     #[inline(always)]
     pub(super) fn is_minimal(&self) -> bool {
         self.minimal && !self.events.is_watched()
     }
 
-    /// `request` comes to the processor at `at`: when that has taken it in.
+    /// Return when the processor has processed the command of `request`, which arrives at `at`.
     #[inline(always)]
     fn command(&mut self, request: &Io, at: u64) -> u64 {
         let timing = &self.events.timing;
@@ -54,7 +54,8 @@ impl SimDevice {
         self.events.process(at, timing.command_read_ns + seek_ns, latency)
     }
 
-    /// Let happen what happens until `until` or the first end of an I/O, if that is earlier; returns it.
+    /// Process events until `until` or the first completion, whichever is earlier; return that
+    /// completion.
     #[inline(always)]
     pub(super) fn settle(&mut self, until: u64) -> Option<u64> {
         if self.is_minimal() {
@@ -66,8 +67,8 @@ impl SimDevice {
 
     #[inline(always)]
     fn settle_of<M: FastPath>(&mut self, until: u64) -> Option<u64> {
-        self.host_has_its_turn();
-        // Nothing is known of the time after the last I/O: the host may come back at any moment.
+        self.reset_event_budget();
+        // Stop after the last I/O: the host may submit another at any time.
         if self.host.is_idle() {
             return None;
         }
@@ -75,38 +76,38 @@ impl SimDevice {
             let end = self.host.first_end_or_never();
             match self.events.next_undisturbed::<M>(end.min(until)) {
                 Some((at, token)) => self.dispatch::<M>(at, token),
-                None if end.min(until) == u64::MAX => self.is_stuck(),
+                None if end.min(until) == u64::MAX => self.fail_stuck_ios(),
                 None => return self.host.first_end().filter(|end| *end <= until),
             }
         }
     }
 
-    /// Nothing will happen any more, and an I/O has not ended.
+    /// Fail the I/Os that have not completed although no event is left.
     #[cold]
-    pub(super) fn is_stuck(&mut self) {
+    pub(super) fn fail_stuck_ios(&mut self) {
         let SimDevice { backend, flash, events, now, .. } = self;
         let now = events.now().max(*now);
         let hardware = &mut Hardware { flash, events };
-        dispatch!(backend, backend => backend.stuck(now, hardware));
+        dispatch!(backend, backend => backend.fail_stuck_ios(now, hardware));
     }
 
-    /// The host asks for something: until then no more can have happened than that every page was moved
-    /// as often as a block has pages. A file may hold a device that would go on for ever.
+    /// Reset the event budget, once per host call: every page may move as often as a block has
+    /// pages. The budget stops a corrupt snapshot from looping for ever.
     #[inline]
-    pub(super) fn host_has_its_turn(&mut self) {
-        self.events.allow(self.events_most);
+    pub(super) fn reset_event_budget(&mut self) {
+        self.events.allow(self.event_budget);
     }
 
-    /// What [`SimDevice::host_has_its_turn`] allows.
-    pub(super) fn most_events(geometry: &Geometry) -> u64 {
+    /// Return the event budget of [`SimDevice::reset_event_budget`].
+    pub(super) fn event_budget(geometry: &Geometry) -> u64 {
         let moves = u64::from(geometry.pages()) * u64::from(geometry.shape().pages_per_block);
         EVENTS_LEAST + EVENTS_PER_MOVE * moves
     }
 
-    /// Let everything happen that is due by `until`.
+    /// Process all events that are due by `until`.
     #[inline]
     pub(super) fn advance(&mut self, until: u64) {
-        self.host_has_its_turn();
+        self.reset_event_budget();
         if self.events.is_due(until) {
             if self.is_minimal() {
                 self.catch_up::<Minimal>(until);
@@ -123,7 +124,8 @@ impl SimDevice {
         }
     }
 
-    /// What happens with every page has a copy of [`SimDevice::hear`] each, in which there is nothing else.
+    /// Handle one event. Each event that occurs for every page has an inlined copy of its branch of
+    /// [`SimDevice::dispatch_rare`].
     #[inline(always)]
     pub(super) fn dispatch<M: FastPath>(&mut self, at: u64, token: EventTag) {
         self.flash.clock = at;
@@ -138,7 +140,7 @@ impl SimDevice {
         }
     }
 
-    /// The next step of the collection of `plane`.
+    /// Take the next step of the garbage collection of `plane`.
     #[inline(always)]
     fn collect<M: FastPath>(&mut self, at: u64, plane: PlaneIdx) {
         let SimDevice { backend, flash, events, .. } = self;
@@ -156,7 +158,7 @@ impl SimDevice {
         match event {
             DeviceEvent::CommandProcessed(index) => {
                 let (io, extent) = self.host.io(index);
-                self.taken_in::<Full>(index, &io, extent, at);
+                self.command_processed::<Full>(index, &io, extent, at);
             }
             DeviceEvent::DataInMemory(page) => self.arrived::<Full>(page, at),
             DeviceEvent::PageDone(page) => self.ended::<Full>(page, at),
@@ -188,29 +190,30 @@ impl SimDevice {
         }
     }
 
-    /// An I/O is let in at `at`: the controller's processor takes it in.
+    /// Start an admitted I/O at `at`: the processor processes its command.
     #[inline(always)]
     pub(super) fn begin<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         if extent.touched().is_empty() {
             return self.begin_without_data(index, io, at);
         }
-        let taken_in = self.command(io, at);
-        if taken_in > at && !self.is_next_on_the_link::<M>(index, io) {
-            self.events.remind(taken_in, DeviceEvent::CommandProcessed(index).into());
+        let command_processed = self.command(io, at);
+        if command_processed > at && !self.is_next_on_the_link::<M>(index, io) {
+            self.events.remind(command_processed, DeviceEvent::CommandProcessed(index).into());
         } else {
-            self.taken_in::<M>(index, io, extent, taken_in);
+            self.command_processed::<M>(index, io, extent, command_processed);
         }
     }
 
-    /// The controller has taken in an I/O at `at`: its pages are read, or their data comes over the link.
+    /// Continue an I/O whose command has been processed: read its pages, or send their data over
+    /// the link.
     #[inline(always)]
-    fn taken_in<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    fn command_processed<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.flash.clock = at;
-        self.host.taken_in(index, at);
+        self.host.command_processed(index, at);
         match io.mode {
             Mode::Read => return self.read(index, io, extent, at),
             Mode::Write => {}
-            _ => return self.taken_in_without_data(index, io, at),
+            _ => return self.command_without_data_processed(index, io, at),
         }
         let write_through = !M::MINIMAL && self.host.is_write_through(index);
         if write_through {
@@ -228,7 +231,7 @@ impl SimDevice {
         }
     }
 
-    /// Write the pages of an I/O one after the other, none of another one's between them.
+    /// Write the pages of an I/O back to back, without pages of another I/O between them.
     #[inline(always)]
     fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         self.events.reach(at);
@@ -240,7 +243,7 @@ impl SimDevice {
         }
     }
 
-    /// The data of a page of an I/O goes over the link; returns when it is there.
+    /// Send the data of a page of an I/O over the link; return its index and its arrival time.
     #[inline(always)]
     fn send<M: FastPath>(&mut self, index: IoIdx, io: &Io, page: Lpn, at: u64) -> (PageIdx, u64) {
         let SimDevice { flash, events, host, .. } = self;
@@ -279,7 +282,7 @@ impl SimDevice {
         }
     }
 
-    /// The data of a page to be written is in the controller's memory.
+    /// Handle the data of a page to be written, which has arrived in the controller's memory.
     #[inline(always)]
     fn arrived<M: FastPath>(&mut self, index: PageIdx, at: u64) {
         let HostPage { of, page, .. } = self.host.page_of(index);
@@ -320,11 +323,11 @@ impl SimDevice {
         dispatch!(backend, backend => backend.write(&mut write, at, hardware));
     }
 
-    /// A page of the host ends at `end`, unless a flush of what is volatile follows its I/O.
+    /// End a host page at `end`, unless its I/O waits for a flush of volatile data.
     #[inline(always)]
     pub(super) fn ended<M: FastPath>(&mut self, index: PageIdx, end: u64) {
         if M::MINIMAL {
-            // Nothing is volatile.
+            // The device has no volatile data.
             return self.end::<M>(index, end);
         }
         match self.host.before_flush(index, end) {
@@ -336,7 +339,7 @@ impl SimDevice {
     #[inline(always)]
     pub(super) fn end<M: FastPath>(&mut self, index: PageIdx, end: u64) {
         if !M::MINIMAL && self.interrupts.is_some() {
-            return self.end_unheard(index, end);
+            return self.end_pending_notification(index, end);
         }
         let Some((mode, end)) = self.host.ended(index, end) else { return };
         if M::MINIMAL {

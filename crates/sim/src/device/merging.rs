@@ -1,22 +1,22 @@
-//! A merging FTL as a backend: a write that needs room pays for the merges that make it, and what can
-//! be reclaimed beside the host is reclaimed step by step.
+//! The backend of a merging FTL. A write that needs space waits for the merges that make it; other
+//! space is reclaimed step by step while the host is idle.
 //!
 //! ```text
-//! host write   ──┤ merges ├─┤ program ├──▶ end        the parts of its response time say so
+//! host write   ──┤ merges ├─┤ program ├──▶ end        its latency breakdown shows this
 //! idle time    ──┤ step ├─┤ step ├─┤ step ├──▶        the last step may end after idle time does:
-//! host read    ──┤ read ├──▶ end ─┤ step ├             whoever wants its dies then waits for them
+//! host read    ──┤ read ├──▶ end ─┤ step ├             an operation for its dies waits
 //! ```
 //!
-//! The FTL plans a write when it is taken in, and its plan is carried out when the data is there
-//! (`jobs/`). The firmware does one merge at a time, or as many as `merges_side_by_side` says: a write that
-//! comes while so many others merge waits, and so does one that needs a block of theirs.
+//! The FTL plans a write when its command has been processed, and the plan starts when the data has
+//! arrived (`jobs/`). The firmware does one merge at a time, or `merges_side_by_side`. A further
+//! merge waits, and so does a write that needs a block of a running merge.
 
 use uflip_core::Error;
 
 use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::event::{DeviceEvent, Target};
 use crate::device::jobs::{Jobs, Line, Order, serve};
-use crate::device::written::Written;
+use crate::device::planned_write::Written;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::Flash;
@@ -24,30 +24,32 @@ use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::ftl::{Merging, read_only};
 
-/// The FTL, and what it has planned.
+/// The FTL and its plans.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Merged {
     pub(super) ftl: Merging,
-    /// What it wants now; kept, so that nothing is allocated.
+    /// The current plan; kept to avoid allocations.
     #[serde(skip)]
     pub(super) plan: Plan,
     pub(super) jobs: Jobs,
-    /// Steps begin beside the host until then.
+    /// Idle-time steps begin until then.
     idle_until: u64,
-    /// A step follows every so many host reads; 0: none. And how many came since the last.
+    /// Host reads per reclaiming step (0: none), and host reads since the last step.
     reads_per_step: u32,
     reads: u32,
-    /// Whether a write to exactly where the last one went stays in memory.
+    /// Whether a write to exactly the extent of the last write stays in memory.
     pub(super) buffers: bool,
-    /// Where the last write went, and whether memory has a newer version than the flash.
+    /// Extent of the last write, and whether memory has a newer version than the flash.
     last: Option<Extent>,
     dirty: bool,
-    /// A block has failed that nothing could replace: nothing is written any more.
+    /// A block has failed without a replacement: the device is read-only.
     pub(super) read_only: bool,
-    /// What is on flash, while no time passes, and whose versions are written; otherwise the timeline has it.
+    /// The flash contents and the origin of new versions in untimed mode; otherwise the timeline
+    /// has them.
     #[serde(skip)]
     pub(super) contents: Option<(Box<Contents>, Origin)>,
-    /// Where pages are, where a block has failed that nothing could replace and it is kept what is on flash.
+    /// Places of all pages, if a block has failed without a replacement and flash contents are
+    /// recorded.
     pub(super) at_end: Option<Vec<Option<Place>>>,
 }
 
@@ -82,12 +84,12 @@ impl Merged {
         }
     }
 
-    /// What stays in memory finds no place any more.
-    pub(super) fn keeps_in_vain(&self) -> bool {
+    /// Return whether buffered data can no longer be written.
+    pub(super) fn cannot_write_back(&self) -> bool {
         self.buffers && self.at_end.is_some()
     }
 
-    /// Where `page` is, as the FTL knows places.
+    /// Return the place of `page` in the FTL's geometry.
     pub(super) fn lookup(&self, page: Lpn) -> Option<Place> {
         match &self.at_end {
             None => self.ftl.lookup(page),
@@ -95,7 +97,7 @@ impl Merged {
         }
     }
 
-    /// Whether the page of a write stays in memory: the write before went to the same extent.
+    /// Return whether the page of a write stays in memory: the previous write had the same extent.
     #[inline]
     fn absorbs(&mut self, write: &Write) -> bool {
         let Write { page, extent, through, .. } = write;
@@ -107,8 +109,8 @@ impl Merged {
         self.dirty
     }
 
-    /// Write to flash, from `ready` on, what has stayed in memory, unless a write to `extent` renews it;
-    /// `target` is told of the end. False where there is nothing.
+    /// Write the buffered data to flash from `ready` on, unless a write to `extent` replaces it.
+    /// Report the end to `target`. Return false if there is none.
     fn flush(
         &mut self,
         ready: u64,
@@ -123,7 +125,7 @@ impl Merged {
         self.plan.clear();
         if self.at_end.is_none() {
             last.pages().for_each(|page| self.ftl.write(page, &last, &mut self.plan));
-            self.carry_out(Written::Kept(last), hardware);
+            self.execute(Written::Kept(last), hardware);
         }
         let target = target.map(|target| target.failed_if(self.read_only));
         let order = Order { ready, target, read_bytes: None, scrubs: false };
@@ -131,8 +133,8 @@ impl Merged {
         true
     }
 
-    /// One step beside the host from `ready` on; returns when the next may begin at the earliest, `None`
-    /// where nothing is to be done.
+    /// Do one reclaiming step from `ready` on. Return the earliest start of the next, or `None` if
+    /// there is nothing to reclaim.
     fn step(&mut self, ready: u64, hardware: &mut Hardware<'_>) -> Option<u64> {
         if self.read_only {
             return None;
@@ -140,23 +142,23 @@ impl Merged {
         self.plan.clear();
         let worked = self.ftl.reclaim(&mut self.plan);
         hardware.flash.counters.merges_idle += self.plan.merges();
-        self.carry_out(Written::Nothing, hardware);
+        self.execute(Written::Nothing, hardware);
         if !self.plan.is_timeless() {
             let order = Order { ready, target: None, read_bytes: None, scrubs: false };
-            self.jobs.queue(&mut self.plan, order, Merged::beside(hardware), hardware);
+            self.jobs.queue(&mut self.plan, order, Merged::idle_line(hardware), hardware);
         }
-        // What only puts books in order takes no time; the clock must go on all the same.
+        // A step that only updates tables takes no time, but the clock must advance.
         worked.then_some(ready + 1)
     }
 
-    /// Whether a step may begin beside the host.
+    /// Return whether an idle-time step may begin.
     #[inline]
     fn may_step(&self, at: u64, hardware: &Hardware<'_>) -> bool {
-        at < self.idle_until && self.jobs.is_free(Merged::beside(hardware))
+        at < self.idle_until && self.jobs.is_free(Merged::idle_line(hardware))
     }
 
-    /// Steps follow each other as long as the host leaves the device alone.
-    fn go_on_beside(&mut self, mut at: u64, hardware: &mut Hardware<'_>) {
+    /// Do idle-time steps one after the other while the host is idle.
+    fn reclaim_while_idle(&mut self, mut at: u64, hardware: &mut Hardware<'_>) {
         while self.may_step(at, hardware) {
             match self.step(at, hardware) {
                 Some(next) => at = next,
@@ -165,14 +167,14 @@ impl Merged {
         }
     }
 
-    /// Write `page` without time.
+    /// Write `page` untimed.
     fn write_now(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
         if self.at_end.is_some() {
             return;
         }
         self.plan.clear();
         self.ftl.write(page, extent, &mut self.plan);
-        self.carry_out_now(Some(page), flash);
+        self.execute_untimed(Some(page), flash);
     }
 }
 
@@ -189,18 +191,19 @@ impl Backend for Merged {
         hardware: &mut Hardware<'_>,
     ) {
         self.plan_read(page);
-        self.carry_out(Written::Nothing, hardware);
+        self.execute(Written::Nothing, hardware);
         let failed = std::mem::take(&mut hardware.flash.read_failed);
         let target = target.failed_if(failed);
         let order =
             Order { ready: at, target: Some(target), read_bytes: Some(bytes), scrubs: false };
         match self.plan.only() {
             Some(command) => serve(command, 0, order, hardware),
-            // What a page of the map makes room for is programmed and erased in turn.
+            // Programs and erases that make space for a map page are queued.
             None if !self.plan.records().is_empty() => {
                 self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
             }
-            // Where nothing was ever written the controller answers alone, once it knows that.
+            // The controller alone answers a read of a page that was never written, once it knows
+            // that.
             None => self.jobs.begin(&mut self.plan, order, hardware),
         }
     }
@@ -222,7 +225,7 @@ impl Backend for Merged {
         }
         self.plan.clear();
         self.ftl.write(page, &extent, &mut self.plan);
-        self.carry_out(Written::Page(page, target), hardware);
+        self.execute(Written::Page(page, target), hardware);
         let target = target.failed_if(self.read_only);
         let order = Order { ready, target: Some(target), read_bytes: None, scrubs: false };
         let record = self.plan.records().first().copied().unwrap_or(0);
@@ -252,7 +255,7 @@ impl Backend for Merged {
         let alone = !self.may_step(at, hardware);
         let until = if alone { hardware.events.undisturbed_until() } else { 0 };
         self.jobs.handle_event(event, at, until, hardware);
-        self.go_on_beside(hardware.events.now(), hardware);
+        self.reclaim_while_idle(hardware.events.now(), hardware);
     }
 
     #[cold]
@@ -260,7 +263,7 @@ impl Backend for Merged {
         self.plan_scrubs(at, hardware);
     }
 
-    fn stuck(&mut self, _: u64, _: &mut Hardware<'_>) {
+    fn fail_stuck_ios(&mut self, _: u64, _: &mut Hardware<'_>) {
         unreachable!("a plan under way ends")
     }
 
@@ -274,7 +277,7 @@ impl Backend for Merged {
     }
 
     fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
-        // What was kept before may be on its way.
+        // Buffered data may be on its way to flash already.
         self.flush(at, None, Some(target), hardware)
             || self.buffers && hardware.events.waits_for_programs(target.token)
     }
@@ -283,14 +286,14 @@ impl Backend for Merged {
         self.flush(now, None, None, hardware);
         self.scrub_if_due(now, hardware);
         self.idle_until = until;
-        self.go_on_beside(now, hardware);
+        self.reclaim_while_idle(now, hardware);
     }
 
     fn end_idle(&mut self) {
         self.idle_until = 0;
     }
 
-    /// Nothing is under way but in time, which the untimed gear does not know.
+    /// Only time is outstanding, which untimed mode ignores.
     fn end_untimed(&mut self, flash: &mut Flash) {
         self.jobs.clear();
         if let Some(last) = self.last.take().filter(|_| self.dirty) {
@@ -307,7 +310,7 @@ impl Backend for Merged {
     #[inline]
     fn read_untimed(&mut self, page: Lpn, flash: &mut Flash) {
         self.plan_read(page);
-        self.carry_out_now(None, flash);
+        self.execute_untimed(None, flash);
     }
 
     fn trim(&mut self, page: Lpn) {

@@ -1,16 +1,15 @@
 //! A simulated SSD behind the `Device` trait: the host interface and the virtual clock.
 //!
-//! A host I/O is taken in by the controller, cut into flash pages, and completes when its last page
-//! does. Reads of pages that were never written are answered by the controller alone. A write that
-//! covers a page only in part reads the rest first.
+//! The controller processes a host I/O's command and splits the I/O into flash pages. The I/O
+//! completes when its last page does. The controller alone answers reads of pages that were never
+//! written. A write that covers part of a page reads the rest first.
 
 mod any;
 mod backend;
 mod build;
 mod cache;
-mod cached;
+mod cache_traffic;
 mod collector;
-mod decided;
 mod describe;
 mod device_impl;
 mod durable;
@@ -28,6 +27,8 @@ mod outage;
 mod page_allocation;
 mod page_buffer;
 mod paged;
+mod plan_records;
+mod planned_write;
 mod power;
 mod precondition;
 mod rebuild;
@@ -41,7 +42,6 @@ mod tests;
 mod timed_flash;
 mod untimed;
 mod write_backlog;
-mod written;
 mod zone_commands;
 mod zoned;
 
@@ -70,13 +70,14 @@ pub use outage::Outage;
 pub use power::PowerCut;
 pub use recovery::Recovery;
 
-/// So many announced I/Os later, what the map says of one is in the cache.
+/// Distance of prefetching: after this number of announced I/Os, the map entry of an I/O is in the
+/// CPU cache.
 const ANNOUNCED: usize = 4;
 
-/// A flash device in virtual time. A copy is a device of its own in the same state.
+/// A flash device in virtual time. A clone is an independent device in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SimDevice {
-    /// Follows from the profile; [`SimDevice::described`] puts it back.
+    /// Derived from the profile; [`SimDevice::described`] restores it.
     #[serde(skip, default = "not_described")]
     info: DeviceInfo,
     flash: Flash,
@@ -84,38 +85,39 @@ pub struct SimDevice {
     events: Timeline<EventTag>,
     host: Host,
     interface: Interface,
-    /// Where the host does not hear of an end by that alone.
+    /// Present if completions wait for an interrupt or a poll.
     interrupts: Option<Box<Interrupts>>,
     cache: Option<WriteCache>,
     durable: Durable,
     now: u64,
-    /// From then on nothing is submitted any more: at the end of the clock, and while there is no power.
+    /// No I/O is accepted from this time on: the end of the clock, or a power loss.
     refuses_from: u64,
     sector_bytes: u64,
-    /// See [`SimDevice::is_built_minimal`]; false of a device that was not described yet.
+    /// See [`SimDevice::is_built_minimal`]; false until the device is described.
     #[serde(skip)]
     minimal: bool,
-    /// So much may happen before the host has its turn again.
+    /// Event budget of one host call.
     #[serde(skip)]
-    events_most: u64,
-    /// Where the last read ended [bytes].
+    event_budget: u64,
+    /// End of the last read [bytes].
     read_end: u64,
-    /// The pages of the last I/Os that were announced.
+    /// The pages of the last announced I/Os.
     #[serde(skip)]
     announced: [Range<u32>; ANNOUNCED],
-    /// How many were.
+    /// Number of announced I/Os so far.
     #[serde(skip)]
     announcements: usize,
 }
 
 impl SimDevice {
-    /// About how much is written to bring a new device into the state of `profile`.
+    /// Return roughly the number of bytes written to bring a new device into the state of
+    /// `profile`.
     #[must_use]
     pub fn state_bytes(profile: &Profile) -> Bytes {
         precondition::bytes(profile)
     }
 
-    /// Make the device that `profile` describes, in the state that it asks for.
+    /// Create the device of `profile` in its initial state.
     ///
     /// # Errors
     /// As [`SimDevice::make`].
@@ -123,12 +125,12 @@ impl SimDevice {
         SimDevice::make(name, profile, |_| false)
     }
 
-    /// The same, until `is_stopped` says that it is not wanted any more; asked with the size of every
-    /// write that brings the device into its state.
+    /// Like [`SimDevice::new`], but stop as soon as `is_stopped` returns true. It is called with
+    /// the size of each write of the preconditioning.
     ///
     /// # Errors
-    /// Names in the profile that do not exist; a device that wears out before it is in its state;
-    /// [`ErrorKind::Interrupted`] where it was stopped.
+    /// Unknown names in the profile; a device that wears out during preconditioning;
+    /// [`ErrorKind::Interrupted`] if it was stopped.
     pub fn make(
         name: &str,
         profile: Profile,
@@ -149,7 +151,7 @@ impl SimDevice {
             refuses_from: CLOCK_END_NS,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
             minimal: false,
-            events_most: SimDevice::most_events(&geometry),
+            event_budget: SimDevice::event_budget(&geometry),
             read_end: 0,
             announced: Default::default(),
             announcements: 0,
@@ -161,13 +163,13 @@ impl SimDevice {
             return Err(Error::new(ErrorKind::Interrupted, "Making the device was interrupted"));
         }
         device.info.details.insert("history".into(), history(&device.flash));
-        // What brought the device into its state is not part of any measurement.
+        // Preconditioning does not belong to any measurement.
         device.flash.counters = Counters::default();
         device.flash.clock = 0;
         Ok(device)
     }
 
-    /// Whether it has nothing that a device need not have: see [`crate::flash::make`].
+    /// Return whether the device has no optional feature: see [`crate::flash::fast_path`].
     fn is_built_minimal(&self) -> bool {
         let paged = match &self.backend {
             AnyBackend::Paged(paged) => paged.is_minimal(),
@@ -178,42 +180,41 @@ impl SimDevice {
         paged && !waits && self.flash.is_minimal() && self.events.is_minimal()
     }
 
-    /// What is known of the device that `profile` describes, without making it: no state, no history.
+    /// Return the properties of the device of `profile` without creating it: no state, no history.
     #[must_use]
     pub fn inspect(name: &str, profile: &Profile) -> DeviceInfo {
         describe(name, profile)
     }
 
-    /// What the writes that are submitted from now on wait for.
+    /// Set the durability of the writes that are submitted from now on.
     pub fn set_durability(&mut self, durability: Durability) {
-        self.durable.ask_for(durability);
+        self.durable.set(durability);
     }
 
-    /// Do what `ios` ask for in the untimed gear: no time passes, everything is counted. For bringing
-    /// a device into a state, and for studies of write amplification. What is under way is ended
-    /// first, and the clock goes on until then.
+    /// Do `ios` untimed: no time passes, everything is counted. For preconditioning and for studies
+    /// of write amplification. I/Os in flight are completed first, which advances the clock.
     ///
     /// # Errors
-    /// The device is, or becomes, read-only, and something is to be written.
+    /// The device is or becomes read-only, and there is something to write.
     pub fn apply(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
-        self.host_has_its_turn();
+        self.reset_event_budget();
         while !self.host.is_settled() {
             match self.events.next(u64::MAX) {
                 Some((at, token)) => self.dispatch::<Full>(at, token),
-                // Units of several streams may wait in buffers that nobody fills up.
-                None => self.is_stuck(),
+                // Units of several streams may wait in page buffers that no further write fills.
+                None => self.fail_stuck_ios(),
             }
         }
-        // Flash does what it was asked for already; what would have followed is done without time.
+        // The flash has already done its part; what would follow is done untimed.
         while self.events.next(u64::MAX).is_some() {}
         self.interface.rest();
         self.now = self.now.max(self.events.now());
-        // What is written now is as old as that.
+        // Pages that are written now have this age.
         self.flash.clock = self.now;
         self.do_untimed(ios)
     }
 
-    /// Do what `ios` ask for in the untimed gear, while nothing is under way.
+    /// Do `ios` untimed while no I/O is in flight.
     fn do_untimed(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
         self.lend_contents(Origin::Map);
         let SimDevice { backend, flash, cache, .. } = self;
@@ -228,7 +229,7 @@ impl SimDevice {
         applied
     }
 
-    /// Why `io` failed.
+    /// Return the error of a failed `io`.
     #[cold]
     fn failure(&self, io: &Io) -> Error {
         let at = format!("{}, byte {}", self.info.url, io.offset.0);
@@ -244,8 +245,8 @@ impl SimDevice {
         }
     }
 
-    /// Tell the device that `size` bytes at `offset` are not needed any more (TRIM). Pages that are
-    /// covered only in part keep their data. Takes no time.
+    /// Mark `size` bytes at `offset` as unused (TRIM). Partly covered pages keep their data. Takes
+    /// no time.
     pub fn trim(&mut self, offset: Bytes, size: Bytes) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let io = Io { offset, size, mode: Mode::Write, stream: 0 };

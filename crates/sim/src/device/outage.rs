@@ -1,27 +1,27 @@
-//! A host at work until the power goes, and the device that it finds again.
+//! A workload that ends in a power loss, and the recovery.
 
 use uflip_core::{Device as _, Io, Nanos, Result};
 
 use super::{PowerCut, Recovery, SimDevice};
 use crate::config::{CLOCK_END_NS, clock_ran_out};
 
-/// A loss of power from beginning to end.
+/// A power loss from beginning to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Outage {
-    /// I/Os of whose end the host heard before.
+    /// I/Os completed to the host before the power loss.
     pub ios_completed: u64,
-    /// What it cost.
+    /// The losses.
     pub cut: PowerCut,
-    /// How the device came back.
+    /// The recovery.
     pub recovery: Recovery,
 }
 
 impl SimDevice {
-    /// Do `ios`, so many at a time, until power is cut at `at`, and recover. Where they end before, the device
-    /// is left alone until then.
+    /// Do `ios` at a queue depth of `at_once` until power is cut at `at`, and recover. If they end
+    /// earlier, the device is idle until then.
     ///
     /// # Errors
-    /// Those of the I/Os and of [`SimDevice::cut_power`]; `at` is when the clock has run out.
+    /// Those of the I/Os and of [`SimDevice::cut_power`]; `at` is past the end of the clock.
     pub fn survive(
         &mut self,
         ios: impl Iterator<Item = Io>,

@@ -1,4 +1,4 @@
-//! Pages of the host that look for room, and wait where no plane has any.
+//! Allocation of free pages for host writes. A write joins the backlog if no plane has a free page.
 
 use super::backend::{Hardware, Write};
 use super::paged::Paged;
@@ -8,7 +8,7 @@ use crate::flash::geometry::PlaneIdx;
 use crate::timeline::breakdown::Cause;
 
 impl Paged {
-    /// What a page meets on `plane`; `None` where that has no room and nothing to gain.
+    /// Try to allocate on `plane`; `None` if it has neither a free page nor anything to collect.
     #[inline]
     fn try_plane(
         &mut self,
@@ -27,8 +27,8 @@ impl Paged {
         collector.begin(plane, at, &mut parts).then_some(Attempt::CollectionBegun)
     }
 
-    /// What a page meets on any other plane than `turn`, whose turn it was and which has nothing to gain
-    /// (OFC §IV.C: the round robin is relaxed where planes differ).
+    /// Try every other plane than `turn`, whose turn it was and which has nothing to collect (OFC
+    /// §IV.C: the round robin is relaxed where planes differ).
     #[cold]
     fn try_other_planes(
         &mut self,
@@ -51,8 +51,8 @@ impl Paged {
         }
     }
 
-    /// Somebody waits: see whether there is room for a page whose turn is `turn`. `others_wait` says
-    /// whether somebody has looked elsewhere in vain since anything has changed.
+    /// Try to allocate for a page whose turn is `turn`. `others_wait` records that all planes were
+    /// tried in vain since the last change.
     #[cold]
     pub(super) fn allocate(
         &mut self,
@@ -73,9 +73,9 @@ impl Paged {
         attempt
     }
 
-    /// Something has changed, or a pass begins: who of those that wait is to be tried. Mostly, while thousands wait,
-    /// it is certain that there is no room anywhere, and then who would look at a plane that collects waits for it,
-    /// without a try.
+    /// Choose which waiting pages to try, at the start of a pass and after each change. With
+    /// thousands of pages waiting, usually no plane has a free page. Then pages of a plane that
+    /// collects keep waiting without a try.
     #[inline]
     fn choose_candidates(&mut self) {
         let nowhere = self.ftl.has_room_nowhere();
@@ -91,11 +91,11 @@ impl Paged {
         self.waiting.resume_pass(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
     }
 
-    /// Something was collected: see who of those that wait has room now.
+    /// Retry the waiting pages after a collection step.
     #[cold]
     pub(super) fn retry_backlog(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         self.in_vain += 1;
-        // What two passes over the device did not gain, more will not.
+        // If two passes over the device gained nothing, more will not either.
         let shape = *hardware.flash.geometry.shape();
         let steps = u64::from(shape.planes * shape.blocks_per_plane)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
@@ -113,12 +113,12 @@ impl Paged {
             && let Some(turn) = self.waiting.next()
         {
             self.serve(self.waiting.stream());
-            // A flash page that has begun is gone on with.
+            // A partly filled flash page is filled up first.
             let turn = self.ftl.host_goes_on().unwrap_or(turn);
             match self.allocate(turn, &mut others_wait, at, hardware) {
                 Attempt::NoRoom => {
                     self.waiting.keep();
-                    continue; // and nothing has changed
+                    continue; // nothing has changed
                 }
                 Attempt::CollectionBegun => self.waiting.keep(),
                 Attempt::FreePage(plane) => {
@@ -137,7 +137,7 @@ impl Paged {
                     let die = hardware.flash.geometry.die_of(plane);
                     hardware.events.waited_for_page(target.account, die, page, since, at);
                     self.write_to::<Full>(plane, &write, at, hardware);
-                    self.gathered_late(write.through, at, hardware);
+                    self.pad_late_unit(write.through, at, hardware);
                 }
             }
             self.choose_candidates();
@@ -147,7 +147,7 @@ impl Paged {
         }
     }
 
-    /// The device is read-only: what waits for a page is not written.
+    /// Fail all waiting pages: the device is read-only.
     #[cold]
     pub(super) fn fail_backlog(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         for PendingWrite { write, since, .. } in self.waiting.drain() {

@@ -1,21 +1,21 @@
-//! Units that are gathered into flash pages, and who waits until these are programmed.
+//! Page buffers: mapping units are gathered into flash pages, and writes wait for the page program.
 //!
 //! ```text
 //! unit  a ──▶ ends │ b ──▶ ends │ c ──▶ ends │ d ─────────────────────▶ ends
 //!                                            └─ page [a b c d] ─▶ plane ─┘
 //! ```
 //!
-//! A host write has ended when its unit is in the buffer of its flash page; the one that fills the page up
-//! carries it to the flash. What comes from the write cache keeps its place there until it is on flash. A
-//! host that wants its data durable has what is missing of the page filled up with nothing.
+//! A host write completes when its unit is in the page buffer; the write that fills the page waits
+//! for the program. Data from the write cache keeps its place there until it is on flash. A flush
+//! pads the rest of the page.
 //!
 //! **Source**: as `ftl/page_map/gathering.rs`.
-//! **Faithful**: a page is programmed once, whoever its units belong to; a read of a unit that is still in
-//! the buffer needs no flash.
-//! **Simplified**: there is always a buffer for the page that a plane gathers; a unit that is written again
-//! while it is in the buffer takes another place.
-//! **Ambiguous**: when a page that is not full is programmed. Here when somebody wants its data durable,
-//! and never because of time.
+//! **Faithful**: a page is programmed once, whatever the owners of its units; a read of a buffered
+//! unit needs no flash.
+//! **Simplified**: there is always a buffer for the page that a plane gathers. A unit that is
+//! written again while buffered takes another place.
+//! **Ambiguous**: when a page that is not full is programmed. Here for a flush only, and never
+//! because of time.
 
 use std::hint::cold_path;
 use std::ops::Range;
@@ -24,61 +24,63 @@ use crate::device::backend::Write;
 use crate::device::event::Target;
 use crate::flash::geometry::{Lpn, Place, PlaneIdx};
 
-/// The flash pages that are gathered, and those under way.
+/// The flash pages that are being gathered, and those being programmed.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Gather")]
 pub(crate) struct PageBuffer {
-    /// Per plane: flash pages that are gathered side by side, those of the host's streams first.
+    /// Number of page buffers per plane; those of the host's streams come first.
     kinds: usize,
-    /// Which of them units of the host go to, and which relocated ones.
+    /// Buffer indices for host units and for relocated units.
     host: usize,
     moved: usize,
     open: Vec<Page>,
     under_way: Vec<Page>,
     unused: Vec<u32>,
-    /// So many were sent off.
+    /// Number of pages sent to flash so far.
     sent: u64,
     drains: Vec<Drain>,
-    /// Writes whose unit is read first, of which the host brings only a part.
+    /// Partial writes whose unit is being read first (read-modify-write).
     modifying: Vec<Option<Write>>,
-    /// Which of them are not to be made any more.
+    /// Indices of those that were cancelled.
     forgotten: Vec<u32>,
-    /// Writes to units that are being read for others, in the order in which they came, and since when they wait.
+    /// Writes to units that are being read for an earlier write, in FIFO order, and since when they
+    /// wait.
     behind: Vec<(Write, u64)>,
-    /// All of these, and what waits for room, is to be on flash as soon as it can.
+    /// Flush as soon as possible: these writes and the backlog.
     pub(crate) hurry: bool,
 }
 
 /// A flash page.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 struct Page {
-    /// Who waits until it is programmed, and since when.
+    /// Targets that wait for its program, and since when.
     waits: Vec<(Target, u64)>,
-    /// Writes have ended that are in memory alone.
+    /// It holds acknowledged data that is in memory only.
     volatile: bool,
-    /// Which of those that were sent off it is.
+    /// Its number among the pages sent to flash.
     number: u64,
 }
 
-/// Somebody waits until pages are on flash.
+/// A flush that waits for pages to reach flash.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Drain {
     target: Target,
-    /// So many of those sent off by then.
+    /// Number of pages sent before `until` that are not on flash yet.
     left: usize,
     until: u64,
 }
 
-/// What follows from a flash page that is on flash.
+/// The consequences of a completed page program.
 pub(crate) struct Programmed {
-    /// Who waited, and since when; the last has its time written down as it passes.
+    /// Targets that waited, and since when. The last one's time is charged as it passes.
     pub(crate) waits: Vec<(Target, u64)>,
-    /// Who waited for everything.
+    /// Targets of the flushes that are complete.
     pub(crate) drained: Vec<Target>,
 }
 
 impl PageBuffer {
-    /// For so many planes, so many streams of the host, and so many open blocks of a plane that take relocated pages only.
+    /// Create buffers for `planes` planes, `hosts` host streams, and `frontiers` open blocks per
+    /// plane that take relocated pages only.
     pub(crate) fn new(planes: u32, hosts: u8, frontiers: u8) -> PageBuffer {
         let kinds = usize::from(hosts + frontiers.max(1));
         PageBuffer {
@@ -101,18 +103,18 @@ impl PageBuffer {
         plane.0 as usize * self.kinds + if relocated { self.moved } else { self.host }
     }
 
-    /// Units of the host that follow are of `stream`.
+    /// Assign the host units that follow to `stream`.
     pub(crate) fn serve(&mut self, stream: u8) {
         self.host = usize::from(stream);
     }
 
-    /// Relocated units that follow go with those of this one.
-    pub(crate) fn serve_moved(&mut self, kind: u8) {
+    /// Assign the relocated units that follow to the buffer of `kind`.
+    pub(crate) fn set_moved_kind(&mut self, kind: u8) {
         self.moved = usize::from(kind);
     }
 
-    /// A unit of the host is in the buffer of its page, and waits until that is on flash or not. Whether
-    /// its write ends.
+    /// Add a host unit to the buffer of its page, which may have to wait for the program. Return
+    /// whether its write completes now.
     pub(crate) fn add(&mut self, to: Place, target: Target, at: u64, waits: bool) -> bool {
         let index = self.index(to.plane, false);
         let ends = target.account.is_some() && !waits;
@@ -124,9 +126,9 @@ impl PageBuffer {
         ends
     }
 
-    /// The page that `to` fills up goes to the flash: its number, and who has its time written down;
-    /// `None` where nobody wants to know its end.
-    pub(crate) fn send_off(
+    /// Send the page that `to` fills to flash. Return its number, and the target whose time is
+    /// charged as it passes; `None` if nothing waits for its program.
+    pub(crate) fn send_to_flash(
         &mut self,
         to: Place,
         relocated: bool,
@@ -148,7 +150,7 @@ impl PageBuffer {
         Some((number, sent.waits.last().copied()))
     }
 
-    /// A page that was sent off is on flash. Give what it says back with [`PageBuffer::put_back`].
+    /// Handle the completion of a page program. Return its vector with [`PageBuffer::put_back`].
     pub(crate) fn programmed(&mut self, number: u32) -> Programmed {
         let page = &mut self.under_way[number as usize];
         let waits = std::mem::take(&mut page.waits);
@@ -168,7 +170,7 @@ impl PageBuffer {
         Programmed { waits, drained }
     }
 
-    /// Nothing is allocated for the next page.
+    /// Recycle a vector, so that the next page allocates nothing.
     pub(crate) fn put_back(&mut self, mut waits: Vec<(Target, u64)>) {
         waits.clear();
         if let Some(number) = self.unused.last() {
@@ -176,19 +178,20 @@ impl PageBuffer {
         }
     }
 
-    /// Whether somebody waits for a page that is gathered.
+    /// Return whether a target waits for a page that is being gathered.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.open.iter().any(|page| !page.waits.is_empty())
     }
 
-    /// Whether `plane` gathers a page with data of the host, or with such whose write has ended.
+    /// Return whether `plane` gathers a page with acknowledged data, or (unless `volatile`) with
+    /// any host data.
     pub(crate) fn has_data(&self, plane: PlaneIdx, volatile: bool) -> bool {
         let page = &self.open[self.index(plane, false)];
         page.volatile || !volatile && !page.waits.is_empty()
     }
 
-    /// `target` waits until all is on flash whose writes have ended, and which was sent off. False where
-    /// that is nothing.
+    /// Let `target` wait until all acknowledged data that was sent is on flash. Return false if
+    /// there is none.
     pub(crate) fn drain(&mut self, target: Target) -> bool {
         let left = self.under_way.iter().filter(|page| page.volatile).count();
         if left > 0 {
@@ -197,7 +200,7 @@ impl PageBuffer {
         left > 0
     }
 
-    /// The unit of `write` is read first; returns what is told when it was.
+    /// Register a partial write whose unit is read first; return its index for the event.
     pub(crate) fn modify(&mut self, write: Write) -> u32 {
         let free = self.modifying.iter().position(Option::is_none);
         let index = free.unwrap_or(self.modifying.len());
@@ -206,7 +209,7 @@ impl PageBuffer {
         index as u32
     }
 
-    /// The unit of a write was read: which, and the write; `None` where that is not to be made any more.
+    /// Return the unit that was read, and its write; `None` for a cancelled write.
     pub(crate) fn modified(&mut self, index: u32) -> (Lpn, Option<Write>) {
         let write = self.modifying[index as usize].take().expect("it was read for a write");
         let gone = self.forgotten.iter().position(|forgotten| *forgotten == index);
@@ -216,19 +219,20 @@ impl PageBuffer {
         (write.page, Some(write).filter(|_| gone.is_none()))
     }
 
-    /// Let `write` wait until its unit was read for another one, which came before it.
+    /// Let `write` wait until its unit has been read for an earlier write.
     pub(crate) fn wait_behind(&mut self, write: Write, at: u64) {
         self.behind.push((write, at));
     }
 
-    /// The first write that has waited for `unit`, and since when; `None` while that is read again.
+    /// Remove the first write that waits for `unit`; return it and since when it waits. `None`
+    /// while the unit is read again.
     pub(crate) fn next_behind(&mut self, unit: Lpn) -> Option<(Write, u64)> {
         let place = self.behind.iter().position(|(write, _)| write.page == unit)?;
         (!self.modifies_unit(unit)).then(|| self.behind.remove(place))
     }
 
-    /// Writes that have left the write cache for one of `pages`, and whose unit is being read, are not to be
-    /// made: those.
+    /// Cancel writes to `pages` that have left the write cache and whose unit is being read; return
+    /// them.
     pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<Write> {
         let mut gone = Vec::new();
         for (index, slot) in (0..).zip(&self.modifying) {
@@ -246,17 +250,18 @@ impl PageBuffer {
         gone
     }
 
-    /// Whether writes wait for units that are read to be modified.
+    /// Return whether any read-modify-write is in progress.
     pub(crate) fn modifies(&self) -> bool {
         self.modifying.iter().any(Option::is_some) || !self.behind.is_empty()
     }
 
-    /// Whether `unit` is.
+    /// Return whether a read-modify-write of `unit` is in progress.
     pub(crate) fn modifies_unit(&self, unit: Lpn) -> bool {
         self.modifying.iter().flatten().any(|write| write.page == unit)
     }
 
-    /// The untimed gear follows: nobody waits any more. The writes whose units were being read, and those behind them.
+    /// Prepare untimed mode: drop all waits. Return the writes whose units were being read, and
+    /// those behind them.
     pub(crate) fn end(&mut self) -> Vec<Write> {
         let pages = self.open.iter_mut().chain(&mut self.under_way);
         pages.for_each(|page| *page = Page::default());

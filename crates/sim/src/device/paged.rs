@@ -1,5 +1,5 @@
-//! A page map and its collector as a backend: a write goes to a plane that has room, and a plane that has
-//! none left begins to collect.
+//! The backend of a page map with its garbage collector. A write goes to a plane with a free page;
+//! a plane without one starts to collect.
 
 use std::ops::Range;
 
@@ -17,21 +17,21 @@ use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
 use crate::ftl::extent::Extent;
 
-/// The page map, and the collections under way.
+/// The page map, and the collections in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Paged {
     pub(super) ftl: PageMap,
     pub(super) collector: Collector,
-    /// Pages that wait for a free one.
+    /// Pages that wait for a free page.
     pub(super) waiting: WriteBacklog,
-    /// Steps of collections since a waiting page found its place.
+    /// Collection steps since a waiting page last got a free page.
     pub(super) in_vain: u64,
-    /// Where units are gathered that are smaller than a flash page.
+    /// Page buffers, if the mapping unit is smaller than a flash page.
     pub(super) gather: Option<Box<PageBuffer>>,
 }
 
 impl Paged {
-    /// Planes collect at `pace`.
+    /// Create the backend; planes collect at `pace`.
     pub(crate) fn new(
         ftl: PageMap,
         shape: &Shape,
@@ -43,12 +43,12 @@ impl Paged {
         Paged { ftl, collector, waiting, in_vain: 0, gather }
     }
 
-    /// Whether there is nothing beside map and collector: see [`crate::flash::make`].
+    /// Return whether map and collector have no optional feature: see [`crate::flash::fast_path`].
     pub(crate) fn is_minimal(&self) -> bool {
         self.ftl.is_minimal() && self.collector.is_minimal() && self.gather.is_none()
     }
 
-    /// The FTL, for a look at it.
+    /// Return the FTL for inspection.
     pub(crate) fn ftl(&self) -> &PageMap {
         &self.ftl
     }
@@ -63,7 +63,7 @@ impl Paged {
         (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
     }
 
-    /// Write to `plane`, which has room.
+    /// Write to `plane`, which has a free page.
     #[inline(always)]
     pub(super) fn write_to<M: FastPath>(
         &mut self,
@@ -78,7 +78,7 @@ impl Paged {
         {
             gather.serve(self.ftl.served());
         }
-        // Of a unit that is gathered the rest is there already.
+        // With page buffers, the rest of a partly written unit has been read already.
         let whole = !M::MINIMAL && self.gather.is_some() || extent.covers(*page);
         let mut media = TimedFlash::<M>::made(hardware.flash, hardware.events, at, *target);
         if !M::MINIMAL {
@@ -94,7 +94,7 @@ impl Paged {
         }
     }
 
-    /// Write a page where there is room, or let it wait.
+    /// Write a page if there is a free one; otherwise append it to the backlog.
     #[inline(always)]
     pub(super) fn allocate_and_write<M: FastPath>(
         &mut self,
@@ -104,7 +104,8 @@ impl Paged {
     ) {
         if !M::MINIMAL {
             self.serve(write.extent.stream());
-            // Who waits is not overtaken by what the host wrote to the same page afterwards.
+            // Keep writes to one logical page in order: a later write may not overtake one that
+            // waits.
             let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
             if let Some(plane) = in_order.then(|| self.waiting.plane_of(write.page)).flatten() {
                 return self.waiting.add(plane, *write, at);
@@ -126,7 +127,7 @@ impl Paged {
         }
     }
 
-    /// The next step of the collection of `plane`.
+    /// Take the next step of the collection of `plane`.
     #[inline(always)]
     pub(super) fn step<M: FastPath>(
         &mut self,
@@ -179,8 +180,8 @@ impl Backend for Paged {
         self.allocate_and_write::<Full>(write, at, hardware);
     }
 
-    fn fill_up(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        self.fill_up_all(at, hardware);
+    fn pad_for_flush(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.pad_all(at, hardware);
     }
 
     fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
@@ -215,10 +216,10 @@ impl Backend for Paged {
         self.collector.end_idle(&mut self.ftl);
     }
 
-    /// Whoever waits for a page does not get one.
+    /// Fail every page that waits for a free page.
     #[cold]
-    fn stuck(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        if self.fill_up_for_want_of_more(at, hardware) {
+    fn fail_stuck_ios(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        if self.pad_waited_for(at, hardware) {
             return;
         }
         assert!(!self.waiting.is_empty(), "an I/O under way ends, or waits for a page");

@@ -1,12 +1,12 @@
-//! Power is cut, at any moment, and what follows is lost: what is in memory, and what flash had not done.
+//! Power loss at any moment: volatile data and unfinished flash operations are lost.
 //!
 //! **Source**: uFLIP (2009) §2.2; Zheng et al. (2013), *Understanding the robustness of SSDs under power fault*.
-//! **Faithful**: nothing that a flush or FUA promised is lost, since the erase of a block waits for the programs
-//! of whatever replaced its pages; what was in volatile memory is.
-//! **Simplified**: power goes from one nanosecond to the next; capacitors last as long as is needed, and what
-//! they saved is written to its place before the device is ready again.
-//! **Ambiguous**: what becomes of data that was trimmed: here nothing is written down of a trim, so that an
-//! older version may come back.
+//! **Faithful**: data covered by a flush or FUA is never lost, since the erase of a block waits for
+//! the programs that replace its pages. Volatile memory is lost.
+//! **Simplified**: power fails within one nanosecond; capacitors last as long as needed, and the
+//! data they save is written to flash before the device is ready again.
+//! **Ambiguous**: the fate of trimmed data. Here a trim is not recorded on flash, so an older
+//! version may come back.
 
 use uflip_core::{Error, Nanos, Result};
 
@@ -19,30 +19,30 @@ use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
 use crate::timeline::Timeline;
 
-/// What a loss of power cost.
+/// The losses of a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PowerCut {
-    /// When it was.
+    /// When power was cut.
     #[serde(rename = "at_ns")]
     pub at: Nanos,
-    /// I/Os that had not ended, or of whose end the host had not heard.
+    /// I/Os that had not completed, or whose completion the host had not received.
     pub ios_under_way: u32,
-    /// Pages in the write cache that flash had not; capacitors save them.
+    /// Pages in the write cache that were not on flash; capacitors save them.
     pub pages_in_cache: u32,
-    /// Flash pages that were being programmed, and cannot be read.
+    /// Flash pages whose program was interrupted; they cannot be read.
     pub pages_torn: u32,
-    /// Flash pages that were to be programmed and had not begun.
+    /// Flash pages whose program was queued and had not begun.
     pub pages_not_begun: u32,
-    /// Blocks that were being erased, and have to be erased again.
+    /// Blocks whose erase was interrupted; they must be erased again.
     pub blocks_half_erased: u32,
-    /// Pages of the host of which flash has not the newest version that had come to the device.
+    /// Host pages whose newest version that reached the device is not on flash.
     pub pages_lost: u32,
-    /// Pages that had been trimmed and can be read again.
+    /// Trimmed pages that can be read again.
     pub pages_come_back: u32,
 }
 
 impl SimDevice {
-    /// Keep what is on flash, where the profile says that power may be lost.
+    /// Record the flash contents if the profile allows power losses.
     pub(super) fn keep_contents(&mut self, profile: &Profile) {
         if profile.power_loss.is_none() {
             return;
@@ -66,7 +66,7 @@ impl SimDevice {
         self.events.keep_contents(Box::new(contents));
     }
 
-    /// The data of a page of the host has come.
+    /// Record that the data of a host page has arrived.
     #[inline(always)]
     pub(super) fn note_arrival(&mut self, index: PageIdx) {
         if self.events.contents.is_some() {
@@ -83,14 +83,15 @@ impl SimDevice {
         }
     }
 
-    /// An FTL that merges writes down itself what it does without time: versions of this origin.
+    /// Hand the contents to a merging FTL, which records its own untimed work as versions of this
+    /// origin.
     pub(super) fn lend_contents(&mut self, origin: Origin) {
         if let AnyBackend::Merged(merged) = &mut self.backend {
             merged.contents = self.events.contents.take().map(|contents| (contents, origin));
         }
     }
 
-    /// What was done without time is on flash: versions that are `anew`, or those that were known.
+    /// Record untimed work as on flash, as versions that are new (`anew`) or already known.
     pub(super) fn settle_contents(&mut self, anew: bool) {
         let SimDevice { events, backend, flash, .. } = self;
         if let (Some(contents), AnyBackend::Paged(paged)) = (&mut events.contents, &*backend) {
@@ -107,7 +108,7 @@ impl SimDevice {
         }
     }
 
-    /// Why nothing is submitted now.
+    /// Return the error of a submission to a device without power or time left.
     #[cold]
     pub(super) fn why_refused(&self) -> Error {
         if self.refuses_from == CLOCK_END_NS {
@@ -118,14 +119,14 @@ impl SimDevice {
             .action("let it recover first")
     }
 
-    /// The profile that it was made of.
+    /// Return the profile of the device.
     pub(super) fn profile(&self) -> Profile {
         let profile = self.info.details.get("profile").cloned().unwrap_or_default();
         serde_json::from_value(profile).expect("a device knows what it is made of")
     }
 
-    /// Let the power go at `at`, when everything before has happened. What was under way is gone, and no one
-    /// is told of it; nothing is submitted before [`SimDevice::recover`] has ended.
+    /// Cut power at `at`, after all earlier events. Work in progress is lost without a completion.
+    /// Submissions fail until [`SimDevice::recover`] has ended.
     ///
     /// # Errors
     /// The profile has no table `[power_loss]`; `at` is past.
@@ -142,7 +143,7 @@ impl SimDevice {
             return Err(Error::usage("Power cannot be cut in the past")
                 .at(&self.info.url)
                 .got(format!("{} ns", at.0))
-                .allowed(format!("{known} ns and later, for what is before has happened"))
+                .allowed(format!("{known} ns and later: earlier events are simulated already"))
                 .action("cut it now, or look ahead no further than the cut"));
         }
         self.advance(at.0);
@@ -171,13 +172,13 @@ impl SimDevice {
         })
     }
 
-    /// The host's pages that hold nothing.
+    /// Return the host pages without data.
     fn unmapped(&self) -> Vec<Lpn> {
         let pages = (0..self.flash.geometry.shape().logical_pages).map(Lpn);
         pages.filter(|page| self.place_of(*page).is_none()).collect()
     }
 
-    /// Where a page of the host is, as its FTL knows places.
+    /// Return the place of a host page in the FTL's geometry.
     pub(super) fn place_of(&self, page: Lpn) -> Option<Place> {
         match &self.backend {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),
@@ -186,7 +187,7 @@ impl SimDevice {
         }
     }
 
-    /// Everything begins anew but the flash and the clock. Returns how many I/Os were under way.
+    /// Reset everything but the flash and the clock. Return the number of outstanding I/Os.
     fn lose_memory(&mut self, profile: &Profile, at: u64) -> u32 {
         self.backend = profile.backend().expect("the device was made of it");
         self.events = Timeline::new(self.flash.geometry, profile.timing());
@@ -203,8 +204,8 @@ impl SimDevice {
         self.host.forget()
     }
 
-    /// Which version of `page`, counted in flash pages or units, a read would find: the number of its write,
-    /// the first being 1; 0 where it holds nothing. `None` where no account is kept of that.
+    /// Return the version of `page` (in flash pages or units) that a read would find: the number of
+    /// its write, from 1 on, or 0 without data. `None` if versions are not recorded.
     #[must_use]
     pub fn version_of(&self, page: u32) -> Option<u64> {
         let contents = self.events.contents.as_ref()?;

@@ -1,6 +1,6 @@
-//! In which state a simulated device is handed to its user: what its profile says, written to it in
-//! the untimed gear. The writes themselves are [`uflip_core::StateWrites`], which real devices get
-//! as well; see there for source and readings.
+//! Preconditioning: the profile's initial state, written in untimed mode. The writes are
+//! [`uflip_core::StateWrites`], the same as for real devices; see there for source and
+//! interpretation.
 
 use uflip_core::{Bytes, Io, Mode, StateOptions};
 
@@ -9,7 +9,7 @@ use crate::config::{Profile, State};
 /// The largest random write: the flash block of uFLIP §4.1.
 const LARGEST_BYTES: u64 = 128 << 10;
 
-/// Addressable bytes, and how many are written at random.
+/// Return the addressable bytes, and the number of bytes to write at random.
 fn sizes(profile: &Profile) -> (u64, u64) {
     let shape = *profile.geometry().shape();
     let capacity = u64::from(shape.logical_pages) * u64::from(shape.page_bytes);
@@ -22,7 +22,7 @@ fn sizes(profile: &Profile) -> (u64, u64) {
     (capacity, random)
 }
 
-/// About how much [`writes`] writes.
+/// Return roughly the number of bytes that [`writes`] writes.
 pub(crate) fn bytes(profile: &Profile) -> Bytes {
     let (capacity, random) = sizes(profile);
     Bytes(match profile.state.state {
@@ -33,7 +33,7 @@ pub(crate) fn bytes(profile: &Profile) -> Bytes {
     })
 }
 
-/// The writes that bring a new device into the profile's state, in order.
+/// Return the writes that bring a new device into the profile's state, in order.
 pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
     let shape = *profile.geometry().shape();
     let (capacity, random) = sizes(profile);
@@ -55,7 +55,7 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
     of_zones.into_iter().flatten().chain(of_all.into_iter().flatten())
 }
 
-/// The writes that fill every zone, one after the other.
+/// Return the writes that fill every zone, one after the other.
 fn zone_writes(profile: &Profile, zone_bytes: u64) -> impl Iterator<Item = Io> + use<> {
     let shape = *profile.geometry().shape();
     let end = match profile.state.state {

@@ -1,21 +1,21 @@
-//! An FTL that merges after power was lost: its tables are made again, and what was cut short is finished.
+//! Recovery of a merging FTL: rebuild its tables, and finish interrupted merges.
 //!
 //! ```text
-//! spare areas ─▶ blocks that nobody needs │ tables ─▶ plan: erase │ merge, erase │ merge, erase
+//! spare areas ─▶ unneeded blocks │ tables ─▶ plan: erase │ merge, erase │ merge, erase
 //! ```
 //!
-//! What the plan says is done one thing after the other, but for blocks that are erased together, and power may
-//! be cut at any moment of it. Where others stand in for blocks, spare areas say which, and blocks that stand in for
-//! none are erased before; what the plan asks for may fail, as at any other time.
+//! The plan's steps run one after the other, except erases of several blocks; power may be cut at
+//! any time. With replacement blocks, spare areas name the block that each replaces; unused ones
+//! are erased first. Operations of the plan may fail as at any other time.
 //!
 //! **Source**: [`Survey`].
-//! **Faithful**: what is read, programmed and erased takes its time on its die and channel.
-//! **Simplified**: nothing of it goes on beside the host.
+//! **Faithful**: reads, programs and erases take their time on die and channel.
+//! **Simplified**: nothing runs concurrently with the host.
 //! **Ambiguous**: nothing.
 
 use super::SimDevice;
 use super::any::AnyBackend;
-use super::decided;
+use super::plan_records;
 use super::scan::Done;
 use crate::config::Profile;
 use crate::flash::contents::Contents;
@@ -25,8 +25,8 @@ use crate::flash::plan::Plan;
 use crate::ftl::Merging;
 
 impl SimDevice {
-    /// Go on with the FTL that merges as what is on flash makes it. Returns what has to be done for that, and was; with
-    /// `time` also a record of each operation, none of which has ended.
+    /// Rebuild the merging FTL from flash. Return the plan that was needed and executed. With
+    /// `time`, also return a record per operation, none of which has ended.
     pub(super) fn rebuild(
         &mut self,
         profile: &Profile,
@@ -44,7 +44,7 @@ impl SimDevice {
             plan.barrier();
             ftl.rebuild(&found, &mut plan);
             let (pages, flash) = (std::iter::empty(), &mut self.flash);
-            records = decided::carry_out(&mut plan, pages, |_| None, time, flash, contents);
+            records = plan_records::execute(&mut plan, pages, |_| None, time, flash, contents);
         }
         if !time {
             contents.all_is_done();
@@ -57,7 +57,7 @@ impl SimDevice {
         (plan, records)
     }
 
-    /// The flash is as `contents` say.
+    /// Set the flash state from `contents`.
     fn find(&mut self, contents: &Contents) {
         let stand_in = contents.has_beneath().then(|| contents.stand_in());
         if let Some(named) = &stand_in {
@@ -76,14 +76,14 @@ impl SimDevice {
         }
     }
 
-    /// What is known of defects is what lists say, where others stand in for blocks that have any.
+    /// Read the defect lists, if the flash has replacement blocks.
     pub(super) fn read_lists(&mut self, contents: &Contents) {
         if let Some(defects) = contents.defects().filter(|_| contents.has_beneath()) {
             self.flash.begin_anew(defects.listed(), contents.erased_blocks());
         }
     }
 
-    /// Of `records` those have been done that end by `at`, as `steps` say; one that has begun is torn.
+    /// Complete those of `records` that end by `at` according to `steps`; one in progress is torn.
     pub(super) fn do_until(
         &mut self,
         (records, steps): (&[u32], &[Done]),

@@ -1,21 +1,22 @@
-//! After power was lost: what is on flash is read, what was half erased is erased again, and the map is made.
+//! Recovery after a power loss: scan the flash, repeat interrupted erases, and rebuild the map.
 //!
 //! ```text
 //! die 0   │▒│▒│▒│▒│▒│        ▒ the spare area of a page: cells, then a few bytes over the channel
-//! die 1   │▒│▒│▒│            █ an erase that was interrupted, once it is known which
+//! die 1   │▒│▒│▒│            █ an interrupted erase, after the scan
 //!                    │███│
 //!         └─ reading ─┴─ erasing ─┴─▶ ready
 //! ```
 //!
-//! Every die reads what it holds, beside the others and first come first served on its channel. Of a block with
-//! a metadata page that page says what is in all others, where it was written; otherwise its pages are
-//! read one after the other, up to the first that is erased. Where flash wears out each die reads first which blocks are
-//! not to be used, and what is found out about that in addition is programmed in the end.
+//! The dies are scanned in parallel; each channel is FIFO. A written metadata page replaces the
+//! other pages of its block. Otherwise the pages of the block are read in order up to the first
+//! erased one. On flash that wears out, each die first reads its defect list; new defects are
+//! programmed at the end.
 //!
 //! **Source**: uFLIP (2009) §2.2; the metadata page of OFC (2011) §IV.D.
-//! **Faithful**: what is read of which die, over which channel; power may be cut again at any moment.
-//! **Simplified**: the processor takes no time for what was read; there is no checkpoint of the map, so that
-//! all blocks are looked at.
+//! **Faithful**: the reads of each die and their channel transfers; power may be cut again at any
+//! moment.
+//! **Simplified**: the processor takes no time; there is no checkpoint of the map, so every block
+//! is scanned.
 //! **Ambiguous**: nothing.
 
 use uflip_core::{Error, Nanos, Result};
@@ -23,7 +24,7 @@ use uflip_core::{Error, Nanos, Result};
 use super::SimDevice;
 use super::any::{AnyBackend, dispatch};
 use super::backend::Backend as _;
-use super::scan::{Scan, What};
+use super::scan::{DoneKind, Scan};
 use crate::config::{CLOCK_END_NS, Profile};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn};
@@ -32,60 +33,62 @@ use crate::flash::plan::Plan;
 use crate::ftl::Use;
 use crate::ftl::extent::Extent;
 
-/// How a device found its data again, and how long that took.
+/// The result and the duration of a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Recovery {
-    /// When it began, and when the device was ready.
+    /// When recovery began, and when the device was ready.
     #[serde(rename = "began_ns")]
     pub began: Nanos,
     /// See `began`.
     #[serde(rename = "ready_ns")]
     pub ready: Nanos,
-    /// How much of that spare areas and metadata pages were read, erases made up for, and data put back.
+    /// Durations of its phases: reading spare areas and metadata pages, repeating erases, merging,
+    /// and restoring data saved by capacitors.
     #[serde(rename = "reading_ns")]
     pub reading: Nanos,
     /// See `reading`.
     #[serde(rename = "erasing_ns")]
     pub erasing: Nanos,
-    /// See `reading`: merges that were cut short, and blocks that hold nothing that is needed.
+    /// See `reading`: finishing interrupted merges, and erasing blocks without needed data.
     #[serde(rename = "merging_ns")]
     pub merging: Nanos,
     /// See `reading`.
     #[serde(rename = "putting_back_ns")]
     pub putting_back: Nanos,
-    /// Flash pages of which the spare area was read.
+    /// Flash pages whose spare area was read.
     pub spare_areas_read: u64,
-    /// Metadata pages that said what their block holds, and lists of what is not to be used.
+    /// Metadata pages that describe their block, and defect lists, that were read.
     pub metadata_pages_read: u64,
-    /// Blocks that had to be erased again.
+    /// Interrupted erases that were repeated.
     pub blocks_erased: u64,
-    /// Pages that were copied, and blocks that were erased, to have a state that the FTL goes on from.
+    /// Pages copied, and blocks erased, to reach a consistent state of the FTL.
     pub pages_merged: u64,
     /// See `pages_merged`.
     pub blocks_dropped: u64,
-    /// Pages of the host that were saved by capacitors and are put back.
+    /// Host pages that capacitors saved and that were written to flash.
     pub pages_put_back: u64,
-    /// Pages of the host that hold something now.
+    /// Host pages that hold data.
     pub pages_found: u64,
 }
 
 impl SimDevice {
-    /// Find out what is on flash after [`SimDevice::cut_power`], and be ready again when that has taken its
-    /// time.
+    /// Recover after [`SimDevice::cut_power`]: scan the flash, and be ready again after the time
+    /// that this takes.
     ///
     /// # Errors
+    /// The device has power.
     /// The device has power.
     pub fn recover(&mut self) -> Result<Recovery> {
         let profile = self.lost_power()?;
         let mut contents = self.events.contents.take().expect("it lost power");
         let mut scan = Scan::of(&self.flash, &contents, &profile, self.now);
         let (began, read) = (self.now, scan.end);
-        let erases = scan.erase_again();
+        let erases = scan.repeat_erases();
         let erased = scan.end;
         let Scan { spare_areas, metadata_pages, .. } = scan;
         self.read_lists(&contents);
         self.flash.clock = erased;
-        let erases = self.erase_again(erases.into_iter().map(|(block, _)| block), &mut contents);
+        let erases = self.repeat_erases(erases.into_iter().map(|(block, _)| block), &mut contents);
         let (listed, plan) = match profile.merges() {
             false => (self.restore_map(&mut contents, &erases), Plan::default()),
             true => {
@@ -94,7 +97,7 @@ impl SimDevice {
             }
         };
         let mut scan = Scan::clocks(&self.flash, &profile, erased);
-        let steps = scan.carry_out(&plan);
+        let steps = scan.execute(&plan);
         let merged = scan.end;
         scan.list(&listed);
         let listed = scan.end;
@@ -120,29 +123,31 @@ impl SimDevice {
             spare_areas_read: spare_areas,
             metadata_pages_read: metadata_pages,
             blocks_erased: erases.len() as u64,
-            pages_merged: steps.iter().filter(|step| step.what == What::Copied).count() as u64,
-            blocks_dropped: steps.iter().filter(|step| step.what == What::Erased).count() as u64,
+            pages_merged: steps.iter().filter(|step| step.what == DoneKind::Copied).count() as u64,
+            blocks_dropped: steps.iter().filter(|step| step.what == DoneKind::Erased).count()
+                as u64,
             pages_put_back: put_back.len() as u64,
             pages_found,
         })
     }
 
-    /// Begin to recover, until power is cut again at `at`: what was half erased, and what the FTL has to merge,
-    /// may be done in part by then, and nothing else has changed. Returns whether the device was ready before.
+    /// Recover until power is cut again at `at`. Interrupted erases and merges may be partly done
+    /// by then; nothing else has changed. Return whether the device was ready before `at`.
     ///
     /// # Errors
+    /// The device has power; `at` is past.
     /// The device has power; `at` is past.
     pub fn recover_until(&mut self, at: Nanos) -> Result<bool> {
         let profile = self.lost_power()?;
         let mut contents = self.events.contents.take().expect("it lost power");
         let mut scan = Scan::of(&self.flash, &contents, &profile, self.now);
-        let erases = scan.erase_again();
+        let erases = scan.repeat_erases();
         let erased = scan.end;
         if erased <= at.0 && !contents.has_saved() {
             let mut ready = self.clone();
             ready.events.keep_contents(contents.clone());
             ready.recover()?;
-            // What has to be merged or listed takes its time, too.
+            // Merges and defect lists take time, too.
             if ready.now <= at.0 {
                 *self = ready;
                 self.cut_power(at)?;
@@ -151,11 +156,11 @@ impl SimDevice {
         }
         self.read_lists(&contents);
         let in_time = erases.into_iter().filter(|(_, end)| *end <= at.0);
-        self.erase_again(in_time.map(|(block, _)| block), &mut contents);
+        self.repeat_erases(in_time.map(|(block, _)| block), &mut contents);
         if profile.merges() && erased <= at.0 {
             self.flash.clock = erased;
             let (plan, records) = self.rebuild(&profile, &mut contents, true);
-            let steps = Scan::clocks(&self.flash, &profile, erased).carry_out(&plan);
+            let steps = Scan::clocks(&self.flash, &profile, erased).execute(&plan);
             self.do_until((&records, &steps), at.0, &mut contents);
         }
         self.events.keep_contents(contents);
@@ -173,8 +178,8 @@ impl SimDevice {
         Ok(self.profile())
     }
 
-    /// Blocks that were half erased are erased; with each, whether it could be.
-    fn erase_again(
+    /// Repeat the interrupted erases; return with each block whether its erase succeeded.
+    fn repeat_erases(
         &mut self,
         blocks: impl Iterator<Item = BlockIdx>,
         contents: &mut Contents,
@@ -197,8 +202,8 @@ impl SimDevice {
         blocks.map(erase).collect()
     }
 
-    /// A page map, as it is found, where these blocks were erased again, or could not be. Returns of which blocks
-    /// anything has to be listed.
+    /// Restore a page map from flash, given the result of the repeated erases. Return the blocks
+    /// whose defects must be listed.
     fn restore_map(
         &mut self,
         contents: &mut Contents,
@@ -213,7 +218,7 @@ impl SimDevice {
         listed
     }
 
-    /// Write what capacitors have saved.
+    /// Write the pages that capacitors saved.
     fn put_back(&mut self, pages: &[u32]) {
         self.lend_contents(Origin::Newest);
         let mut unplaced = Vec::new();
@@ -229,15 +234,15 @@ impl SimDevice {
         }
         self.settle_contents(false);
         for (page, version) in unplaced {
-            // An FTL that merges has written down itself what it did.
+            // A merging FTL has recorded its own work.
             let at = self.place_of(page).filter(|_| matches!(self.backend, AnyBackend::Paged(_)));
             let contents = self.events.contents.as_mut().expect("it lost power");
             contents.stays_saved(page.0, at, version);
         }
     }
 
-    /// What flash may be asked for next follows from what its blocks are used for: nothing more is programmed
-    /// where that is not gone on with.
+    /// Set the programmed pages of each block from its use, so that further operations are checked
+    /// against it. Blocks that will not be continued count as full or erased.
     fn use_blocks(&mut self, uses: &[Use]) {
         let geometry = self.flash.geometry;
         for (block, used) in (0..).map(BlockIdx).zip(uses) {

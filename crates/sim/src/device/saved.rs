@@ -1,4 +1,4 @@
-//! A block device as a file keeps it.
+//! A block device as a snapshot file.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl Snapshot for SimDevice {
     fn described(mut self, info: DeviceInfo) -> SimDevice {
         self.info = info;
         self.minimal = self.is_built_minimal();
-        self.events_most = SimDevice::most_events(&self.flash.geometry);
+        self.event_budget = SimDevice::event_budget(&self.flash.geometry);
         self
     }
 

@@ -1,4 +1,5 @@
-//! What dies do until a device that lost power is ready, on clocks of its own: nothing else goes on.
+//! The flash scan after a power loss. It runs on a timeline of its own, since the device does
+//! nothing else.
 
 use crate::collections::bits;
 use crate::config::Profile;
@@ -9,49 +10,49 @@ use crate::flash::nand::PageOrder;
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::{DieQueue, Op, Purpose, Report, Timeline, Timing};
 
-/// In which order pages of a block were programmed, as far as that says how many of them have to be looked at.
+/// Program order within a block, which determines how many pages must be read.
 #[derive(Clone, Copy)]
-enum Order {
-    /// The first one that is erased says that no other follows.
+enum ProgramOrder {
+    /// Ascending: no page follows the first erased one.
     Ascending,
-    /// The same, but what is where a table says.
+    /// Ascending, and each block keeps its logical pages in fixed places: a table gives the count.
     ByTable,
     Any,
 }
 
-/// Something that was done to finish what was cut short, and when.
+/// An operation of the recovery, and its time.
 #[derive(Clone, Copy)]
 pub(super) struct Done {
-    pub(super) what: What,
+    pub(super) what: DoneKind,
     pub(super) begin: u64,
     pub(super) end: u64,
 }
 
-/// What that was.
+/// Kind of operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum DoneKind {
     Copied,
     Erased,
-    /// Nothing that was asked for: a program that failed, or a list of defects.
-    Else,
+    /// An unplanned operation: a program that failed, or a defect list.
+    Other,
 }
 
-/// The clocks, and what was done by them.
+/// The scan's timeline and statistics.
 pub(super) struct Scan<'a> {
     flash: &'a Flash,
     clocks: Timeline<u64>,
     half_erased: Vec<BlockIdx>,
     pub(super) spare_areas: u64,
     pub(super) metadata_pages: u64,
-    /// So many of what the clocks send make a page with its spare area, and what is read of that area alone.
+    /// Number of transfer units of a page with its spare area, and of the spare area alone.
     page_transfers: u16,
     spare_transfers: u16,
-    order: Order,
-    /// When everything so far has ended.
+    order: ProgramOrder,
+    /// The end of all operations so far.
     pub(super) end: u64,
 }
 
-/// The greatest number of bytes that both are multiples of.
+/// Return the greatest common divisor.
 fn common(one: u32, other: u32) -> u32 {
     if other == 0 { one } else { common(other, one % other) }
 }
@@ -70,21 +71,22 @@ impl<'a> Scan<'a> {
         }
         for (block, found) in (0..).map(BlockIdx).zip(contents.on_flash()) {
             if !contents.is_listed(block) {
-                scan.look_at(block, found, contents);
+                scan.scan_block(block, found, contents);
             }
         }
         scan.wait();
         scan
     }
 
-    /// Nothing was done by `at`.
+    /// Create a scan that starts at `at`.
     pub(super) fn clocks(flash: &'a Flash, profile: &Profile, at: u64) -> Scan<'a> {
         let part = profile.power_loss.expect("only then power is lost");
         let timing = profile.timing();
         let whole = profile.geometry.page_bytes + profile.geometry.spare_bytes;
         let unit = common(whole, part.spare_read_bytes).max(whole.div_ceil(u16::MAX.into()));
         let transfers = |bytes: u32| bytes.div_ceil(unit) as u16;
-        // So many units take so many seconds as the channel has bytes: what is sent is rounded down as a whole.
+        // Times are exact fractions: `rate` units take `unit` seconds. Only a transfer's total is
+        // rounded down.
         let rate = profile.timing.channel_bytes_per_s.max(1);
         let unit_ns = u64::from(unit) * 1_000_000_000;
         let at_rate = |other: u64| {
@@ -111,9 +113,9 @@ impl<'a> Scan<'a> {
             page_transfers: transfers(whole),
             spare_transfers: transfers(part.spare_read_bytes),
             order: match profile.page_order() {
-                PageOrder::Any => Order::Any,
-                PageOrder::Ascending if profile.keeps_places() => Order::ByTable,
-                PageOrder::Ascending => Order::Ascending,
+                PageOrder::Any => ProgramOrder::Any,
+                PageOrder::Ascending if profile.keeps_places() => ProgramOrder::ByTable,
+                PageOrder::Ascending => ProgramOrder::Ascending,
             },
             end: at,
         };
@@ -122,7 +124,7 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// Every die reads its list of defects, before anything else.
+    /// Read the defect list of every die first.
     fn read_lists(&mut self) {
         for plane in (0..self.flash.geometry.shape().planes).map(PlaneIdx) {
             let die = self.flash.geometry.die_of(plane);
@@ -134,7 +136,7 @@ impl<'a> Scan<'a> {
         self.wait();
     }
 
-    /// The lists of the dies of `blocks` are programmed, once for each.
+    /// Program the defect lists of the dies of `blocks`, once per die.
     pub(super) fn list(&mut self, blocks: &[BlockIdx]) {
         let program_ns = self.clocks.timing.cells.program_page(0);
         for block in blocks {
@@ -146,8 +148,8 @@ impl<'a> Scan<'a> {
         self.wait();
     }
 
-    /// Find out what `block` holds.
-    fn look_at(
+    /// Read the contents of `block`.
+    fn scan_block(
         &mut self,
         block: BlockIdx,
         (found, programmed, is_used): (Found, u32, bool),
@@ -165,7 +167,7 @@ impl<'a> Scan<'a> {
             self.read(metadata, self.spare_transfers);
         }
         let programmed = match found {
-            Found::Programmed(_) if matches!(self.order, Order::ByTable) => programmed,
+            Found::Programmed(_) if matches!(self.order, ProgramOrder::ByTable) => programmed,
             Found::Programmed(pages) => pages.min(geometry.data_pages()),
             Found::Erased | Found::HalfErased => 0,
         };
@@ -173,7 +175,7 @@ impl<'a> Scan<'a> {
             self.half_erased.push(block);
         }
         let read = match self.order {
-            Order::Any => geometry.data_pages(),
+            ProgramOrder::Any => geometry.data_pages(),
             _ => (programmed + units).min(geometry.data_pages()),
         };
         for page in (0..read).step_by(units as usize) {
@@ -199,7 +201,7 @@ impl<'a> Scan<'a> {
         self.flash.slc_ns(from.block).map_or_else(usual, |(read_ns, _)| read_ns)
     }
 
-    /// Everything so far ends.
+    /// Wait for all operations so far.
     fn wait(&mut self) {
         while let Some((at, _)) = self.clocks.next(u64::MAX) {
             self.end = self.end.max(at);
@@ -207,8 +209,8 @@ impl<'a> Scan<'a> {
         self.clocks.reach(self.end);
     }
 
-    /// Erase what was half erased, once all is read; returns when each of these ends.
-    pub(super) fn erase_again(&mut self) -> Vec<(BlockIdx, u64)> {
+    /// Repeat the interrupted erases after the scan; return the end of each.
+    pub(super) fn repeat_erases(&mut self) -> Vec<(BlockIdx, u64)> {
         let blocks = std::mem::take(&mut self.half_erased);
         let extra_ns = |block: &BlockIdx| (*block, self.flash.erase_extra_ns(*block));
         let erases: Vec<(BlockIdx, u64)> = blocks.iter().map(extra_ns).collect();
@@ -216,7 +218,8 @@ impl<'a> Scan<'a> {
         ends.into_iter().map(|(index, end)| (blocks[index], end)).collect()
     }
 
-    /// Erase blocks, each so much longer than a new one; returns when which of them ends, in that order.
+    /// Erase blocks, each with its extra time; return indices and end times in the order of the
+    /// ends.
     fn erase(&mut self, blocks: &[(BlockIdx, u64)]) -> Vec<(usize, u64)> {
         let begin = self.end;
         for (index, (block, extra_ns)) in (0..).zip(blocks) {
@@ -235,9 +238,9 @@ impl<'a> Scan<'a> {
         ends
     }
 
-    /// Do what `plan` says: blocks are erased together, pages copied one after the other. Returns what was programmed
-    /// and erased, in the order of the plan.
-    pub(super) fn carry_out(&mut self, plan: &Plan) -> Vec<Done> {
+    /// Execute `plan`: erase blocks in parallel, copy pages one after the other. Return the
+    /// programs and erases in the order of the plan.
+    pub(super) fn execute(&mut self, plan: &Plan) -> Vec<Done> {
         let mut done = Vec::new();
         let mut erases = Vec::new();
         for command in plan.commands() {
@@ -255,7 +258,7 @@ impl<'a> Scan<'a> {
                     self.wait();
                 }
                 Cmd::FailedProgram(to) | Cmd::List(to) => {
-                    self.program(to, None, What::Else, &mut done);
+                    self.program(to, None, DoneKind::Other, &mut done);
                 }
                 Cmd::CopySet { from, to, set } => {
                     let words = plan.words(set);
@@ -277,7 +280,7 @@ impl<'a> Scan<'a> {
 
     fn erase_all(&mut self, erases: &mut Vec<(BlockIdx, u64)>, done: &mut Vec<Done>) {
         let (begin, first) = (self.end, done.len());
-        done.resize(first + erases.len(), Done { what: What::Erased, begin, end: begin });
+        done.resize(first + erases.len(), Done { what: DoneKind::Erased, begin, end: begin });
         for (index, end) in self.erase(erases) {
             done[first + index].end = end;
         }
@@ -286,10 +289,10 @@ impl<'a> Scan<'a> {
 
     fn copy(&mut self, from: Place, to: Place, done: &mut Vec<Done>) {
         let read = Op::read(self.die_at(from), self.read_ns(from), Purpose::Merge, 0);
-        self.program(to, Some(read), What::Copied, done);
+        self.program(to, Some(read), DoneKind::Copied, done);
     }
 
-    fn program(&mut self, to: Place, read: Option<Op<u64>>, what: What, done: &mut Vec<Done>) {
+    fn program(&mut self, to: Place, read: Option<Op<u64>>, what: DoneKind, done: &mut Vec<Done>) {
         let (begin, transfers) = (self.end, self.page_transfers);
         let read = read.map(|read| Op { transfers, ..read });
         let page = self.flash.geometry.page_in_block(to);
@@ -304,7 +307,7 @@ impl<'a> Scan<'a> {
         done.push(Done { what, begin, end: self.end });
     }
 
-    /// So many pages that capacitors have saved are read from where they are, and programmed, the dies in turn.
+    /// Read the pages that capacitors saved, and program them, the dies in turn.
     pub(super) fn put_back(&mut self, pages: usize) {
         let geometry = self.flash.geometry;
         let (page_transfers, planes) = (self.page_transfers, geometry.shape().planes);

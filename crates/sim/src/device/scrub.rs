@@ -1,5 +1,6 @@
-//! When blocks are moved because of their reads or their age: as soon as one is due and its die collects nothing
-//! else, beside the host. What a host waits meanwhile is told apart from other collections and merges: `scrub_ns`.
+//! Scrubbing: blocks are relocated because of their reads or their age. A scrub starts as soon as a
+//! block is due and its die does no other collection, concurrently with the host. The host's wait
+//! for it has a cause of its own: `scrub_ns`.
 
 use crate::device::backend::Hardware;
 use crate::device::jobs::Order;
@@ -8,7 +9,7 @@ use crate::device::paged::Paged;
 use crate::flash::geometry::PlaneIdx;
 
 impl Paged {
-    /// Begin with blocks that are due at `at`.
+    /// Start scrubs of the blocks that are due at `at`.
     pub(super) fn begin_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.ftl.must_scrub(block);
@@ -23,7 +24,7 @@ impl Paged {
 }
 
 impl Merged {
-    /// Plan to move blocks that are due at `at`.
+    /// Plan scrubs of the blocks that are due at `at`.
     pub(super) fn plan_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
             self.plan.clear();
@@ -34,7 +35,7 @@ impl Merged {
             if !self.plan.is_timeless() {
                 self.note_scrub(hardware);
                 let order = Order::of_scrub(at);
-                let line = Merged::beside(hardware);
+                let line = Merged::idle_line(hardware);
                 self.jobs.queue(&mut self.plan, order, line, hardware);
             }
         }

@@ -1,11 +1,11 @@
-//! Writes of units that are gathered into flash pages (`page_buffer.rs`), as far as they differ from others.
+//! Reads and writes of mapping units smaller than a flash page (see `page_buffer.rs`).
 
 use uflip_core::Io;
 
 use crate::device::SimDevice;
 use crate::device::any::AnyBackend;
 use crate::device::backend::{Hardware, Write};
-use crate::device::cached::{bytes_in, sectors_of};
+use crate::device::cache_traffic::{bytes_in, sectors_of};
 use crate::device::event::{DeviceEvent, IoIdx, Target};
 use crate::device::page_buffer::{PageBuffer, Programmed};
 use crate::device::paged::Paged;
@@ -17,23 +17,23 @@ use crate::ftl::extent::Extent;
 use crate::timeline::Report;
 use crate::timeline::breakdown::Cause;
 
-/// Units of an I/O that lie in one flash page, and are read together.
-struct Together {
-    /// The first of them, whose page of the host stands for all.
+/// Units of an I/O that lie in one flash page and are read together.
+struct UnitGroup {
+    /// The first unit; its host page stands for all.
     from: Place,
     target: Target,
     bytes: u64,
-    /// So many beside it.
+    /// Number of further units.
     beside: u16,
 }
 
 impl SimDevice {
-    /// Read the units of an I/O; neighbours that lie in one flash page as one.
+    /// Read the units of an I/O; combine neighbours in one flash page.
     pub(super) fn read_units(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
         let hardware = &mut Hardware { flash, events };
         let unit_bytes = u64::from(hardware.flash.geometry.shape().page_bytes);
-        let mut together: Option<Together> = None;
+        let mut together: Option<UnitGroup> = None;
         for page in extent.touched().map(Lpn) {
             let bytes = bytes_in(io, page.0, unit_bytes);
             let in_cache = cache.as_ref().is_some_and(|cache| {
@@ -55,7 +55,7 @@ impl SimDevice {
                 group.read(at, hardware);
             }
             match from {
-                Some(from) => together = Some(Together { from, target, bytes, beside: 0 }),
+                Some(from) => together = Some(UnitGroup { from, target, bytes, beside: 0 }),
                 None => hardware.events.deliver(at, at, bytes, target.op()),
             }
         }
@@ -66,7 +66,7 @@ impl SimDevice {
 }
 
 impl AnyBackend {
-    /// Where a unit is on flash; `None` where it was never written, or waits in a buffer.
+    /// Return the place of a unit on flash; `None` if it was never written or is buffered.
     #[inline]
     fn unit_on_flash(&self, page: Lpn) -> Option<Place> {
         match self {
@@ -79,16 +79,16 @@ impl AnyBackend {
     }
 }
 
-impl Together {
+impl UnitGroup {
     fn read(self, at: u64, hardware: &mut Hardware<'_>) {
-        let Together { from, target, bytes, beside } = self;
+        let UnitGroup { from, target, bytes, beside } = self;
         let media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
         media.read_together(from, beside);
     }
 }
 
 impl Paged {
-    /// Pages of the host that follow are of `stream`.
+    /// Assign the host pages that follow to `stream`.
     #[inline]
     pub(super) fn serve(&mut self, stream: u8) {
         if self.ftl.keeps_apart() {
@@ -98,8 +98,8 @@ impl Paged {
         }
     }
 
-    /// Write a unit. What the host does not bring of it is read first; who comes meanwhile waits for that, too, or
-    /// what came first would be written last.
+    /// Write a unit. If the host supplies only a part, read the rest first. Later writes to the
+    /// unit wait for that read, too, so that the newest data wins.
     pub(super) fn gather(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, through } = *write;
         if let Some(gather) = self.gather.as_mut().filter(|gather| gather.modifies_unit(page)) {
@@ -114,32 +114,34 @@ impl Paged {
         }
         self.allocate_and_write::<Full>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
-            self.fill_up_pages(false, at, hardware);
+            self.pad_pages(false, at, hardware);
         }
     }
 
-    /// A unit was read for a write: those that have waited behind it follow.
-    fn write_behind(&mut self, unit: Lpn, at: u64, hardware: &mut Hardware<'_>) {
+    /// Write the units that waited for the read of `unit`.
+    fn write_queued_behind(&mut self, unit: Lpn, at: u64, hardware: &mut Hardware<'_>) {
         while let Some((write, since)) =
             self.gather.as_mut().and_then(|gather| gather.next_behind(unit))
         {
             hardware.events.spent(write.target.account, Cause::ReadToModify, at - since);
             self.gather(&write, at, hardware);
-            self.gathered_late(write.through, at, hardware);
+            self.pad_late_unit(write.through, at, hardware);
         }
     }
 
-    /// A unit has come to its page later than those that came with it: nobody else fills that up.
-    pub(super) fn gathered_late(&mut self, through: bool, at: u64, hardware: &mut Hardware<'_>) {
+    /// Pad the page of a unit that arrived after the other units of its request, if it must be
+    /// durable: no other unit would fill it.
+    pub(super) fn pad_late_unit(&mut self, through: bool, at: u64, hardware: &mut Hardware<'_>) {
         let Some(gather) = &mut self.gather else { return };
         if through || gather.hurry {
             gather.hurry &= gather.modifies() || !self.waiting.is_empty();
-            self.fill_up_pages(false, at, hardware);
+            self.pad_pages(false, at, hardware);
         }
     }
 
-    /// Program the flash pages that hold anything of the host, or anything that it takes for written.
-    fn fill_up_pages(&mut self, volatile: bool, at: u64, hardware: &mut Hardware<'_>) {
+    /// Pad and program the flash pages that hold acknowledged data, or (unless `volatile`) any host
+    /// data.
+    fn pad_pages(&mut self, volatile: bool, at: u64, hardware: &mut Hardware<'_>) {
         let planes = hardware.flash.geometry.shape().planes;
         let streams = self.ftl.write_streams();
         for (stream, plane) in
@@ -156,34 +158,30 @@ impl Paged {
         }
     }
 
-    /// Nothing else goes on, so no unit comes any more: pages that somebody waits for are filled up. False
-    /// where there are none.
+    /// Pad the pages that targets wait for, because no further unit will come. Return false if
+    /// there are none.
     #[cold]
-    pub(super) fn fill_up_for_want_of_more(
-        &mut self,
-        at: u64,
-        hardware: &mut Hardware<'_>,
-    ) -> bool {
+    pub(super) fn pad_waited_for(&mut self, at: u64, hardware: &mut Hardware<'_>) -> bool {
         let is_waited_for =
             |paged: &Paged| paged.gather.as_deref().is_some_and(PageBuffer::is_waited_for);
         let filled = is_waited_for(self);
         if filled {
-            self.fill_up_pages(false, at, hardware);
+            self.pad_pages(false, at, hardware);
             assert!(!is_waited_for(self), "a page that was filled up is on its way");
         }
         filled
     }
 
-    /// Whatever has left the write cache is to be on flash as soon as it can.
+    /// Bring data from the write cache to flash as soon as possible.
     #[cold]
-    pub(super) fn fill_up_all(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        self.fill_up_pages(false, at, hardware);
+    pub(super) fn pad_all(&mut self, at: u64, hardware: &mut Hardware<'_>) {
+        self.pad_pages(false, at, hardware);
         if let Some(gather) = &mut self.gather {
             gather.hurry = gather.modifies() || !self.waiting.is_empty();
         }
     }
 
-    /// `target` waits until everything is on flash that the host takes for written; false where it is.
+    /// Let `target` wait until all acknowledged data is on flash; return false if it already is.
     #[cold]
     pub(super) fn drain_gathered(
         &mut self,
@@ -191,11 +189,11 @@ impl Paged {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) -> bool {
-        self.fill_up_pages(true, at, hardware);
+        self.pad_pages(true, at, hardware);
         self.gather.as_mut().is_some_and(|gather| gather.drain(target))
     }
 
-    /// A flash page is on flash, or a unit was read.
+    /// Handle a completed page program, or the read of a unit.
     #[inline(never)]
     pub(super) fn handle_sub_page_event(
         &mut self,
@@ -210,13 +208,13 @@ impl Paged {
                 if let Some(write) = &write {
                     self.allocate_and_write::<Full>(write, at, hardware);
                 }
-                self.gathered_late(write.is_some_and(|write| write.through), at, hardware);
-                self.write_behind(unit, at, hardware);
+                self.pad_late_unit(write.is_some_and(|write| write.through), at, hardware);
+                self.write_queued_behind(unit, at, hardware);
             }
             DeviceEvent::GatheredPageProgrammed(number) => {
                 let Programmed { waits, drained } = gather.programmed(number);
                 let last = waits.len().saturating_sub(1);
-                // Who has the whole time written down is told first.
+                // The target that is charged the whole time comes first.
                 for (index, (target, since)) in waits.iter().enumerate().rev() {
                     if index < last {
                         hardware.events.spent(target.account, Cause::CacheWait, at - since);

@@ -1,8 +1,8 @@
-//! The untimed gear: no time passes, everything is counted.
+//! Untimed mode: no time passes, everything is counted.
 //!
-//! I/Os are cut into pages 64 at a time, so that what is known of a page is on its way to the cache
-//! when it is its turn: first its entry of the map, then what is known of where it was. A trim, which may
-//! have any number of pages, is done by itself, and so is a command to a zone.
+//! I/Os are split into pages in batches of 64, so that the data of each page is prefetched: first
+//! its map entry, then the state of its old place. A trim may have any number of pages and is done
+//! separately, as is a zone command.
 
 use uflip_core::{Io, Mode, Result};
 
@@ -11,14 +11,14 @@ use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
 use crate::ftl::extent::Extent;
 
-/// So many I/Os are looked at ahead.
+/// Number of I/Os in a batch.
 const BATCH: usize = 64;
 
-/// Do what `ios` ask for.
+/// Do `ios`.
 ///
 /// # Errors
-/// The device is, or becomes, read-only, and something is to be written; a zone does not take an I/O, and
-/// those before it are done.
+/// The device is or becomes read-only, and there is something to write; a zone does not accept an
+/// I/O (earlier I/Os are done).
 pub(crate) fn apply<B: Backend>(
     backend: &mut B,
     flash: &mut Flash,

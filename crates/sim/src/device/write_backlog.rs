@@ -1,11 +1,11 @@
-//! Pages for which there was no room, and which of them are tried when something was collected.
+//! Writes that wait for a free page, and the choice of which to retry after a collection step.
 //!
-//! All are tried in the order in which they came. But thousands may wait, for a few planes, and almost no
-//! step of a collection makes room: so they wait in a queue for each plane whose turn it was, and as long
-//! as nothing changes one that still waits speaks for all that came behind it for the same plane.
+//! All are retried in FIFO order. But thousands may wait for a few planes, and few collection steps
+//! free a page. So there is one queue per plane (the plane whose turn it was). While nothing
+//! changes, one failed try stands for all later writes of the same plane.
 //!
 //! ```text
-//! plane 0   1  4  5          a pass: 1 waits, so do 4 and 5; 2 finds a place, which changes something:
+//! plane 0   1  4  5          a pass: 1 waits, so do 4 and 5; 2 gets a page, which is a change:
 //! plane 1   2  3  7          3 is tried next, then 4 again for plane 0
 //! plane 2   6
 //! ```
@@ -17,21 +17,21 @@ use std::ops::Range;
 use crate::device::backend::Write;
 use crate::flash::geometry::{Lpn, PlaneIdx};
 
-/// The pages that wait.
+/// The writes that wait for a free page.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Waiting")]
 pub(crate) struct WriteBacklog {
-    /// Per plane whose turn it was: who waits, in the order in which they came.
+    /// Per plane whose turn it was: its waiting writes in FIFO order.
     queues: Vec<VecDeque<PendingWrite>>,
-    /// So many came so far.
+    /// Number of writes added so far.
     came: u64,
-    /// So many wait.
+    /// Number of writes that wait.
     length: usize,
     #[serde(skip)]
     pass: Pass,
 }
 
-/// A page that waits.
+/// A write that waits for a free page.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Waiter")]
 pub(crate) struct PendingWrite {
@@ -40,27 +40,28 @@ pub(crate) struct PendingWrite {
     pub(crate) since: u64,
 }
 
-/// What a page meets that looks for room.
+/// The outcome of an allocation attempt.
 #[derive(Clone, Copy)]
 pub(crate) enum Attempt {
-    /// This plane has some.
+    /// This plane has a free page.
     FreePage(PlaneIdx),
     /// A collection has begun for it.
     CollectionBegun,
-    /// It waits, and nothing has changed; who looks for the same comes to the same.
+    /// The write waits and nothing has changed; another attempt on the same plane gives the same
+    /// result.
     NoRoom,
 }
 
-/// Where a pass through those that wait is; over when nobody looks.
+/// Progress of a pass over the backlog; empty outside a pass.
 #[derive(Clone, Default, Debug)]
 struct Pass {
-    /// Who is tried next for each plane that is not in the other list: number, and plane.
+    /// The next write to try, for each plane that is not in `in_vain`: number and plane.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The planes for which nobody is to be tried until something has changed.
+    /// Planes without a candidate until something changes.
     in_vain: Vec<u32>,
-    /// Who is tried now.
+    /// The write that is being tried.
     tried: (u64, u32),
-    /// Who came before this number had their turn.
+    /// All writes before this number have been tried.
     from: u64,
 }
 
@@ -74,22 +75,21 @@ impl WriteBacklog {
         self.length == 0
     }
 
-    /// A page has come at `since`, and it was the turn of `plane`.
+    /// Add a write at `since`; it was the turn of `plane`.
     pub(crate) fn add(&mut self, plane: PlaneIdx, write: Write, since: u64) {
         self.queues[plane.0 as usize].push_back(PendingWrite { number: self.came, write, since });
         self.came += 1;
         self.length += 1;
     }
 
-    /// The plane behind whose pages `page` waits, where it does already; the last of several.
+    /// Return the plane in whose queue a write of `page` waits, if one does; the last of several.
     pub(crate) fn plane_of(&self, page: Lpn) -> Option<PlaneIdx> {
         let waits = |queue: &VecDeque<PendingWrite>| queue.iter().any(|one| one.write.page == page);
         let plane = self.queues.iter().position(waits)?;
         Some(PlaneIdx(plane as u32))
     }
 
-    /// Pages that have left the write cache, and wait, are not to be written where they are among `pages`: those,
-    /// in the order in which they came.
+    /// Remove waiting writes to `pages` that have left the write cache; return them in FIFO order.
     pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<PendingWrite> {
         let mut gone = Vec::new();
         for queue in &mut self.queues {
@@ -104,21 +104,21 @@ impl WriteBacklog {
         gone
     }
 
-    /// Begin a pass; who is tried says [`WriteBacklog::go_on`].
+    /// Start a pass; [`WriteBacklog::resume_pass`] chooses the candidates.
     pub(crate) fn begin_pass(&mut self) {
         self.end_pass();
         self.pass.from = 0;
         self.pass.in_vain.extend(0..self.queues.len() as u32);
     }
 
-    /// Nobody is tried any more.
+    /// End the pass.
     pub(crate) fn end_pass(&mut self) {
         self.pass.next.clear();
         self.pass.in_vain.clear();
     }
 
-    /// Something has changed: who waits behind any plane is to be tried, but for the planes that `waits` says it
-    /// would be in vain for.
+    /// Resume after a change: the queue of each plane gets a candidate, except planes for which
+    /// `waits` predicts failure.
     pub(crate) fn resume_pass(&mut self, waits: impl Fn(PlaneIdx) -> bool) {
         let Pass { next, in_vain, from, .. } = &mut self.pass;
         let mut stay = 0;
@@ -137,26 +137,26 @@ impl WriteBacklog {
         in_vain.truncate(stay);
     }
 
-    /// The plane whose turn it was for the page that is to be tried; it waits or is taken next.
+    /// Return the plane whose turn it was for the next candidate. Call `keep` or `take` afterwards.
     pub(crate) fn next(&mut self) -> Option<PlaneIdx> {
         let Reverse(tried) = self.pass.next.pop()?;
         (self.pass.tried, self.pass.from) = (tried, tried.0 + 1);
         Some(PlaneIdx(tried.1))
     }
 
-    /// The stream of the page that is tried.
+    /// Return the stream of the candidate.
     pub(crate) fn stream(&self) -> u8 {
         let queue = &self.queues[self.pass.tried.1 as usize];
         queue.front().map_or(0, |first| first.write.extent.stream())
     }
 
-    /// The page that was tried goes on waiting, and speaks for all behind it until something changes.
+    /// Leave the candidate in its queue; the queue is skipped until something changes.
     pub(crate) fn keep(&mut self) {
         self.pass.in_vain.push(self.pass.tried.1);
     }
 
-    /// The page that was tried has found a place, which changes something; `coming` is told which two of the same
-    /// queue are next.
+    /// Remove the candidate, which gets a page: a change. Call `coming` with the next two pages of
+    /// its queue.
     pub(crate) fn take(&mut self, coming: impl FnOnce(Option<Lpn>, Option<Lpn>)) -> PendingWrite {
         let (number, plane) = self.pass.tried;
         let queue = &mut self.queues[plane as usize];
@@ -169,8 +169,8 @@ impl WriteBacklog {
         taken
     }
 
-    /// A write may find room before older ones of the same page: the oldest goes first, and each of the others waits
-    /// where the one before it did.
+    /// If older writes of the same logical page wait, return the oldest instead. Each of the others
+    /// takes the place of the one before it.
     pub(crate) fn swap_for_oldest(&mut self, mut taken: PendingWrite) -> PendingWrite {
         let queue = &mut self.queues[self.pass.tried.1 as usize];
         let PendingWrite { number, write: Write { page, .. }, .. } = taken;
@@ -180,7 +180,7 @@ impl WriteBacklog {
         for one in same.iter_mut().rev() {
             std::mem::swap(&mut one.write, &mut taken.write);
             std::mem::swap(&mut one.since, &mut taken.since);
-            // Room is looked for in the stream of the place.
+            // The allocation uses the stream of the place in the queue.
             let stream = one.write.extent.stream();
             one.write.extent.set_stream(taken.write.extent.stream());
             taken.write.extent.set_stream(stream);
@@ -188,7 +188,7 @@ impl WriteBacklog {
         taken
     }
 
-    /// All of them, in the order in which they came: nobody waits any more.
+    /// Remove all writes and return them in FIFO order.
     pub(crate) fn drain(&mut self) -> Vec<PendingWrite> {
         let mut all: Vec<PendingWrite> = self.queues.iter_mut().flat_map(std::mem::take).collect();
         all.sort_unstable_by_key(|waiter| waiter.number);
@@ -197,7 +197,7 @@ impl WriteBacklog {
     }
 }
 
-/// Where in `queue` who came as `number` is, or the first that came later. Near the beginning, mostly.
+/// Return the index in `queue` of write `number`, or of the first later one. Mostly near the front.
 fn position_of(queue: &VecDeque<PendingWrite>, number: u64) -> usize {
     let came_before = |at: usize| queue.get(at).is_some_and(|waiter| waiter.number < number);
     let mut step = 1;
@@ -221,7 +221,7 @@ mod tests {
 
     const DIES: u32 = 5;
 
-    /// What a try may come to.
+    /// The outcome of a simulated attempt.
     #[derive(Clone, Copy, PartialEq, Debug)]
     enum Try {
         Waits,
@@ -229,7 +229,7 @@ mod tests {
         Found,
     }
 
-    /// A world in which it depends on the plane, and on all that has changed so far, what a try comes to.
+    /// A model whose outcome depends on the plane and on all changes so far.
     #[derive(Clone, Debug)]
     struct World(u64);
 
@@ -256,7 +256,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against one queue, all of which is tried at each pass; whether it is known who would wait or not.
+        /// Compare with a single queue that is tried completely in each pass, with and without
+        /// predictions.
         #[test]
         fn who_finds_a_place_is_who_would_if_all_were_tried(
             seed in any::<u64>(), known in any::<bool>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
@@ -293,7 +294,7 @@ mod tests {
                 }
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(world.0, naive_world.0);
-                // Time changes the world, too.
+                // Time changes the outcomes, too.
                 (world.0, naive_world.0) = (world.0 + 1, naive_world.0 + 1);
             }
             let left: Vec<u32> = waiting.drain().iter().map(|one| one.write.page.0).collect();

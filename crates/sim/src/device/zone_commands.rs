@@ -1,4 +1,4 @@
-//! Requests to zones as they come in at the interface, and what the host asks about zones.
+//! Zone requests at the host interface, and zone reports.
 
 use uflip_core::{Io, Result, ZoneReport};
 
@@ -9,22 +9,22 @@ use super::event::{IoIdx, Target};
 use crate::flash::geometry::Lpn;
 
 impl SimDevice {
-    /// Whether the host sees zones.
+    /// Return whether the device has zones.
     #[must_use]
     pub fn has_zones(&self) -> bool {
         matches!(self.backend, AnyBackend::Zoned(_))
     }
 
-    /// The zones as they are now.
+    /// Return the current state of the zones.
     pub(super) fn zone_report(&self) -> Option<ZoneReport> {
         let AnyBackend::Zoned(zoned) = &self.backend else { return None };
         Some(zoned.report(u64::from(self.flash.geometry.shape().page_bytes)))
     }
 
-    /// Take a request in that is for a zone.
+    /// Accept a request to a zone.
     ///
     /// # Errors
-    /// The device has no zones, or the zone does not take it.
+    /// The device has no zones, or the zone does not accept the request.
     #[inline(never)]
     pub(super) fn admit(&mut self, io: &Io) -> Result<Io> {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
@@ -34,12 +34,12 @@ impl SimDevice {
         zoned.admit(io, page_bytes)
     }
 
-    /// The controller has taken in a command to a zone: the flash does what follows from it, and the I/O
-    /// ends with the last of that.
+    /// Do a zone command that the controller has processed. The I/O ends with the last flash
+    /// operation.
     #[cold]
     pub(super) fn zone_taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
         self.events.reach(at);
-        self.host.taken_in(index, at);
+        self.host.command_processed(index, at);
         let SimDevice { backend, flash, events, host, .. } = self;
         let AnyBackend::Zoned(zoned) = backend else { unreachable!("it was admitted") };
         let first = Lpn((io.offset.0 / u64::from(flash.geometry.shape().page_bytes)) as u32);

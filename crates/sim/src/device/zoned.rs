@@ -1,4 +1,5 @@
-//! A device with zones as a backend: what a host may do to them is told at once, the flash follows.
+//! The backend of a zoned device: a zone command is accepted or refused on submission; the flash
+//! work follows.
 //!
 //! ```text
 //! submitted      the zone's state and write pointer change, or the command is refused
@@ -10,13 +11,14 @@
 //! **Source**: as the states' (`ftl/zoned/book.rs`); that a reset costs erases and a finish the programs of
 //! what is left: Doekemeijer et al., Performance Characterization of NVMe Flash Devices with Zoned
 //! Namespaces (IEEE CLUSTER 2023), for a drive of which no more is published.
-//! **Faithful**: nothing is moved: what is programmed is what the host wrote, and what a finish pads.
-//! **Simplified**: a zone's buffer keeps its data without power; writes take effect in the order in which
-//! they are submitted; an append costs what a write costs.
-//! Flash that wears out is read again and erased more slowly; where it cannot be erased any more its zone is
-//! offline from the reset on, which itself ends as any other; what was admitted behind it fails.
-//! **Ambiguous**: a command to a zone whose writes have not ended: it is refused, since a host that wants a
-//! certain outcome waits for them.
+//! **Faithful**: nothing is relocated: only the host's writes and the padding of a finish are
+//! programmed.
+//! **Simplified**: a zone's buffer keeps its data without power; writes take effect in the order of
+//! submission; an append costs as much as a write.
+//! Worn flash is re-read and erased more slowly. If an erase fails, its zone is offline from the
+//! reset on. The reset itself completes normally; later I/Os that were already accepted fail.
+//! **Ambiguous**: a zone command while writes to the zone are in flight. Here it is refused: a host
+//! that needs a certain outcome waits for its writes.
 
 use uflip_core::{
     Bytes, Error, Io, Mode, Result, Zone, ZoneLimits, ZoneReport, ZoneState, ZoneStatus,
@@ -31,18 +33,18 @@ use crate::ftl::extent::Extent;
 use crate::ftl::zoned::{Book, Layout, ZonesPart};
 use crate::timeline::{Op, Purpose, Timing};
 
-/// What has become of a zone's data.
+/// Progress of a zone's data.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Content {
-    /// Pages that were taken in, and those of them whose data is not there yet.
+    /// Pages accepted, and those of them whose data has not arrived.
     taken: u32,
     coming: u32,
-    /// Pages on flash: the others that are there wait in the buffer.
+    /// Pages on flash; the other pages that have arrived wait in the buffer.
     programmed: u32,
     resets: u64,
 }
 
-/// The zones, and what is in them.
+/// The zones and their data.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Zoned {
     layout: Layout,
@@ -50,17 +52,17 @@ pub(crate) struct Zoned {
     contents: Vec<Content>,
 }
 
-/// What a command to a zone has a die do, which has its place in the order of the NAND already.
+/// Work of a die for a zone command. The NAND state already includes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
-    /// Erase the block that begins there, so much longer than a new one.
+    /// Erase the block that begins here; the number is its extra time compared with a new block.
     Erase(Place, u64),
-    /// Program the flash page that ends there.
+    /// Program the flash page that ends here.
     Program(Place),
 }
 
 impl Work {
-    /// The operation that does it; `target` is told of its end.
+    /// Return the operation of this work; its end is reported to `target`.
     pub(crate) fn op(self, geometry: &Geometry, timing: &Timing, target: Target) -> Op<EventTag> {
         match self {
             Work::Program(place) => program_op(place, geometry, timing, target),
@@ -84,13 +86,13 @@ impl Zoned {
         }
     }
 
-    /// What holds for all zones.
+    /// Return the limits common to all zones.
     fn limits(&self) -> ZoneLimits {
         let ZonesPart { zone_bytes, max_open_zones, max_active_zones, .. } = *self.layout.part();
         ZoneLimits { zone_bytes, max_open_zones, max_active_zones }
     }
 
-    /// Every zone as it is now.
+    /// Return the state of every zone.
     pub(crate) fn report(&self, page_bytes: u64) -> ZoneReport {
         let bytes = |pages: u32| Bytes(u64::from(pages) * page_bytes);
         let zone = |number| {
@@ -106,10 +108,10 @@ impl Zoned {
         ZoneReport { limits: self.limits(), zones: (0..self.layout.zones()).map(zone).collect() }
     }
 
-    /// Take `io` in if its zone takes it: an append becomes a write to where it goes.
+    /// Accept `io` if its zone accepts it: an append becomes a write at its assigned address.
     ///
     /// # Errors
-    /// What the standard answers otherwise.
+    /// The error of the standard otherwise.
     pub(crate) fn admit(&mut self, io: &Io, page_bytes: u64) -> Result<Io> {
         let first = Lpn((io.offset.0 / page_bytes) as u32);
         let (zone, page) = self.layout.zone_of(first);
@@ -165,7 +167,7 @@ impl Zoned {
         }
     }
 
-    /// A command was taken: from now on the zone holds what it will when that is over.
+    /// Update the zone's contents for an accepted command.
     fn note(&mut self, zone: u32, mode: Mode) {
         let content = &mut self.contents[zone as usize];
         match mode {
@@ -181,7 +183,7 @@ impl Zoned {
         }
     }
 
-    /// Do what `io` asks of its zone, which was admitted: what the flash has to do for that.
+    /// Do the zone command `io`, which was accepted; return the flash work.
     pub(crate) fn manage(&mut self, io: &Io, flash: &mut Flash) -> Vec<Work> {
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let (zone, _) = self.layout.zone_of(Lpn((io.offset.0 / page_bytes) as u32));
@@ -192,7 +194,7 @@ impl Zoned {
         }
     }
 
-    /// Erase what holds anything.
+    /// Erase the zone's blocks that hold anything.
     fn erase(&mut self, zone: u32, flash: &mut Flash) -> Vec<Work> {
         let mut work = Vec::new();
         let mut is_lost = false;
@@ -208,8 +210,8 @@ impl Zoned {
         work
     }
 
-    /// Fill up what was begun: a flash page, or all of the zone. The flash says what that is: others may have
-    /// been admitted since.
+    /// Pad the open flash page, or the rest of the zone. The flash state determines what is
+    /// missing, because other commands may have been accepted since.
     fn pad(&mut self, zone: u32, flash: &mut Flash) -> Vec<Work> {
         let from = self.layout.blocks(zone).map(|block| flash.nand.next_page(block)).sum();
         let end = self.layout.finished(from);
@@ -224,7 +226,7 @@ impl Zoned {
         work
     }
 
-    /// Where `page` is on flash; `None` where it was never written, or waits in the buffer of its zone.
+    /// Return the place of `page` on flash; `None` if it was never written or is buffered.
     #[inline]
     pub(crate) fn find(&self, page: Lpn) -> Option<Place> {
         let (zone, page) = self.layout.zone_of(page);
@@ -232,12 +234,12 @@ impl Zoned {
         (page < programmed.min(taken)).then(|| self.layout.place(zone, page))
     }
 
-    /// Whether the zone of `page` was lost by a reset that came before what is asked of it now.
+    /// Return whether the zone of `page` was lost by an earlier reset.
     pub(crate) fn has_lost(&self, page: Lpn) -> bool {
         self.book.state(self.layout.zone_of(page).0) == ZoneState::Offline
     }
 
-    /// `page` is there: it goes to the buffer, and where it fills a flash page up, that is to be programmed.
+    /// Add `page` to the buffer; if it fills a flash page, return its place for the program.
     #[inline]
     fn take(&mut self, page: Lpn, flash: &mut Flash) -> Option<Place> {
         let (zone, page) = self.layout.zone_of(page);
@@ -253,7 +255,7 @@ impl Zoned {
     }
 }
 
-/// A program of the flash page that ends with `place`; `target` is told of its end.
+/// Return a program of the flash page that ends with `place`; its end is reported to `target`.
 #[inline]
 fn program_op(place: Place, geometry: &Geometry, timing: &Timing, target: Target) -> Op<EventTag> {
     let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
@@ -310,11 +312,11 @@ impl Backend for Zoned {
 
     fn begin_idle(&mut self, _now: u64, _until: u64, _hardware: &mut Hardware<'_>) {}
 
-    fn stuck(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {
+    fn fail_stuck_ios(&mut self, _at: u64, _hardware: &mut Hardware<'_>) {
         unreachable!("what a zone takes ends")
     }
 
-    /// What is admitted fails where its zone is lost meanwhile.
+    /// An accepted I/O fails if its zone is lost meanwhile.
     fn why_read_only(&self) -> Error {
         ZoneStatus::Offline.error("command")
     }

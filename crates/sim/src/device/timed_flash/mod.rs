@@ -1,9 +1,9 @@
-//! Flash operations on the timeline of events: issued when an FTL asks for them, told when they end.
+//! Flash operations on the event timeline: issued on request of an FTL, reported when they end.
 
-mod before;
-mod gathered;
-mod noted;
 mod ops;
+mod page_buffer;
+mod prerequisites;
+mod records;
 
 use std::hint::cold_path;
 use std::marker::PhantomData;
@@ -17,28 +17,28 @@ use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Timeline};
 
-/// The timed gear: what is asked for is issued at `at`.
+/// Flash in timed mode: requested operations are issued at `at`.
 pub(crate) struct TimedFlash<'a, M: FastPath = Full> {
     flash: &'a mut Flash,
     events: &'a mut Timeline<EventTag>,
-    /// Where units are gathered that are smaller than a flash page.
+    /// Page buffers, if the mapping unit is smaller than a flash page.
     gather: Option<&'a mut PageBuffer>,
-    /// What is moved was read together with another unit.
+    /// The moved unit was read together with another one.
     pub(crate) beside: bool,
-    /// A unit of the host waits until it is on flash.
+    /// Write-through: a host unit waits until it is on flash.
     pub(crate) through: bool,
-    /// For whom pages are moved.
+    /// Purpose of page moves.
     pub(crate) moves: Purpose,
-    /// So many transfers are made of a page that is read: a unit, sectors, or all of it.
+    /// Number of transfers of a page read: a unit, sectors, or the whole page.
     units_read: u16,
     at: u64,
     target: Target,
     /// Bytes that a read sends over the host link.
     read_bytes: u64,
-    /// What must have ended before the host's page is read or programmed, and how much later than now it begins.
+    /// Operations that precede the read or program of a host page, and their delay.
     before: Vec<Op<EventTag>>,
     later: u64,
-    /// What is programmed next, and to which of its die's open blocks.
+    /// The next logical page to be programmed, and the open block of its die that it goes to.
     page: Option<Lpn>,
     role: u8,
     make: PhantomData<M>,
@@ -57,7 +57,7 @@ impl<'a> TimedFlash<'a> {
 }
 
 impl<'a, M: FastPath> TimedFlash<'a, M> {
-    /// [`TimedFlash::new`] in a device of one make.
+    /// Like [`TimedFlash::new`], for a given [`FastPath`].
     #[inline(always)]
     pub(crate) fn made(
         flash: &'a mut Flash,
@@ -86,20 +86,20 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
         }
     }
 
-    /// The same where units are gathered.
+    /// Add page buffers.
     #[inline]
     pub(crate) fn gathering(self, gather: Option<&'a mut PageBuffer>) -> TimedFlash<'a, M> {
         TimedFlash { gather, ..self }
     }
 
-    /// The same, for a read that sends so many bytes to the host.
+    /// Set the number of bytes that the read sends to the host.
     #[inline]
     pub(crate) fn sending(self, read_bytes: u64) -> TimedFlash<'a, M> {
         let units_read = self.events.transfers_of(read_bytes);
         TimedFlash { read_bytes, units_read, ..self }
     }
 
-    /// Read `from`, and so many units beside it, which were counted.
+    /// Read `from` and `beside` more units of the same flash page, which were counted.
     pub(crate) fn read_together(mut self, from: Place, beside: u16) {
         if self.events.timing.read_transfers == 1 {
             self.units_read += beside;
@@ -107,13 +107,13 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
         self.read(from);
     }
 
-    /// Nothing was ever written there: the controller answers a read alone.
+    /// Answer a read of a page that was never written, without flash.
     pub(crate) fn answer(mut self) {
         let op = Op { link_bytes: self.read_bytes as u32, ..self.target.op() };
         self.issue(op);
     }
 
-    /// `op` begins when all that must have ended before has.
+    /// Issue `op` after the operations that precede it.
     #[inline(always)]
     fn issue(&mut self, op: Op<EventTag>) {
         if self.before.is_empty() {
@@ -123,7 +123,7 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
         }
     }
 
-    /// Read a unit of which the host brings only a part; told when that is over.
+    /// Read a unit for a partial write; report the end to the target.
     pub(crate) fn modify(&mut self, from: Place) {
         self.flash.read_to_modify(from);
         self.read_again(from, Purpose::HostWrite);
@@ -198,7 +198,6 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         self.gathered(to, false);
     }
 
-    /// The collection goes on when the processor has planned it and its metadata has been read.
     fn set_slc(&mut self, block: BlockIdx) {
         self.flash.set_slc(block);
     }
@@ -212,6 +211,7 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         self.flash.levels();
     }
 
+    /// The collection continues when the processor has planned it and its metadata has been read.
     #[inline]
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
         self.flash.begin_collection(victim, metadata);
@@ -221,12 +221,12 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         match metadata {
             None => self.events.remind(planned, token),
             Some(page) => {
-                // The whole of it is metadata.
+                // The whole page is metadata.
                 let transfers = self.events.timing.program_transfers;
                 let op = self.read_op(page, self.moves_for(), token);
                 let op = Op { transfers, ..op };
                 self.flash.retries = 0;
-                // A block is scrubbed from the end of a read on, which is known before it has come.
+                // A scrub starts at the end of a read, which is known in advance.
                 self.events.issue_when(planned, self.events.now(), op);
             }
         }
@@ -238,7 +238,7 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         self.flash.retries = 0;
     }
 
-    /// The read was charged when it was issued; the program is issued now that its data is there.
+    /// The read was charged when it was issued; issue the program now that the data is in memory.
     #[inline(always)]
     fn relocate(&mut self, from: Place, to: Place) -> bool {
         if !M::MINIMAL && self.gather.is_some() {
@@ -260,7 +260,7 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         programmed
     }
 
-    /// Charged when it was issued; now it has ended.
+    /// The erase was charged when it was issued; now it has ended.
     #[inline]
     fn erase(&mut self, block: BlockIdx) -> bool {
         if let Some(contents) = &mut self.events.contents {

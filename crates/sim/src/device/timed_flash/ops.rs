@@ -1,4 +1,4 @@
-//! Operations on pages: how long their cells take, where they are, and for whom.
+//! Timeline operations on pages: cell times, dies and purposes.
 
 use super::TimedFlash;
 use crate::device::event::EventTag;
@@ -7,7 +7,7 @@ use crate::flash::geometry::{DieIdx, Place};
 use crate::timeline::{Op, Purpose};
 
 impl<M: FastPath> TimedFlash<'_, M> {
-    /// How long the cells of `page` are programmed.
+    /// Return the program time of the cells of `page`.
     #[inline]
     pub(super) fn program_ns(&self, page: Place) -> u64 {
         if !M::MINIMAL
@@ -24,7 +24,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.events.timing.cells.program_page(page)
     }
 
-    /// How long the cells of `page` are read.
+    /// Return the read time of the cells of `page`.
     #[inline]
     pub(super) fn read_ns(&self, page: Place) -> u64 {
         if let Some((read_ns, _)) = self.flash.slc_ns(page.block) {
@@ -33,13 +33,13 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.events.timing.cells.read_page(|| self.flash.geometry.flash_page_in_block(page))
     }
 
-    /// For whom a page is moved.
+    /// Return the purpose of page moves.
     #[inline(always)]
     pub(super) fn moves_for(&self) -> Purpose {
         if M::MINIMAL { Purpose::Relocation } else { self.moves }
     }
 
-    /// `op`, and which page it is about, where somebody asks.
+    /// Add the page to `op`, if operations are recorded.
     #[inline(always)]
     pub(super) fn on(place: Place, op: Op<EventTag>) -> Op<EventTag> {
         if M::MINIMAL { op } else { op.on(place) }
@@ -50,7 +50,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.flash.geometry.die_at_of::<M>(place)
     }
 
-    /// A read of `from`.
+    /// Return a read of `from`.
     #[inline]
     pub(super) fn read_op(&self, from: Place, purpose: Purpose, token: EventTag) -> Op<EventTag> {
         let transfers = self.units_read;
@@ -58,7 +58,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         Self::on(from, Op { transfers, ..op })
     }
 
-    /// A program of the whole flash page of `to`.
+    /// Return a program of the whole flash page of `to`.
     #[inline(always)]
     pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: EventTag) -> Op<EventTag> {
         let transfers = if M::MINIMAL { 1 } else { self.events.timing.program_transfers };

@@ -1,4 +1,4 @@
-//! What must have ended before the host's page is read or programmed: parts of the map, and reads in vain.
+//! Operations that precede the read or program of a host page: map reads and read retries.
 
 use super::TimedFlash;
 use crate::device::event::{EventTag, Target};
@@ -7,11 +7,11 @@ use crate::flash::geometry::Place;
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
-/// What comes over the link at a time of the host's memory: a line of its caches.
+/// Transfer size of the host's memory over the link: one cache line.
 const HOST_LINE_BYTES: u32 = 64;
 
 impl<M: FastPath> TimedFlash<'_, M> {
-    /// An operation on the map: the host's page waits for it, a collection does not.
+    /// Do a map operation: a host page waits for it, a collection does not.
     pub(super) fn on_map(&mut self, op: Op<EventTag>) {
         match self.target.account {
             None => self.events.issue(self.at, Op { report: Report::Never, ..op }),
@@ -19,7 +19,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// A page of the map is read, as often as the ECC asks for it.
+    /// Read a page of the map, including ECC retries.
     pub(super) fn read_map_page(&mut self, from: Place) {
         let transfers = self.events.timing.program_transfers;
         let op = Op { transfers, ..self.read_op(from, Purpose::Mapping, self.target.token) };
@@ -28,7 +28,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// The entry of the map is in the host's memory: a line of that comes over the link, when it has answered.
+    /// Fetch a map entry from host memory: one cache line over the link, after the host's latency.
     #[cold]
     pub(super) fn fetch_entry(&mut self) {
         let Target { token, account, .. } = self.target;
@@ -39,7 +39,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.before.push(Op { report, account, lump, ..op });
     }
 
-    /// What was read is read again, as often as the ECC asked for it; the host's page waits for that.
+    /// Repeat the last read as often as the ECC requires; the host page waits for that.
     #[inline(always)]
     pub(super) fn read_again(&mut self, from: Place, purpose: Purpose) {
         if !M::MINIMAL && self.flash.retries > 0 {

@@ -1,15 +1,15 @@
-//! What a plan of an FTL that merges programs for the host.
+//! The host pages that a plan of a merging FTL programs.
 
 use super::event::Target;
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::Extent;
 
-/// Which pages of the host a plan programs.
+/// The host pages that a plan programs.
 #[derive(Clone, Copy)]
 pub(super) enum Written {
     Nothing,
-    /// One that has come for this target.
+    /// A page that has arrived for this target.
     Page(Lpn, Target),
-    /// What has stayed in memory.
+    /// The buffered pages.
     Kept(Extent),
 }

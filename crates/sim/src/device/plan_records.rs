@@ -1,23 +1,24 @@
-//! What an FTL that merges has decided is written down, where somebody wants to know it when power is cut.
+//! Records of the planned work of a merging FTL, kept if power may be cut.
 //!
-//! Such a device does one plan after the other, those of idle time too: a block that one erases is programmed by
-//! a later one. What erases waits until all has been programmed that was planned before. Where a block has failed that
-//! nothing can replace, nothing is planned any more: what is newest is read where it is.
+//! Such a device executes one plan after the other, including those of idle time: a later plan
+//! programs a block that an earlier one erased. An erase waits for all programs planned before.
+//! After a block has failed without a replacement nothing more is planned: reads go to the newest
+//! version on flash.
 
 use super::backend::Hardware;
 use super::event::Target;
 use super::jobs::Line;
 use super::merging::Merged;
-use super::written::Written;
+use super::planned_write::Written;
 use crate::flash::contents::planned::notes_of;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
 
-/// Do what `plan` says, which programs `pages` of the host, and write down what that changes; which page of the map a
-/// place is to hold, `of_map` says. Where it takes `time`, returns a record of every operation, in order.
-pub(super) fn carry_out(
+/// Execute `plan`, which programs `pages` of the host, and record its changes. `of_map` gives the
+/// map page for a place. With `time`, return a record per operation, in order.
+pub(super) fn execute(
     plan: &mut Plan,
     pages: impl Iterator<Item = (u32, Origin)>,
     of_map: impl Fn(Place) -> Option<u32>,
@@ -32,7 +33,7 @@ pub(super) fn carry_out(
 }
 
 impl Merged {
-    /// The page of a write stays in memory.
+    /// Record that the page of a write stays in memory.
     #[inline]
     pub(super) fn keep(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
         if let Some(contents) = &mut hardware.events.contents {
@@ -40,20 +41,20 @@ impl Merged {
         }
     }
 
-    /// Whose version a page is that is written.
+    /// Return the origin of the version that a write creates.
     fn origin(target: Target) -> Origin {
         target.account.map_or(Origin::Cache, |account| Origin::Account(account.number()))
     }
 
-    /// Where steps beside the host wait for their turn.
+    /// Return the queue of idle-time steps.
     #[inline]
-    pub(super) fn beside(hardware: &Hardware<'_>) -> Line {
+    pub(super) fn idle_line(hardware: &Hardware<'_>) -> Line {
         if hardware.events.contents.is_some() { Line::Path } else { Line::Beside }
     }
 
-    /// Do what is planned, of which `written` says what it programs for the host.
+    /// Execute the plan, which programs `written` for the host.
     #[inline]
-    pub(super) fn carry_out(&mut self, written: Written, hardware: &mut Hardware<'_>) {
+    pub(super) fn execute(&mut self, written: Written, hardware: &mut Hardware<'_>) {
         if hardware.events.contents.is_some() {
             self.decide(written, hardware);
         } else {
@@ -72,26 +73,26 @@ impl Merged {
             Written::Kept(extent) => extent.pages().map(|page| (page.0, Origin::Kept)).collect(),
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
-        let records = carry_out(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
+        let records = execute(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
         self.plan.keep_records(records);
         if let Written::Page(page, _) = written
             && self.buffers
             && !flash.is_used_up()
         {
-            contents.keeps_no_more(page.0); // what stayed in memory of it is older
+            contents.keeps_no_more(page.0); // its buffered version is older
         }
         self.ends(flash, contents);
     }
 
-    /// Do what is planned without time; it programs `page` for the host, if any.
+    /// Execute the plan untimed; it programs `page` for the host, if any.
     #[inline]
-    pub(super) fn carry_out_now(&mut self, page: Option<Lpn>, flash: &mut Flash) {
+    pub(super) fn execute_untimed(&mut self, page: Option<Lpn>, flash: &mut Flash) {
         match self.contents.take() {
             None => flash.carry_out(&mut self.plan),
             Some((mut contents, origin)) => {
                 let page = page.map(|page| (page.0, origin)).into_iter();
                 let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
-                carry_out(&mut self.plan, page, of_map, false, flash, &mut contents);
+                execute(&mut self.plan, page, of_map, false, flash, &mut contents);
                 self.ends(flash, &contents);
                 self.contents = Some((contents, origin));
             }
@@ -99,7 +100,7 @@ impl Merged {
         self.read_only = flash.is_used_up();
     }
 
-    /// What a scrub has moved is written down.
+    /// Record the moves of a scrub.
     pub(super) fn note_scrub(&mut self, hardware: &mut Hardware<'_>) {
         let Hardware { flash, events } = hardware;
         let Some(contents) = &mut events.contents else { return };
@@ -108,8 +109,8 @@ impl Merged {
         self.plan.keep_records(records);
     }
 
-    /// If a block has failed that nothing could replace: what was planned last was not done to its end, so that the
-    /// FTL takes pages to be where they are not.
+    /// Handle a block failure without a replacement. The last plan was not completed, so the FTL's
+    /// tables are wrong.
     fn ends(&mut self, flash: &Flash, contents: &Contents) {
         if flash.is_used_up() && self.at_end.is_none() {
             let of_host = (0..flash.geometry.shape().logical_pages).map(Lpn);
@@ -119,7 +120,7 @@ impl Merged {
         }
     }
 
-    /// From now on what is newest is read where it is, of those pages that are `held`.
+    /// From now on read the newest version on flash of the pages for which `held` is true.
     pub(super) fn has_ended(&mut self, contents: &Contents, held: impl Fn(usize) -> bool) {
         let geometry = contents.geometry();
         let of_host = geometry.shape().logical_pages as usize;

@@ -1,4 +1,4 @@
-//! Units that go to the buffer of their flash page, which is programmed when it is full.
+//! Units in the page buffer, which is programmed when it is full.
 
 use super::TimedFlash;
 use crate::device::event::DeviceEvent;
@@ -10,7 +10,7 @@ use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
 impl<M: FastPath> TimedFlash<'_, M> {
-    /// A unit is in the buffer of its flash page: where it fills that up, all of it is programmed.
+    /// Handle a unit added to the page buffer: program the flash page if the unit fills it.
     #[inline(always)]
     pub(super) fn gathered(&mut self, to: Place, relocated: bool) {
         if self.flash.geometry.ends_flash_page(to.page) {
@@ -18,14 +18,15 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// The flash page is programmed that ends with `page`. Its place is given in parts, as in `noted.rs`.
+    /// Program the flash page that ends with `page`. The place is passed in parts, as in
+    /// `records.rs`.
     #[inline(never)]
     fn program_gathered(&mut self, page: Ppn, block: BlockIdx, plane: PlaneIdx, relocated: bool) {
         let to = Place { page, block, plane };
         let writes = self.events.contents.as_mut().map_or(0, |contents| contents.program(to));
         let purpose = if relocated { self.moves_for() } else { Purpose::HostWrite };
         let gather = self.gather.as_mut().expect("units are gathered");
-        let op = match gather.send_off(to, relocated) {
+        let op = match gather.send_to_flash(to, relocated) {
             None => self.program_op(to, purpose, self.target.token),
             Some((number, last)) => {
                 let token = DeviceEvent::GatheredPageProgrammed(number).into();
@@ -39,7 +40,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         self.events.issue(self.at, Op { writes, ..op });
     }
 
-    /// A unit of the host goes to the buffer of its flash page; false where that cannot be programmed.
+    /// Add a host unit to the page buffer; return false if its place cannot be programmed.
     #[inline(always)]
     pub(super) fn gather(&mut self, to: Place) -> bool {
         let programmed = self.flash.program(to, None);
@@ -53,12 +54,12 @@ impl<M: FastPath> TimedFlash<'_, M> {
         programmed
     }
 
-    /// A unit that was read goes to the buffer of its new flash page.
+    /// Add a relocated unit to the buffer of its new flash page.
     #[inline(always)]
     pub(super) fn gather_moved(&mut self, from: Place, to: Place) -> bool {
         let programmed = self.flash.relocate(from, to);
         self.note(to, Some(Origin::Page(from.page)), programmed);
-        // What is read with another unit is read again with it.
+        // A unit that was read together with another is also re-read with it.
         if !self.beside {
             self.read_again(from, self.moves_for());
         }

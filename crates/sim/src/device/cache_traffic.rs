@@ -1,4 +1,4 @@
-//! What goes through the write cache: pages that leave it for the flash, and those that wait for a place.
+//! Write-cache traffic: pages that are flushed, and host pages that wait for a place.
 
 use uflip_core::Io;
 
@@ -19,7 +19,7 @@ impl SimDevice {
         }
     }
 
-    /// Write to flash what the cache wants to be rid of.
+    /// Write the pages to flash that the cache wants to evict.
     pub(super) fn flush(&mut self, at: u64) {
         while let Some(flushed) = self.cache.as_mut().and_then(WriteCache::next_flush) {
             self.write_flushed(flushed, at);
@@ -30,12 +30,12 @@ impl SimDevice {
         let Flushed { page, epoch, .. } = flushed;
         self.events.contents.iter_mut().for_each(|contents| contents.leaves_cache(page.0));
         let extent = flushed.extent();
-        let through = false; // who waits for it waits for its epoch
+        let through = false; // an I/O that waits for it waits for its epoch
         let write = Write { page, extent, target: Target::flush(page, epoch), through };
         self.write::<Full>(write, at);
     }
 
-    /// Write to flash what the cache has of pages that are written past it.
+    /// Flush the cached pages of a write that bypasses the cache.
     pub(super) fn expel(&mut self, extent: Extent, at: u64) {
         if self.backend.plans_whole_writes() && self.flash.has_scrubs(at) {
             self.events.reach(at); // a scrub begins now
@@ -47,7 +47,7 @@ impl SimDevice {
         }
     }
 
-    /// A page of the cache is on flash: there is a place for another.
+    /// Handle a flushed page that is on flash: its place is free for another.
     pub(super) fn flushed(&mut self, page: Lpn, epoch: Epoch, at: u64) {
         let cache = self.cache.as_mut().expect("it had the page");
         cache.flushed(page, epoch);
@@ -68,7 +68,8 @@ impl SimDevice {
         self.flush(at);
     }
 
-    /// The host's page `index` has waited for the write cache since `since`, until `flushed` was on flash at `at`.
+    /// Charge the host page `index` for its wait for a cache place, from `since` until `flushed`
+    /// was on flash at `at`.
     fn has_waited(&mut self, index: PageIdx, since: u64, flushed: Lpn, at: u64) {
         let die = self.die_of_flush(flushed, at);
         let merges = matches!(self.backend, AnyBackend::Merged(_));
@@ -76,21 +77,21 @@ impl SimDevice {
         self.events.note_cache_wait(index.account(), die, flushed, since, at);
     }
 
-    /// The die whose program ended at `at`, with which `page` was on flash. The map may have a newer place by now.
+    /// Return the die whose program of `page` ended at `at`. The map may have a newer place by now.
     fn die_of_flush(&self, page: Lpn, at: u64) -> Option<DieIdx> {
         let likely = self.backend.lookup(page).map(|place| self.flash.geometry.die_at(place));
         self.events.programmed_until(likely, at)
     }
 }
 
-/// The sectors of `page` that `io` touches, one bit each.
+/// Return the sectors of `page` that `io` touches, one bit each.
 pub(super) fn sectors_of(io: &Io, page: Lpn, page_bytes: u64, sector_bytes: u64) -> Sectors {
     let from = io.offset.0.saturating_sub(u64::from(page.0) * page_bytes);
     let sectors = bytes_in(io, page.0, page_bytes) / sector_bytes;
     u64::MAX >> (64 - sectors) << (from / sector_bytes)
 }
 
-/// How many bytes of `page` `io` touches.
+/// Return the number of bytes of `page` that `io` touches.
 #[inline]
 pub(super) fn bytes_in(io: &Io, page: u32, page_bytes: u64) -> u64 {
     let begin = u64::from(page) * page_bytes;

@@ -1,4 +1,4 @@
-//! What is programmed is written down, where somebody wants to know it when power is cut.
+//! Records of programs and erases, kept if power may be cut.
 
 use std::hint::cold_path;
 
@@ -9,8 +9,8 @@ use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 use crate::timeline::{Op, Purpose, Report};
 
 impl<M: FastPath> TimedFlash<'_, M> {
-    /// What was decided about `to` is kept, where somebody wants to know it when power is cut. Returns
-    /// the record of its program, unless it is one of several units of a flash page.
+    /// Record the content of `to`, if power may be cut. Return the record of its program; 0 for a
+    /// unit of a flash page, which is recorded with the page.
     #[inline]
     pub(super) fn note(&mut self, to: Place, origin: Option<Origin>, programmed: bool) -> u32 {
         if M::MINIMAL || self.events.contents.is_none() {
@@ -21,8 +21,8 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// The place is given in parts: what has just been written in parts is slow to read as a whole, and more so
-    /// behind a write to memory that is not at hand.
+    /// The place is passed in parts: a value just written in parts is slow to read as a whole, and
+    /// slower behind a cache miss (store forwarding).
     #[inline(never)]
     fn note_down(
         &mut self,
@@ -43,7 +43,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         if self.gather.is_some() { 0 } else { contents.program(to) }
     }
 
-    /// [`TimedFlash::note`] of a page of metadata, which is a flash page of its own.
+    /// Like [`TimedFlash::note`], for a metadata page, which occupies a whole flash page.
     pub(super) fn note_metadata(&mut self, to: Place, programmed: bool) -> u32 {
         let units = self.flash.geometry.units();
         let Some(contents) = &mut self.events.contents else { return 0 };
@@ -51,7 +51,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         contents.program(to)
     }
 
-    /// The erase of `block` has ended, and has failed.
+    /// Record that the erase of `block` has failed.
     #[cold]
     pub(super) fn note_failed_erase(&mut self, block: BlockIdx) {
         if let Some(contents) = &mut self.events.contents {
@@ -59,7 +59,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// The list of defects of the die of `block` is programmed with what is known of it now.
+    /// Program the defect list of the die of `block` with its present content.
     pub(super) fn note_defect(&mut self, defect: Defect, block: BlockIdx) {
         let contents = self.events.contents.as_mut();
         let nand = &self.flash.nand;
