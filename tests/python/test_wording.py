@@ -56,7 +56,7 @@ ALLOWED = {
     "crates/method": 23,
     "crates/py": 23,
     "crates/serve": 49,
-    "crates/sim": 436,
+    "crates/sim": 338,
     "crates/store": 29,
     "docs": 5,
     "docs/reference": 57,
