@@ -399,7 +399,7 @@ def test_an_untimed_sweep_prints_no_times(here: Path) -> None:
     [
         (["--vary", "gc"], 2, ["NAME=V1,V2"]),
         (["--vary", "gc="], 2, ["NAME=V1,V2"]),
-        (["--vary", "gc=greedy", "--vary", "gc=cyclic"], 2, ["once"]),
+        (["--vary", "gc=greedy", "--vary", "gc=cyclic"], 2, ["varied twice"]),
         (["--vary", "gc=greedy", "-o", "x.gif"], 2, [".png"]),
         (["--vary", "gc=greedy", "--csv", "x.txt"], 2, ["FILE.csv"]),
         (["--vary", "gc=greedy", "--csv", "there.csv"], 3, ["there.csv", "--force"]),

@@ -199,8 +199,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"keys": {"blocks_per_die": "2000000"}}, "flash"),
     ({"benchmark": "oc0"}, "micro-benchmark"), ({"pattern": "XX"}, "pattern"),
     ({"options": {"io_count": str(MOST_IOS + 1)}}, "too long"),
-    ({"keys": {"gc": "\ud800"}}, "text"), ({"keys": {"\ud800": "1"}}, "text"),
-    ({"options": {"io_size": "4\udfff"}}, "text"), ({"options": {"\udfff": "4"}}, "text"),
+    ({"keys": {"gc": "\ud800"}}, "strings"), ({"keys": {"\ud800": "1"}}, "strings"),
+    ({"options": {"io_size": "4\udfff"}}, "strings"),
+    ({"options": {"\udfff": "4"}}, "strings"),
     ({"options": {"spool": "/tmp/x"}}, "parameter"), ({"options": {"io_size": "0"}}, "io_size"),
 ]  # fmt: skip
 

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from browsing import Watched, check_in_all_looks, quiet
 
+from uflip import _native
 from uflip.data import sweep as document
 from uflip.errors import ResultsError
 from uflip.spec import baseline
@@ -209,6 +210,11 @@ def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[SweepRow]], tmp_
     sweeps = sweeps_of(tmp_path)
     with pytest.raises(ResultsError, match="links"):
         sweeps.told(key_of(tmp_path / "linked"))
+    with pytest.raises(ResultsError, match="damaged"):
+        sweeps.told(key_of(tmp_path / "long"))
+    stored = json.loads((tmp_path / "long" / document.FILE_NAME).read_bytes())
+    stored["rows"] = _native.digest((tmp_path / "long" / "points.parquet").read_bytes())
+    (tmp_path / "long" / document.FILE_NAME).write_text(json.dumps(stored))
     assert sweeps.told(key_of(tmp_path / "long"))["rows"] == [], "more rows than points"
     with pytest.raises(ResultsError):
         sweeps.told(key_of(tmp_path / "broken"))

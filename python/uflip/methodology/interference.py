@@ -36,6 +36,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.phases import Batches, Interference, Windows
 from uflip.device.handle import Device
 from uflip.experiment import Context, IoCounts, PlannedRun, run_seed
+from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.layout import baseline_spec
 
 NAME = "interference"
@@ -274,8 +275,8 @@ def pause_before(
     """Return how long the device is left alone before a run [ns].
 
     Longer before the first batch and before what follows the writes of a state, so that it does not
-    meet what these left, and not at all between the batches. An idle device has nothing to rest
-    from.
+    meet what these left, and not at all between the batches. The null device does not need it, and
+    a pattern or a replay by itself starts from the device as it is.
 
     Parameters
     ----------
@@ -291,6 +292,7 @@ def pause_before(
     # Behind the writes of a state a device has most to do: on sim:tlc-nvme for more than a second.
     # A file only lies on one.
     follows_state = (before is None or run.reset_before) and device.kind != "file"
+    follows_state = follows_state and run.micro_benchmark in MICRO_BENCHMARKS
     rests = (run.micro_benchmark == NAME or follows_state) and not device.null
     return max(pause_ns, REST_NS) if rests else pause_ns
 
