@@ -1,7 +1,7 @@
-"""Is what the tutorial says about its examples what they print?
+"""Do the statements of the tutorial about its examples agree with their output?
 
-Its examples are run by test_docs.py; here are the sentences around them. Each test says which
-sentences it stands for, and every sentence with a figure in it has one.
+test_docs.py runs the examples; this file checks the sentences around them. Each test lists the
+sentences that it checks, and every sentence with a figure has a test.
 """
 
 import http.client
@@ -30,11 +30,10 @@ NO_CLAIM = (
     "You need a Linux machine with Python 3.11 or later",
     "A few minutes, once",
     "Click the number of the slowest write again, and press + three times:",
-    "A dot has the colour of what most of its time went into.",
-    "In the chart the write is shaded,",
     "a file of a few GiB the quick scale takes about a minute",
     "Below its response times,",
-    "and in the chart the line below a row is the wait",
+    "The colour of a dot is the cause that took most of its time.",
+    "the thick line below a row is its wait for a free page of that die",
     "Below, each micro-benchmark has a line",
     "below them the micro-benchmarks",
     "set `spare_factor` to 0.4",
@@ -46,7 +45,7 @@ NO_CLAIM = (
 """Sentences with such a word that claim no outcome; the minute is one of the clock."""
 SAID = {
     "baselines": (
-        "What is printed begins with the four baselines, 32 KiB at a time",
+        "The output begins with the four baselines, 32 KiB at a time",
         "This runs all nine micro-benchmarks of uFLIP on a simulated 4 GiB SSD, in virtual time",
     ),
     "spread": (
@@ -73,15 +72,15 @@ SAID = {
     ),
     "why": (
         "More than half of it is garbage collection",
-        "for each page that the host wrote several were programmed",
+        "is the number of pages programmed per page that the host wrote: several",
         "Fewer pages have to be moved, and the mean drops.",
     ),
 }
-"""Sentences, by the test that stands for them."""
+"""Sentences, by the test that checks them."""
 
 
 def says(test: str) -> None:
-    """The tutorial has the sentences that a test stands for."""
+    """Check that the tutorial has the sentences that a test checks."""
     for words in SAID[test]:
         assert words in PLAIN, f"the tutorial does not say {words!r} any more"
 
