@@ -1,13 +1,13 @@
-"""MQSim as a program: its two XML files, a run of it, and what of its output is worth keeping.
+"""MQSim as a program: its two XML files, a run, and the results that uflip compares.
 
-MQSim (Tavakkol et al., FAST 2018; github.com/CMU-SAFARI/MQSim) is no part of uflip: who wants to
-run it builds it and names the binary. It prints response times in whole microseconds, and no
-percentile. Its log of response times has a line for each completion that comes later than one
-period after the last line, so with a period of 0 it has all of them.
+MQSim (Tavakkol et al., FAST 2018; github.com/CMU-SAFARI/MQSim) is not part of uflip: users build it
+and pass the path of its binary. It prints response times in whole microseconds, and no percentiles.
+Its log of response times has a line for each completion that comes later than one period after the
+last line, so with a period of 0 it has all of them.
 """
 
 import subprocess
-import xml.etree.ElementTree as ET  # what MQSim wrote a moment ago, in a folder of ours
+import xml.etree.ElementTree as ET  # parses only what MQSim has just written
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,12 @@ class Setup:
     Attributes
     ----------
     name
-        What tells it from others.
+        Unique name of the setup.
     channels, dies_per_channel, blocks_per_die, pages_per_block, page_bytes
-        Its flash; in MQSim a chip of one die with one plane is a die, and each of them loses a
+        The flash; in MQSim a chip of one die with one plane is a die, and each of them loses a
         block to mapping pages that are never written.
     read_ns, program_ns, erase_ns, transfers_per_us
-        Times of its cells, and the rate of a channel [MT/s, a byte each].
+        Cell times, and the rate of a channel [MT/s, a byte each].
     spare_factor
         Share of the flash that the host cannot address.
     free_blocks
@@ -45,7 +45,7 @@ class Setup:
     pattern
         One of the baselines.
     queue_depth, interval_ns
-        How many I/Os are under way, or from one arrival to the next on the mean (Poisson).
+        I/Os in flight, or the mean time between arrivals (Poisson).
     warm_up_sizes, ios
         Writes before the window, in device sizes, and the I/Os in it.
     """
@@ -92,7 +92,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Ended:
-    """What MQSim counted until its end, and each response time [us, whole ones]."""
+    """The counters of an MQSim run, and each response time [us, whole ones]."""
 
     serviced: int
     programs: int
@@ -110,14 +110,17 @@ def _element(name: str, values: Values, *children: ET.Element) -> ET.Element:
     return made
 
 
-def device_xml(setup: Setup) -> ET.Element:
-    """Describe the device as MQSim's `-i` takes it.
+HOST: Values = {
+    "PCIe_Lane_Bandwidth": LANE_GB_PER_S,
+    "PCIe_Lane_Count": LANES,
+    "SATA_Processing_Delay": 400_000,
+    "Enable_ResponseTime_Logging": True,
+    "ResponseTime_Logging_Period_Length": 0,
+}
 
-    No cache, the whole map in memory, greedy collection that nothing interrupts, nothing suspended.
-    Static wear levelling cannot be switched off: the constructor of its collector is given the seed
-    in the place of that switch (src/exec/SSD_Device.cpp).
-    """
-    flash: dict[str, Value] = {
+
+def _flash_values(setup: Setup) -> Values:
+    return {
         "Flash_Technology": "SLC",
         "CMD_Suspension_Support": "NONE",
         "Page_Read_Latency_LSB": setup.read_ns,
@@ -137,14 +140,23 @@ def device_xml(setup: Setup) -> ET.Element:
         "Page_Capacity": setup.page_bytes,
         "Page_Metadat_Capacity": 0,
     }
+
+
+def device_xml(setup: Setup) -> ET.Element:
+    """Return the device description for MQSim's `-i`.
+
+    No cache, the whole map in memory, greedy collection that nothing interrupts, nothing suspended.
+    Static wear levelling cannot be switched off: the constructor of its collector receives the seed
+    in the place of that switch (src/exec/SSD_Device.cpp).
+    """
     device: dict[str, Value] = {
         "Seed": 321,
-        # A random read of what was never written maps it, for nothing; preconditioning leaves a
-        # tenth of the pages to that, and so few free blocks that they are collected for it.
+        # A random read of an unwritten page maps it at no cost. Preconditioning leaves a tenth of
+        # the pages unmapped, and so few free blocks that such reads start collection.
         "Enabled_Preconditioning": setup.writes,
         "Memory_Type": "FLASH",
         "HostInterface_Type": "NVME",
-        # What is never answered holds a place that was fetched: there must be enough of them.
+        # Requests that are never completed keep their fetched queue entry: the queue must be long.
         "IO_Queue_Depth": 65_535,
         "Queue_Fetch_Size": 65_000,
         "Caching_Mechanism": "SIMPLE",
@@ -180,28 +192,25 @@ def device_xml(setup: Setup) -> ET.Element:
         "Chip_No_Per_Channel": setup.dies_per_channel,
         "Flash_Comm_Protocol": "NVDDR2",
     }
-    host: dict[str, Value] = {
-        "PCIe_Lane_Bandwidth": LANE_GB_PER_S,
-        "PCIe_Lane_Count": LANES,
-        "SATA_Processing_Delay": 400_000,
-        "Enable_ResponseTime_Logging": True,
-        "ResponseTime_Logging_Period_Length": 0,
-    }
     return _element(
         "Execution_Parameter_Set",
         {},
-        _element("Host_Parameter_Set", host),
-        _element("Device_Parameter_Set", device, _element("Flash_Parameter_Set", flash)),
+        _element("Host_Parameter_Set", HOST),
+        _element(
+            "Device_Parameter_Set",
+            device,
+            _element("Flash_Parameter_Set", _flash_values(setup)),
+        ),
     )
 
 
 def arrival_rate(setup: Setup) -> int:
-    """Return how much arrives [bytes/s]; 0 where so many I/Os are under way at a time."""
+    """Return the arrival rate [bytes/s]; 0 for a fixed queue depth."""
     return setup.page_bytes * 10**9 // setup.interval_ns if setup.interval_ns else 0
 
 
 def workload_xml(setup: Setup, ios: int) -> ET.Element:
-    """Describe so many I/Os as MQSim's `-w` takes them."""
+    """Return the workload description of `ios` I/Os for MQSim's `-w`."""
     sectors = setup.page_bytes // SECTOR_BYTES
     random = setup.pattern.startswith("R")
     flow: dict[str, Value] = {
@@ -235,14 +244,14 @@ def workload_xml(setup: Setup, ios: int) -> ET.Element:
 def read_results(text: str, log: str) -> Ended:
     """Read a result file and the log of response times.
 
-    An I/O that comes for a page which is being collected is never answered
-    (docs/reference/mqsim.md). With arrivals at a given rate a few are missing in the end; with so
-    many under way at a time each takes a place in the queue away for good.
+    MQSim never completes an I/O to a page that is being collected (docs/reference/mqsim.md). At a
+    given arrival rate a few are missing in the end; at a fixed queue depth each of them occupies a
+    place in the queue for good.
 
     Raises
     ------
     ValueError
-        Where more is missing than that.
+        If more responses are missing than that.
     """
     root = ET.fromstring(text)
     flow, ftl = next(root.iter("Host.IO_Flow"), None), next(root.iter("SSDDevice.FTL"), None)
@@ -263,7 +272,7 @@ def read_results(text: str, log: str) -> Ended:
 
 
 def run(binary: Path, setup: Setup, ios: int) -> Ended:
-    """Run MQSim for so many I/Os."""
+    """Run MQSim for `ios` I/Os."""
     with TemporaryDirectory(prefix="mqsim-") as name:
         folder = Path(name)
         device, workload = folder / "device.xml", folder / "work.xml"
