@@ -5,7 +5,7 @@ use uflip_core::{Error, Result, format_bytes};
 use super::checks::Misfits;
 use super::limits::PAGES_MAX;
 use super::{Flush, Profile, State};
-use crate::ftl::ZONED;
+use crate::ftl::{ZONED, ZonesPart};
 
 impl Profile {
     /// Whether the host sees zones.
@@ -23,40 +23,8 @@ impl Profile {
 
     pub(super) fn misfits_of_zones(&self, found: &mut Misfits) {
         let Some(part) = self.zones else { return };
-        let divides = |part: u32, whole: u32| part > 0 && whole.is_multiple_of(part);
+        self.misfits_of_zone_layout(&part, found);
         let geometry = &self.geometry;
-        let planes = geometry.planes_per_die.max(1);
-        let dies =
-            geometry.channels.saturating_mul(geometry.dies_per_channel).saturating_mul(planes);
-        let allowed = format!("a divisor of the {dies} dies, of which each plane counts as one");
-        found.refuse(
-            !divides(part.dies_per_zone, dies),
-            "dies_per_zone",
-            &part.dies_per_zone,
-            allowed,
-        );
-        let blocks = geometry.blocks_per_die / planes;
-        let got = part.zone_blocks_per_die;
-        let allowed = format!("a divisor of the {blocks} blocks of a die or plane");
-        found.refuse(!divides(got, blocks), "zone_blocks_per_die", &got, allowed);
-        let pages = got.saturating_mul(geometry.pages_per_block);
-        let allowed = format!("a divisor of the {pages} pages that a zone has on a die");
-        found.refuse(
-            !divides(part.stripe_pages, pages),
-            "stripe_pages",
-            &part.stripe_pages,
-            allowed,
-        );
-        let page = u64::from(geometry.page_bytes).max(1);
-        let least = self.zone_capacity_bytes().unwrap_or(u64::MAX);
-        let fits = part.zone_bytes >= least && part.zone_bytes.is_multiple_of(page);
-        let allowed =
-            format!("{least}, which a zone can hold, or more; whole pages of {page} bytes");
-        found.refuse(!fits, "zone_bytes", &part.zone_bytes, allowed);
-        let (open, active) = (part.max_open_zones, part.max_active_zones);
-        let more = active > 0 && (open == 0 || open > active);
-        let allowed = format!("1 to {active}, as many as can be active");
-        found.refuse(more, "max_open_zones", &open, allowed);
         let unit = geometry.page_bytes / self.units().max(1);
         let allowed =
             format!("{unit} with [zones], what the map counts in: nothing is read to be changed");
@@ -91,6 +59,44 @@ impl Profile {
         let gap = self.wear.static_wear_threshold;
         let allowed = "0 with [zones], which keep their blocks";
         found.refuse(gap > 0, "static_wear_threshold", &gap, allowed);
+    }
+
+    /// Refuse dies, blocks, stripes and sizes of zones that the flash does not have.
+    fn misfits_of_zone_layout(&self, part: &ZonesPart, found: &mut Misfits) {
+        let divides = |part: u32, whole: u32| part > 0 && whole.is_multiple_of(part);
+        let geometry = &self.geometry;
+        let planes = geometry.planes_per_die.max(1);
+        let dies =
+            geometry.channels.saturating_mul(geometry.dies_per_channel).saturating_mul(planes);
+        let allowed = format!("a divisor of the {dies} dies, of which each plane counts as one");
+        found.refuse(
+            !divides(part.dies_per_zone, dies),
+            "dies_per_zone",
+            &part.dies_per_zone,
+            allowed,
+        );
+        let blocks = geometry.blocks_per_die / planes;
+        let got = part.zone_blocks_per_die;
+        let allowed = format!("a divisor of the {blocks} blocks of a die or plane");
+        found.refuse(!divides(got, blocks), "zone_blocks_per_die", &got, allowed);
+        let pages = got.saturating_mul(geometry.pages_per_block);
+        let allowed = format!("a divisor of the {pages} pages that a zone has on a die");
+        found.refuse(
+            !divides(part.stripe_pages, pages),
+            "stripe_pages",
+            &part.stripe_pages,
+            allowed,
+        );
+        let page = u64::from(geometry.page_bytes).max(1);
+        let least = self.zone_capacity_bytes().unwrap_or(u64::MAX);
+        let fits = part.zone_bytes >= least && part.zone_bytes.is_multiple_of(page);
+        let allowed =
+            format!("{least}, which a zone can hold, or more; whole pages of {page} bytes");
+        found.refuse(!fits, "zone_bytes", &part.zone_bytes, allowed);
+        let (open, active) = (part.max_open_zones, part.max_active_zones);
+        let more = active > 0 && (open == 0 || open > active);
+        let allowed = format!("1 to {active}, as many as can be active");
+        found.refuse(more, "max_open_zones", &open, allowed);
     }
 
     /// Check what holds for the tables of a device with zones as a whole.

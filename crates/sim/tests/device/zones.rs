@@ -233,8 +233,31 @@ fn a_device_may_come_with_full_zones() {
     assert_eq!(alone(&mut device, reset).0, COMMAND + ERASE);
 }
 
-/// Any commands to any zones, many at a time: all that are taken end once, parts sum up, nothing is
-/// programmed but what was written and padded, and a copy that was saved goes on in the same way.
+/// Draw a command to any of eight zones, and the number of its pages.
+fn any_command(device: &SimDevice, rng: &mut Xoshiro256PlusPlus) -> (Io, u64) {
+    let report = device.zones().unwrap().unwrap();
+    let sector = device.info().sector_bytes.0;
+    let zone = &report.zones[uniform(rng, 8) as usize];
+    let mode = match uniform(rng, 20) {
+        0..8 => Mode::Write,
+        8..12 => Mode::Append,
+        12..16 => Mode::Read,
+        16 => Mode::Reset,
+        17 => Mode::Finish,
+        18 => Mode::Open,
+        _ => Mode::Close,
+    };
+    let pages = 1 + uniform(rng, 9);
+    let (offset, bytes) = match mode {
+        Mode::Write => (zone.write_pointer_bytes, pages * sector),
+        Mode::Read | Mode::Append => (zone.start_bytes, pages * sector),
+        _ => (zone.start_bytes, report.limits.zone_bytes),
+    };
+    (Io { offset, size: Bytes(bytes), mode, stream: 0 }, pages)
+}
+
+/// Random commands to several zones, many at a time: every accepted command completes once, the parts of its
+/// response time sum up, and the pages programmed are those that were written and padded.
 #[test]
 fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
     let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "max_open_zones": 3,
@@ -242,47 +265,14 @@ fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
     for (seed, keys) in [(1, "{\"max_open_zones\": 3, \"max_active_zones\": 4}"), (2, keys)] {
         let mut device = device(2, 2, 2, keys);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let report = device.zones().unwrap().unwrap();
-        let sector = device.info().sector_bytes.0;
         let (mut under_way, mut taken, mut refused, mut written) = (0, 0, 0, 0);
         for step in 0..6000 {
-            let number = uniform(&mut rng, 8) as usize;
-            let zones = device.zones().unwrap().unwrap().zones;
-            let mode = match uniform(&mut rng, 20) {
-                0..8 => Mode::Write,
-                8..12 => Mode::Append,
-                12..16 => Mode::Read,
-                16 => Mode::Reset,
-                17 => Mode::Finish,
-                18 => Mode::Open,
-                _ => Mode::Close,
-            };
-            let pages = 1 + uniform(&mut rng, 9);
-            let io = match mode {
-                Mode::Write => Io {
-                    offset: zones[number].write_pointer_bytes,
-                    size: Bytes(pages * sector),
-                    mode,
-                    stream: 0,
-                },
-                Mode::Read | Mode::Append => Io {
-                    offset: zones[number].start_bytes,
-                    size: Bytes(pages * sector),
-                    mode,
-                    stream: 0,
-                },
-                _ => Io {
-                    offset: zones[number].start_bytes,
-                    size: Bytes(report.limits.zone_bytes),
-                    mode,
-                    stream: 0,
-                },
-            };
+            let (io, pages) = any_command(&device, &mut rng);
             match device.submit(&io) {
                 Ok(_) => {
                     under_way += 1;
                     taken += 1;
-                    written += if mode.is_write() { pages } else { 0 };
+                    written += if io.mode.is_write() { pages } else { 0 };
                 }
                 Err(_) => refused += 1,
             }

@@ -26,7 +26,7 @@ struct Clocks {
     profile: OpenChannelProfile,
     submission: u64,
     channels: Vec<Channel>,
-    /// What each LUN does one after the other, and until when.
+    /// The operations of each LUN in order, each with its end.
     luns: Vec<Vec<(u64, FlashOp)>>,
     erases: std::collections::BTreeMap<(u8, u8, u32), u64>,
     rng: Xoshiro256PlusPlus,
@@ -49,13 +49,11 @@ impl Clocks {
         }
     }
 
-    /// The page or block at `at`, where a command comes `now`: when it is over, and where the time went.
+    /// Return when a command for `at` that arrives `now` ends, and its time by cause.
     fn serve(&mut self, op: FlashOp, at: Ppa, now: u64) -> (u64, Parts) {
         let mut parts = Parts::new();
         let OpenChannelProfile { controller, media, geometry, reliability, .. } = &self.profile;
-        let page = u64::from(geometry.planes * geometry.sectors_per_page);
-        let transfer = page * u64::from(geometry.sector_bytes) * 1_000_000_000
-            / controller.channel_bytes_per_s;
+        let transfer = transfer_ns(&self.profile);
         let channel = &mut self.channels[usize::from(at.channel)];
         let lun =
             usize::from(at.channel) * geometry.luns_per_channel as usize + usize::from(at.lun);
@@ -66,22 +64,10 @@ impl Clocks {
         let ready = channel.thread;
         let does = &mut self.luns[lun];
         let &(free, last) = does.last().expect("the beginning of time");
-        // Every part of a wait is due to what the LUN does then.
-        let mut wait_from = |mut since: u64| {
-            for (until, op) in &*does {
-                let cause = match op {
-                    FlashOp::Read => "read_wait_ns",
-                    FlashOp::Write => "program_wait_ns",
-                    FlashOp::Erase => "erase_wait_ns",
-                };
-                *parts.entry(cause).or_default() += until.saturating_sub(since);
-                since = since.max(*until);
-            }
-        };
         let end = match op {
             FlashOp::Write => {
                 let held = ready.max(channel.bus);
-                wait_from(held);
+                charge_wait(&mut parts, does, held);
                 parts.insert("channel_wait_ns", held - ready);
                 let turned = channel.wrote.is_some_and(|last| last != at.lun);
                 let switch = if turned { controller.lun_switch_ns } else { 0 };
@@ -98,7 +84,7 @@ impl Clocks {
             FlashOp::Read => {
                 let again =
                     |rng: &mut Xoshiro256PlusPlus| uniform(rng, 1000) < media.retry_permille;
-                wait_from(ready);
+                charge_wait(&mut parts, does, ready);
                 let disturbed = free > ready && last == FlashOp::Write;
                 let mut retries = 0;
                 while disturbed && retries < media.retries_max && again(&mut self.rng) {
@@ -121,7 +107,7 @@ impl Clocks {
                 let steps = erases.checked_div(u64::from(reliability.erase_step_cycles));
                 let takes = media.erase_ns + steps.unwrap_or(0) * reliability.erase_step_ns;
                 *erases += 1;
-                wait_from(ready);
+                charge_wait(&mut parts, does, ready);
                 parts.insert("cell_erase_ns", takes);
                 does.push((ready.max(free) + takes, op));
                 ready.max(free) + takes
@@ -133,7 +119,27 @@ impl Clocks {
     }
 }
 
-/// How long a page takes to be programmed: low pages, some of which are quick, and high ones, spread.
+/// Return how long a page is on the channel [ns].
+fn transfer_ns(profile: &OpenChannelProfile) -> u64 {
+    let geometry = &profile.geometry;
+    let page = u64::from(geometry.planes * geometry.sectors_per_page);
+    page * u64::from(geometry.sector_bytes) * 1_000_000_000 / profile.controller.channel_bytes_per_s
+}
+
+/// Add the wait for a LUN from `since` on to `parts`, each part by the operation that occupies the LUN.
+fn charge_wait(parts: &mut Parts, operations: &[(u64, FlashOp)], mut since: u64) {
+    for (until, op) in operations {
+        let cause = match op {
+            FlashOp::Read => "read_wait_ns",
+            FlashOp::Write => "program_wait_ns",
+            FlashOp::Erase => "erase_wait_ns",
+        };
+        *parts.entry(cause).or_default() += until.saturating_sub(since);
+        since = since.max(*until);
+    }
+}
+
+/// Return how long programming a page takes [ns]: low pages, some of which are quick, and high ones, spread.
 pub(super) fn program_ns(profile: &OpenChannelProfile, page: u32) -> u64 {
     let media = &profile.media;
     let lot = mix(u64::from(page));

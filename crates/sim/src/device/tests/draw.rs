@@ -12,7 +12,7 @@ pub(super) enum Flash {
     WearsOut,
 }
 
-/// A device, drawn until it is one.
+/// Draw profiles until one is valid.
 pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Flash) -> (Profile, String) {
     loop {
         let (base, mut overrides) = draw(rng);
@@ -32,7 +32,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Flash) -> (Profile, S
     }
 }
 
-/// Flash of which blocks and pages fail within the few dozen erases that a device lives here.
+/// Draw flash whose blocks and pages fail within the few dozen erases of a test.
 fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     failures(rng, keys);
     let data = keys["pages_per_block"].as_u64().expect("drawn")
@@ -42,7 +42,7 @@ fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     let mut set = |key: &str, value: Value| {
         keys.insert(key.to_owned(), value);
     };
-    // Some to lose.
+    // Spare blocks that may fail.
     set("blocks_per_die", json!(planes * (16 + below(9))));
     let ways = ["nothing", "blocks", "pages", "parity", "halves"];
     set("retire", json!(ways[below(5) as usize]));
@@ -56,7 +56,7 @@ fn wear(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     set("spare_factor", json!(0.6));
 }
 
-/// The laws of such flash.
+/// Draw the laws of wear, retention, read disturb and failures.
 pub(super) fn failures(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     let mut below = |end: u64| uniform(rng, end);
     let mut set = |key: &str, value: Value| {
@@ -94,7 +94,7 @@ pub(super) fn failures(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Valu
     }
 }
 
-/// A host that hears of an end later, or not.
+/// Draw interrupt coalescing, polling and the delay of host completions.
 pub(super) fn interrupts(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     let mut below = |end: u64| uniform(rng, end);
     if below(4) > 0 {
@@ -116,7 +116,7 @@ pub(super) fn interrupts(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Va
     }
 }
 
-/// Dies that stop for reads, where these go first, or not.
+/// Draw program and erase suspension for devices whose reads go first.
 pub(super) fn suspend(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
     let mut below = |end: u64| uniform(rng, end);
     if keys["die_queue"] != "reads_first" || keys["cache_program"] == true || below(2) == 0 {
@@ -143,57 +143,13 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     let protected = below(4) == 0;
     set("power_loss_protection", json!(protected));
     set("spare_read_bytes", json!([1, 16, 64][below(3) as usize]));
-    for key in ["channels", "dies_per_channel"] {
-        set(key, json!(1 + below(2)));
-    }
-    let planes = 1 + below(5) / 4;
-    set("planes_per_die", json!(planes));
-    let (apart, blocks) = (below(2) == 0, 8 + below(9));
-    let rules = ["none", "any_page", "same_page", "same_block"];
-    let together = if planes > 1 { blocks as usize % rules.len() } else { 0 };
-    set("multi_plane", json!(rules[together]));
-    set("independent_planes", json!(together == 0 && apart));
-    set("blocks_per_die", json!(blocks * planes));
-    set("pages_per_block", json!([4, 6, 8, 12][below(4) as usize]));
-    set("metadata_pages", json!(below(2)));
-    set("sector_bytes", json!(512));
-    set("page_bytes", json!(2048));
-    set("spare_bytes", json!(64));
-    set("spare_factor", json!([0.35, 0.45, 0.6][below(3) as usize]));
-    for (key, usual) in [
-        ("read_ns", 25_000),
-        ("program_ns", 200_000),
-        ("program_high_ns", 900_000),
-        ("erase_ns", 1_500_000),
-        ("relocate_ns", 1_000),
-        ("collect_ns", 1_000),
-        ("command_write_ns", 1_000),
-        ("command_read_ns", 1_000),
-    ] {
-        set(key, json!([0, usual, usual, usual / 10][below(4) as usize]));
-    }
-    set("channel_bytes_per_s", json!([40_000_000, 400_000_000][below(2) as usize]));
-    set("buses", json!(below(2)));
-    set("partial_transfer", json!(below(3) == 0));
-    set("die_queue", json!(["fifo", "collection_first", "reads_first"][below(3) as usize]));
-    set("cache_program", json!(protected && below(3) == 0 && together == 0));
-    set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
-    set("write_cache_bytes", json!(2048 * [0, 1, 5, 12][below(4) as usize]));
-    set("flush", json!(["eager", "when_needed"][below(2) as usize]));
-    set("dynamic_wear_levelling", json!(below(2) == 0));
-    set("static_wear_threshold", json!([0, 0, 1, 3][below(4) as usize]));
-    set("gc", json!(VICTIM_POLICIES[below(VICTIM_POLICIES.len() as u64) as usize]));
-    set("allocator", json!(ALLOCATORS[below(ALLOCATORS.len() as u64) as usize]));
-    let reserved = 1 + below(2);
-    set("reserved_blocks", json!(reserved));
-    set("idle_free_blocks", json!([0, reserved + 4][below(2) as usize]));
-    let same_die = below(2) == 0;
-    set("relocation", json!(if same_die { "same_die" } else { "allocator" }));
-    set("copy_back", json!(same_die && below(2) == 0));
-    set("separate_streams", json!(below(2) == 0));
-    set("state", json!(["empty", "sequential", "random", "scattered"][below(4) as usize]));
-    set("random_overwrites", json!(1.0));
-    set("seed", json!(below(1000)));
+    let together = geometry(rng, &mut keys);
+    times_and_queues(rng, &mut keys, protected, together);
+    blocks_and_state(rng, &mut keys);
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
     if of_map {
         set("mapping_cache_bytes", json!([16, 64, 800][below(3) as usize]));
         set("mapping_batch_update", json!(below(2) == 0));
@@ -214,4 +170,85 @@ fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
         set("copy_back", json!(false));
     }
     (base, keys)
+}
+
+/// Draw dies, planes, blocks and pages; return the number of the multi-plane rule, 0 for none.
+fn geometry(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) -> usize {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    for key in ["channels", "dies_per_channel"] {
+        set(key, json!(1 + below(2)));
+    }
+    let planes = 1 + below(5) / 4;
+    set("planes_per_die", json!(planes));
+    let (apart, blocks) = (below(2) == 0, 8 + below(9));
+    let rules = ["none", "any_page", "same_page", "same_block"];
+    let together = if planes > 1 { blocks as usize % rules.len() } else { 0 };
+    set("multi_plane", json!(rules[together]));
+    set("independent_planes", json!(together == 0 && apart));
+    set("blocks_per_die", json!(blocks * planes));
+    set("pages_per_block", json!([4, 6, 8, 12][below(4) as usize]));
+    set("metadata_pages", json!(below(2)));
+    set("sector_bytes", json!(512));
+    set("page_bytes", json!(2048));
+    set("spare_bytes", json!(64));
+    set("spare_factor", json!([0.35, 0.45, 0.6][below(3) as usize]));
+    together
+}
+
+/// Draw times of commands and cells, rates, queues and the write cache.
+fn times_and_queues(
+    rng: &mut Xoshiro256PlusPlus,
+    keys: &mut Map<String, Value>,
+    protected: bool,
+    together: usize,
+) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    for (key, usual) in [
+        ("read_ns", 25_000),
+        ("program_ns", 200_000),
+        ("program_high_ns", 900_000),
+        ("erase_ns", 1_500_000),
+        ("relocate_ns", 1_000),
+        ("collect_ns", 1_000),
+        ("command_write_ns", 1_000),
+        ("command_read_ns", 1_000),
+    ] {
+        set(key, json!([0, usual, usual, usual / 10][below(4) as usize]));
+    }
+    set("channel_bytes_per_s", json!([40_000_000, 400_000_000][below(2) as usize]));
+    set("buses", json!(below(2)));
+    set("partial_transfer", json!(below(3) == 0));
+    set("die_queue", json!(["fifo", "collection_first", "reads_first"][below(3) as usize]));
+    set("cache_program", json!(protected && below(3) == 0 && together == 0));
+    set("commands_at_once", json!([0, 0, 1, 3][below(4) as usize]));
+    set("write_cache_bytes", json!(2048 * [0, 1, 5, 12][below(4) as usize]));
+    set("flush", json!(["eager", "when_needed"][below(2) as usize]));
+}
+
+/// Draw wear levelling, allocation, garbage collection and the initial state.
+fn blocks_and_state(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    set("dynamic_wear_levelling", json!(below(2) == 0));
+    set("static_wear_threshold", json!([0, 0, 1, 3][below(4) as usize]));
+    set("gc", json!(VICTIM_POLICIES[below(VICTIM_POLICIES.len() as u64) as usize]));
+    set("allocator", json!(ALLOCATORS[below(ALLOCATORS.len() as u64) as usize]));
+    let reserved = 1 + below(2);
+    set("reserved_blocks", json!(reserved));
+    set("idle_free_blocks", json!([0, reserved + 4][below(2) as usize]));
+    let same_die = below(2) == 0;
+    set("relocation", json!(if same_die { "same_die" } else { "allocator" }));
+    set("copy_back", json!(same_die && below(2) == 0));
+    set("separate_streams", json!(below(2) == 0));
+    set("state", json!(["empty", "sequential", "random", "scattered"][below(4) as usize]));
+    set("random_overwrites", json!(1.0));
+    set("seed", json!(below(1000)));
 }

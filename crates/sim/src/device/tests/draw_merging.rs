@@ -14,7 +14,7 @@ macro_rules! shipped {
     };
 }
 
-/// A device of the `seed`-th of these FTLs in turn, drawn until it is one.
+/// Draw profiles of the FTL number `seed`, modulo their number, until one is valid.
 pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64, flash: Flash) -> (Profile, String) {
     let ftl = MERGING_FTLS[(seed % MERGING_FTLS.len() as u64) as usize];
     let (base, text) = match ftl {
@@ -22,7 +22,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64, flash: Flash) -> 
         "linear" => shipped!("kingston-dti"),
         "stream_hybrid" => shipped!("mtron"),
         "stripe_map" => shipped!("intel-x25m"),
-        // Without a table, or with one that is drawn by its keys.
+        // FTLs without a table of their own, or whose table is drawn by its keys.
         _ => ("block-map", include_str!("../../../tests/swarm/block-map.toml")),
     };
     loop {
@@ -38,7 +38,7 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64, flash: Flash) -> 
     }
 }
 
-/// What goes on beneath the FTL: blocks that change places by their wear, and those that replace others.
+/// Draw the layer below the FTL: wear levelling, and blocks that replace failed ones.
 fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Flash) {
     if flash == Flash::WearsOut {
         failures(rng, keys);
@@ -59,6 +59,15 @@ fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: F
     keys.insert("static_wear_threshold".into(), json!([0, 0, 1, 3][uniform(rng, 4) as usize]));
 }
 
+/// Dies, blocks a die and pages a block of a drawn device, and its multi-plane rule, 0 for none.
+#[derive(Clone, Copy)]
+struct Shape {
+    dies: u64,
+    blocks: u64,
+    pages: u64,
+    together: usize,
+}
+
 fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) {
     let mut below = |end: u64| uniform(rng, end);
     let mut set = |key: &str, value: Value| {
@@ -68,6 +77,22 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     set("ftl", json!(ftl));
     set("power_loss_protection", json!(protected));
     set("spare_read_bytes", json!([1, 16, 64][below(3) as usize]));
+    let shape = geometry(rng, ftl, keys);
+    times_and_queues(rng, keys, protected, shape.together);
+    match ftl {
+        "bast" | "fast" | "superblock" => log_blocks(rng, ftl, shape, keys),
+        "stripe_map" => stripes(rng, shape, keys),
+        "linear" | "stream_hybrid" => units(rng, ftl, shape, protected, keys),
+        _ => keys.extend(drawn_keys(ftl, |end| uniform(rng, end))),
+    }
+}
+
+/// Draw dies, planes, blocks and pages.
+fn geometry(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) -> Shape {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
     let (channels, of_one, planes) = (1 + below(2), 1 + below(2), 1 + below(5) / 4);
     let (dies, blocks) = (channels * of_one * planes, 8 + below(9));
     set("channels", json!(channels));
@@ -87,6 +112,20 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     set("sector_bytes", json!(512));
     set("page_bytes", json!(2048));
     set("spare_bytes", json!(64));
+    Shape { dies, blocks, pages, together }
+}
+
+/// Draw times of commands and cells, rates, queues, the write cache and the initial state.
+fn times_and_queues(
+    rng: &mut Xoshiro256PlusPlus,
+    keys: &mut Map<String, Value>,
+    protected: bool,
+    together: usize,
+) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
     for (key, usual) in [
         ("read_ns", 25_000),
         ("program_ns", 200_000),
@@ -114,75 +153,117 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
     set("random_overwrites", json!(1.0));
     set("seed", json!(below(1000)));
     set("spare_factor", json!([0.35, 0.45, 0.6][below(3) as usize]));
-    match ftl {
-        "bast" | "fast" | "superblock" => {
-            set("superblock_blocks", json!([1, 1, 2, 3][below(4) as usize]));
-            let per_die = ftl == "fast" && below(3) == 0;
-            set("log_per_die", json!(per_die));
-            let least = if per_die { 1 + dies } else { 2 };
-            set("log_blocks", json!(least + below(6)));
-        }
-        "stripe_map" => {
-            let widths: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
-            set("stripe_dies", json!(widths[below(widths.len() as u64) as usize]));
-            let memory = [1, 2, 3][below(3) as usize];
-            set("map_memory_bytes", json!(2048 * memory));
-            set("map_changed_bytes", json!(2048 * (1 + below(memory))));
-        }
-        "linear" | "stream_hybrid" => {
-            let all: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
-            let banks = all[below(all.len() as u64) as usize];
-            let unit = dies / banks * pages;
-            let sizes: Vec<u64> = (1..=unit).filter(|size| unit.is_multiple_of(*size)).collect();
-            let cluster = sizes[below(sizes.len() as u64) as usize];
-            // Units for the host; half a page more, so that rounding does not lose the last.
-            let logical = 1 + below((banks * blocks / 2).max(1));
-            let share = ((logical * unit) as f64 + 0.5) / (dies * blocks * pages) as f64;
-            set("spare_factor", json!(1.0 - share));
-            set("banks", json!(banks));
-            set("unit_bytes", json!(unit * 2048));
-            set("cluster_bytes", json!(cluster * 2048));
-            set("switch_map_pages", json!([0, 1][below(2) as usize]));
-            set("merge_map_pages", json!([0, 1, 3][below(3) as usize]));
-            if ftl == "linear" {
-                set("open_units", json!(1 + below(2)));
-                set("backward_clusters", json!([0, 1, 1000][below(3) as usize]));
-                set("rewrites", json!(below(3)));
-                set("open_map_pages", json!(below(2)));
-                return;
-            }
-            let clusters = unit / cluster;
-            let units = 1 + below(3);
-            let compacts = below(2) == 0 && units * clusters > 1;
-            let in_log = 1 + below(units * clusters - u64::from(compacts));
-            set("own_channels", json!(below(3) == 0));
-            set("streams", json!(1 + below(2)));
-            set("resumed_streams", json!([0, 2][below(2) as usize]));
-            set("reverse_streams", json!(below(2) == 0));
-            set("fold_clusters", json!(below(clusters + 1)));
-            set("log_units", json!(units));
-            set("log_clusters", json!(in_log));
-            set("compact_log", json!(compacts));
-            set("log_members", json!([0, 0, 1, 2][below(4) as usize]));
-            let small: Vec<u64> =
-                (1..cluster).filter(|size| cluster.is_multiple_of(*size)).collect();
-            let small = if small.is_empty() || below(2) == 0 { 0 } else { small[0] };
-            set("small_cluster_bytes", json!(small * 2048));
-            let held = clusters * (cluster / small.max(1));
-            set("small_log_units", json!(u64::from(small > 0)));
-            let in_small = if small == 0 { 0 } else { 1 + below((held - 1).max(1)) };
-            set("small_log_clusters", json!(in_small));
-            set("free_clusters", json!(below(in_log + 1)));
-            set("merges_at_once", json!(1 + below(banks)));
-            set("reads_per_step", json!([0, 1, 4][below(3) as usize]));
-            set("bypass_partial_clusters", json!(below(3) == 0));
-            let buffers = below(2) == 0;
-            set("rewrite_buffer", json!(buffers));
-            // What it keeps is saved by capacitors, or lost.
-            set("power_loss_protection", json!(protected || buffers && below(2) == 0));
-            set("evict_single", json!(below(2) == 0));
-            set("log_map_pages", json!(below(2)));
-        }
-        _ => drawn_keys(ftl, &mut below).into_iter().for_each(|(key, value)| set(&key, value)),
+}
+
+/// Draw log blocks of FTLs that merge these with data blocks.
+fn log_blocks(
+    rng: &mut Xoshiro256PlusPlus,
+    ftl: &str,
+    shape: Shape,
+    keys: &mut Map<String, Value>,
+) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    set("superblock_blocks", json!([1, 1, 2, 3][below(4) as usize]));
+    let per_die = ftl == "fast" && below(3) == 0;
+    set("log_per_die", json!(per_die));
+    let least = if per_die { 1 + shape.dies } else { 2 };
+    set("log_blocks", json!(least + below(6)));
+}
+
+/// Draw stripes and the memory of their map.
+fn stripes(rng: &mut Xoshiro256PlusPlus, shape: Shape, keys: &mut Map<String, Value>) {
+    let dies = shape.dies;
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    let widths: Vec<u64> = (1..=dies).filter(|width| dies.is_multiple_of(*width)).collect();
+    set("stripe_dies", json!(widths[below(widths.len() as u64) as usize]));
+    let memory = [1, 2, 3][below(3) as usize];
+    set("map_memory_bytes", json!(2048 * memory));
+    set("map_changed_bytes", json!(2048 * (1 + below(memory))));
+}
+
+/// Draw banks, units and clusters.
+fn units(
+    rng: &mut Xoshiro256PlusPlus,
+    ftl: &str,
+    shape: Shape,
+    protected: bool,
+    keys: &mut Map<String, Value>,
+) {
+    let Shape { dies, blocks, pages, .. } = shape;
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    let all: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
+    let banks = all[below(all.len() as u64) as usize];
+    let unit = dies / banks * pages;
+    let sizes: Vec<u64> = (1..=unit).filter(|size| unit.is_multiple_of(*size)).collect();
+    let cluster = sizes[below(sizes.len() as u64) as usize];
+    // Units for the host; half a page more, so that rounding does not lose the last.
+    let logical = 1 + below((banks * blocks / 2).max(1));
+    let share = ((logical * unit) as f64 + 0.5) / (dies * blocks * pages) as f64;
+    set("spare_factor", json!(1.0 - share));
+    set("banks", json!(banks));
+    set("unit_bytes", json!(unit * 2048));
+    set("cluster_bytes", json!(cluster * 2048));
+    set("switch_map_pages", json!([0, 1][below(2) as usize]));
+    set("merge_map_pages", json!([0, 1, 3][below(3) as usize]));
+    if ftl == "linear" {
+        set("open_units", json!(1 + below(2)));
+        set("backward_clusters", json!([0, 1, 1000][below(3) as usize]));
+        set("rewrites", json!(below(3)));
+        set("open_map_pages", json!(below(2)));
+        return;
     }
+    streams(rng, keys, banks, unit / cluster, cluster, protected);
+}
+
+/// Draw streams, logs and merges of an FTL with `clusters` of `cluster` pages each in a unit.
+fn streams(
+    rng: &mut Xoshiro256PlusPlus,
+    keys: &mut Map<String, Value>,
+    banks: u64,
+    clusters: u64,
+    cluster: u64,
+    protected: bool,
+) {
+    let mut below = |end: u64| uniform(rng, end);
+    let mut set = |key: &str, value: Value| {
+        keys.insert(key.to_owned(), value);
+    };
+    let units = 1 + below(3);
+    let compacts = below(2) == 0 && units * clusters > 1;
+    let in_log = 1 + below(units * clusters - u64::from(compacts));
+    set("own_channels", json!(below(3) == 0));
+    set("streams", json!(1 + below(2)));
+    set("resumed_streams", json!([0, 2][below(2) as usize]));
+    set("reverse_streams", json!(below(2) == 0));
+    set("fold_clusters", json!(below(clusters + 1)));
+    set("log_units", json!(units));
+    set("log_clusters", json!(in_log));
+    set("compact_log", json!(compacts));
+    set("log_members", json!([0, 0, 1, 2][below(4) as usize]));
+    let small: Vec<u64> = (1..cluster).filter(|size| cluster.is_multiple_of(*size)).collect();
+    let small = if small.is_empty() || below(2) == 0 { 0 } else { small[0] };
+    set("small_cluster_bytes", json!(small * 2048));
+    let held = clusters * (cluster / small.max(1));
+    set("small_log_units", json!(u64::from(small > 0)));
+    let in_small = if small == 0 { 0 } else { 1 + below((held - 1).max(1)) };
+    set("small_log_clusters", json!(in_small));
+    set("free_clusters", json!(below(in_log + 1)));
+    set("merges_at_once", json!(1 + below(banks)));
+    set("reads_per_step", json!([0, 1, 4][below(3) as usize]));
+    set("bypass_partial_clusters", json!(below(3) == 0));
+    let buffers = below(2) == 0;
+    set("rewrite_buffer", json!(buffers));
+    // Capacitors save the data of the buffer, or it is lost.
+    set("power_loss_protection", json!(protected || buffers && below(2) == 0));
+    set("evict_single", json!(below(2) == 0));
+    set("log_map_pages", json!(below(2)));
 }
