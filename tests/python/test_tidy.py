@@ -1,9 +1,9 @@
-"""Is the house in order: who imports whom, how files look and begin, which words they use?"""
+"""Rules of the sources: import directions, layout and length of files and functions, wording."""
 
 import ast
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +13,14 @@ from rust_modules import arrows_of, circle_of
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "uflip"
 LONGEST_FILE = 800
+LONGEST_FUNCTION = 70
+# Longer functions that are left, with their lines. They may become shorter; none may be added.
+LONG_FUNCTIONS = {
+    "crates/engine/src/flash/spec.rs:resolve": 74,
+    "crates/engine/src/spec/resolve.rs:resolve_one": 95,
+    "python/uflip/cli/deallocate.py:command": 75,
+    "python/uflip/cli/pattern.py:command": 93,
+}
 
 # What each part of the package may import; the picture is in ARCHITECTURE.md. The command line,
 # and the front of the package, may import everything.
@@ -351,6 +359,65 @@ def test_files_are_short_and_open_with_prose(path: Path) -> None:
         assert text.startswith("//! "), "the first lines say what the file is"
     else:
         assert ast.get_docstring(tree_of(path)), "the first lines say what the file is"
+
+
+# Released steps of the database schema do not change.
+FROZEN = PACKAGE / "site" / "migrations" / "versions"
+# The head of a function in Rust, as the formatter lays it out: its first line has the indentation
+# of its closing brace.
+RUST_FUNCTION = re.compile(
+    r"^( *)(?:(?:pub(?:\([^)]*\))?|default|const|async|unsafe|extern \"C\") )*fn (\w+)"
+)
+
+
+def python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the name of each function and its number of lines, without its docstring."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = node.body[0].value if isinstance(node.body[0], ast.Expr) else None
+            if not isinstance(docstring, ast.Constant) or not isinstance(docstring.value, str):
+                docstring = None
+            lines = [(node.end_lineno or 0) - node.lineno + 1]
+            if docstring:
+                lines.append(docstring.lineno - (docstring.end_lineno or 0) - 1)
+            yield node.name, sum(lines)
+
+
+def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the name of each function with a body and its number of lines."""
+    lines = text_of(path).splitlines()
+    for first, line in enumerate(lines):
+        head = RUST_FUNCTION.match(line)
+        if head is None or line.endswith(("}", ";")):
+            continue
+        # A declaration without a body may end on a later line: with the indentation, too.
+        ends = re.compile(rf"{head[1]}(?:\}}|\S.*;$)")
+        last = next(n for n in range(first + 1, len(lines)) if ends.match(lines[n]))
+        yield head[2], last - first + 1
+
+
+def test_functions_are_short() -> None:
+    found: dict[str, int] = {}
+    for path in [*PYTHON, *RUST]:
+        of_language = rust_functions if path.suffix == ".rs" else python_functions
+        for name, lines in of_language(path) if FROZEN not in path.parents else ():
+            key = f"{name_of(path)}:{name}"
+            found[key] = max(lines, found.get(key, 0))
+    longer = {key: lines for key, lines in found.items() if lines > LONGEST_FUNCTION}
+    grown = {key: n for key, n in longer.items() if n > LONG_FUNCTIONS.get(key, 0)}
+    assert grown == {}, f"functions have at most {LONGEST_FUNCTION} lines without their docstring"
+    assert LONG_FUNCTIONS.keys() <= longer.keys(), "take those that are short out of LONG_FUNCTIONS"
+
+
+def test_lines_of_functions_are_counted(tmp_path: Path) -> None:
+    python, rust = tmp_path / "a.py", tmp_path / "a.rs"
+    python.write_text('def f(\n    a: int,\n) -> None:\n    """Do.\n\n    It.\n    """\n    f(a)\n')
+    rust.write_text(
+        "fn declared(\n    a: u8,\n) -> u8;\nimpl A {\n    pub(crate) const fn f() {\n"
+        "        {\n        }\n    }\n    fn g() {}\n}\n"
+    )
+    assert list(python_functions(python)) == [("f", 4)]
+    assert list(rust_functions(rust)) == [("declared", 3), ("f", 4)]
 
 
 # A tag of HTML or SVG. Text that holds one was made by hand, and nobody escapes what is in it.
