@@ -1,24 +1,24 @@
-"""Results on disk: a folder that survives the run that fails next, and reads back years later.
+"""Results on disk: a folder that survives a failed run and stays readable for years.
 
 =================  ===========================================================================
 `writer`           creates a folder and commits one run at a time
-`files`            writes ledger, manifest and run files, each proven before it has its name
-`ledger`           writes the line that proves a file, before the file has its name
-`proof`            holds every file against the ledger
-`store`            reads a folder back; says what is wrong with it
-`provenance`       what is worth knowing about the host
-`checks`           questions asked of every run
-`warnings`         doubts about the data, as stored values with a next step
-`conditions`       doubts about the benchmark as a whole
-`comparable`       may two results be compared
-`comparison`       results side by side, experiment by experiment
-`merged`           repetitions as one: statistics of all their I/Os
-`summaries`        keeps what runs say beside them, and finds it again
-`pyramid`          response times in brief, at every scale
+`files`            writes ledger, manifest and run files; records each digest before the rename
+`ledger`           appends the line with a file's digest, before the file has its name
+`integrity`        verifies every file against the ledger
+`store`            reads a folder back and reports damage
+`provenance`       describes the host
+`run_warnings`     checks that every run goes through
+`warnings`         warnings about the data, as stored values with a next step
+`benchmark_warnings`  warnings about the benchmark as a whole
+`comparability`    decides whether two results may be compared
+`comparison`       compares results, experiment by experiment
+`merged_statistics`  statistics of all I/Os of all repetitions
+`summary_cache`    caches the statistics of runs beside them
+`pyramid`          response times, aggregated at every scale
 `summarise`        the whole folder as one document: `uflip show --json`
 `export`           tidy tables for other programs
-`state_record`     in which state a device was left, beside the results
-`lock`             is a writer at work, or was it killed
+`state_record`     records the device state beside the results
+`lock`             detects a running or a killed writer
 `atomic`           write, fsync, rename: either the old or the new, never half of it
 =================  ===========================================================================
 
@@ -26,9 +26,9 @@ The folder::
 
     results/demo/
       manifest.json                        written when the folder is made, and again at the end
-      ledger.jsonl                         what the others must be, a line each
+      ledger.jsonl                         digests of the other files, a line each
       runs/0001-baseline-SR-….parquet      every I/O of a finished run, committed before the next
-      summaries/…                          what runs say, kept: follows from the run files
+      summaries/…                          cached statistics, derived from the run files
 """
 
 from uflip.results.comparability import differences

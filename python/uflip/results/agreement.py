@@ -1,30 +1,30 @@
-"""What the repetitions of an experiment say together: how far apart, how well the mean is known.
+"""Agreement of the repetitions of an experiment: their spread and the interval of their mean.
 
-A run knows its own mean, and what it says is true of the time and the place at which it was made.
-How much that differs from another time and another place, only repetitions tell.
+The interval of a single run holds for the time and the target space of that run. Only repetitions
+show how much the mean differs at other times and in other spaces.
 
 **Source** uFLIP (CIDR 2009) §5.1: "differences ... were typically within 5%". Student's interval
-for the mean of a few independent repetitions. With many of them, what one knows of itself does not
-matter any more, as the scatter of their means holds all of it: they are batches that lie far apart.
-Of these the interval is the wider of Student's and that by the scatter of all experiments of a sort
-(`peers`), and of one that is not like them its own, whatever its neighbours have in common
-(`neighbours`); where there are no others of its sort it is that of batch means (Skart: Tafazzoli et
-al. 2011; Willink 2005), stretched for skewness and for what neighbours have in common.
+for the mean of a few independent repetitions. With many repetitions the intervals of the single
+runs are not used: repetitions are batches that lie far apart, so the scatter of their means
+contains everything. Then the interval is the wider of two: Student's, and the one from the pooled
+scatter of all experiments of the same sort (`variance_pooling`). An experiment unlike its peers has
+its own interval, whatever the correlation of its neighbours (`autocorrelation`). Without peers the
+interval is that of batch means (Skart: Tafazzoli et al. 2011; Willink 2005), stretched for skewness
+and for the correlation of neighbours.
 **Faithful** Each experiment is run three times; their range is reported.
-**Simplified** A repetition counts as much as any other, however long it was.
-**Ambiguous** When an experiment has converged. Here: the interval for the mean of all is narrow
-enough, of fewer than `MANY` the wider of two, that which follows from those of the runs and that
-which follows from how the repetitions scatter, and nothing speaks against it. A single one is what
-it says itself. An interval of 95 % is shown, and a claim rests on one of 98 % (`claimed`): it is
-asked for again and again while rounds go on, and whoever looks five times at a chance of one in
-twenty is wrong more often than that.
-Reads of few places are known by their repetitions alone, of which there must be `FEWEST_PLACES`.
-What speaks against it: of fewer than `MANY`, whatever speaks against one of them but that it is
-wide. Of more, (1) that their beginnings differ from their ends beyond chance (Welch's way to find a
-start-up, across replications), and (2) that slow I/Os were seen in fewer than ten episodes, in all.
-What is narrow enough: 5 % of the mean, or 2 % of the slowest baseline. What a device does in 0.2 ms
-need not be known to 10 µs where another pattern takes it 20 ms; what all findings compare is
-responses of one device.
+**Simplified** All repetitions have the same weight, whatever their length.
+**Ambiguous** When an experiment has converged. Here: the interval of the mean of all is narrow
+enough, and no reason for doubt is left. With fewer than `MANY` repetitions the interval is the
+wider of two: from the intervals of the runs, and from the scatter of the repetitions. A single
+repetition keeps its own interval. The printed interval is one of 95 %; a claim of convergence rests
+on one of 98 % (`claimed`). Convergence is tested after each round, and five tests at one in twenty
+are wrong more often than one in twenty. Reads of few places are judged by their repetitions alone;
+at least `FEWEST_PLACES` are needed. Reasons for doubt: with fewer than `MANY`, any reason of a
+repetition except a wide interval. With more, (1) that their beginnings differ from their ends
+beyond chance (Welch's way to find a start-up, across replications), and (2) that all together have
+fewer than ten episodes of slow I/Os. Narrow enough is 5 % of the mean, or 2 % of the slowest
+baseline: all findings compare responses of one device, so a mean of 0.2 ms need not be accurate to
+10 µs where another pattern takes 20 ms.
 """
 
 from collections.abc import Sequence
@@ -40,22 +40,22 @@ from uflip.results.variance_pooling import Peers, Scatter, fewest, is_odd, peers
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
 CLAIM = 0.98
-"""With this confidence an experiment is said to have converged: one claim in fifty may be false."""
+"""Confidence at which an experiment counts as converged: one claim in fifty may be false."""
 SHARE_OF_SLOWEST = 0.02
-# So many repetitions of reads of few places, each at others, are believed.
+# Reads of few places need this number of repetitions, each at other places.
 FEWEST_PLACES = 8
-# A doubt that a few others can make up for, as they do for `FEW_PLACES`.
+# Reasons for doubt that other repetitions can make up for, as they can for `FEW_PLACES`.
 WIDE = "interval_too_wide"
 FEW_EPISODES = "too_few_slow_episodes"
 FEWEST_EPISODES = 10
-# As within a run: what differs by less than this share of what is allowed does not matter, and what
-# does must be beyond a chance of one in a hundred.
+# As within a run: a difference below this share of the allowed half-width does not matter, and a
+# larger one must be beyond a chance of one in a hundred.
 NARROW = 0.25
 BEYOND_CHANCE = 0.99
 
 
 def disagreement(means: Sequence[float | None]) -> float | None:
-    """The range of several means relative to its middle; None for fewer than two.
+    """Return the range of several means relative to its middle; None for fewer than two.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def disagreement(means: Sequence[float | None]) -> float | None:
 def together(
     repetitions: Sequence[MeanSummary], slowest_ns: float | None = None, peers: Peers | None = None
 ) -> Together:
-    """What the repetitions of an experiment say together.
+    """Return the mean of the repetitions of an experiment, its interval, and whether it converged.
 
     Parameters
     ----------
@@ -82,14 +82,13 @@ def together(
     slowest_ns
         Mean of the slowest baseline of the device, where it is known [ns].
     peers
-        What other experiments of the same sort say about the scatter of repetitions
-        (`peers_among`).
+        The pooled scatter of other experiments of the same sort (`peers_among`).
 
     Returns
     -------
     dict
         `mean_ns` and `half_width_ns` [ns], of all repetitions with a mean; `converged`. Null where
-        a repetition does not know it.
+        a repetition lacks the value.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def together(
 def peers_among(
     experiments: Sequence[Sequence[MeanSummary]], slowest_ns: float | None = None
 ) -> Peers | None:
-    """What the experiments of a sort say together about how their repetitions scatter."""
+    """Return the pooled scatter of the repetitions of experiments of one sort."""
     every = [
         [ns for run in runs if (ns := run["mean_ns"]) is not None]
         for runs in experiments
@@ -150,18 +149,19 @@ def peers_among(
 
 
 def of_few_places(repetitions: Sequence[MeanSummary]) -> bool:
-    """Whether each repetition says nothing of places but its own; no peers speak for such."""
+    """Return whether a repetition describes only its own places; peers are not used for such."""
     return any(FEW_PLACES in (run["reasons"] or ()) for run in repetitions if "reasons" in run)
 
 
 def claimed(
     means: Sequence[float], half_width: float, allowed: float, peers: Peers | None = None
 ) -> float:
-    """Half the width that a claim rests on [ns], of repetitions with an interval of 95 %.
+    """Return half the width of the interval that a claim rests on [ns]; the input has 95 %.
 
-    With peers that of 98 % by their scatter and its own, and at least its own, so that what
-    scatters more than its peers is not believed for their sake. Without, of few, that which many
-    have of so few, several times Student's: three that lie together by chance are no evidence.
+    With peers: the 98 % intervals from their scatter and from its own, and at least the input, so
+    that an experiment with more scatter than its peers does not gain from them. Without peers and
+    with few repetitions: the interval of batch means, several times Student's, because three means
+    that lie together by chance are no evidence.
     """
     if len(means) < 2:
         return half_width
@@ -176,7 +176,7 @@ def claimed(
 
 
 def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
-    """Half the width of an interval that is narrow enough [ns].
+    """Return half the width of an interval that is narrow enough [ns].
 
     Examples
     --------
@@ -187,13 +187,13 @@ def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
 
 
 def _is_one(run: MeanSummary) -> bool:
-    """Whether nothing speaks against a run but what others make up for."""
+    """Return whether the only reasons against a run are those that repetitions make up for."""
     reasons = run.get("reasons") or ()
     return bool(run["converged"]) or (bool(reasons) and {*reasons} <= {WIDE, FEW_PLACES})
 
 
 def _are_believable(runs: Sequence[MeanSummary], allowed: float) -> bool:
-    """Whether nothing speaks against the mean of many repetitions."""
+    """Return whether there is no reason to doubt the mean of many repetitions."""
     doubted = any(FEW_EPISODES in (run.get("reasons") or ()) for run in runs)
     if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
         return False
@@ -203,9 +203,10 @@ def _are_believable(runs: Sequence[MeanSummary], allowed: float) -> bool:
 
 
 def begin_otherwise(runs: Sequence[MeanSummary], allowed: float) -> bool:
-    """Whether many repetitions begin otherwise than they end, beyond chance and by what matters.
+    """Return whether the beginnings of many repetitions differ from their ends.
 
-    No further repetition changes that.
+    The difference must be beyond chance and large enough to matter. Further repetitions do not
+    change it.
     """
     openings = [ns for run in runs if (ns := run.get("opening_ns")) is not None]
     if not MANY <= len(openings) == len(runs):
@@ -216,10 +217,10 @@ def begin_otherwise(runs: Sequence[MeanSummary], allowed: float) -> bool:
 
 
 def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> float:
-    """Half the width of the interval by how repetitions scatter [ns]; 0 of one.
+    """Return half the width of the interval from the scatter of repetitions [ns]; 0 for one.
 
-    What eight values say of their skewness and of what neighbours have in common is mostly chance,
-    which stretches an interval several times. Peers show it better, where there are any.
+    Estimated from eight values, skewness and correlation of neighbours are mostly chance and
+    stretch an interval several times. Peers estimate them better, where there are any.
     """
     if len(means) < 2:
         return 0.0
@@ -232,16 +233,16 @@ def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> flo
 
 
 def least(means: Sequence[float], allowed: float, peers: Peers | None) -> int:
-    """So many repetitions of an experiment are believed."""
+    """Return the least number of repetitions that an experiment needs."""
     if peers is None or len(means) < 2 or allowed <= 0:
         return 1
     return fewest(peers, Scatter(means, allowed))
 
 
 def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers | None) -> float:
-    """Half the width of the interval of the mean by an experiment's own repetitions [ns].
+    """Return half the width of the interval of the mean from an experiment's own repetitions [ns].
 
-    Student's, and of one that no peers speak for by all that its neighbours may have in common.
+    This is Student's. Without peers like it, the interval allows for any correlation of neighbours.
     """
     speak = peers is not None and not is_odd(peers, Scatter(means, allowed))
     if len(means) < MANY or speak:
@@ -250,12 +251,12 @@ def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers 
 
 
 def student(means: Sequence[float], confidence: float) -> float:
-    """Half the width of Student's interval of the mean of two or more repetitions [ns]."""
+    """Return half the width of Student's interval of the mean of two or more repetitions [ns]."""
     n, middle = len(means), sum(means) / len(means)
     variance = sum((each - middle) ** 2 for each in means) / (n - 1)
     return float(_native.student_quantile(1 - confidence, n - 1)) * sqrt(variance / n)
 
 
 def stretched(means: Sequence[float], confidence: float) -> float:
-    """Half the width of the interval of batch means [ns]: of few, several times Student's."""
+    """Return half the width of the interval of batch means [ns]; of few, wider than Student's."""
     return float(_native.half_width(list(means), confidence))

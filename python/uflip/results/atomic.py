@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def temporary_name(path: Path) -> Path:
-    """The name that `path` has while it is written; a leading dot hides it from `*` patterns."""
+    """Return the temporary name of `path` during writing; a leading dot hides it from `*` globs."""
     return path.with_name(f".{path.name}.tmp")
 
 
@@ -53,7 +53,7 @@ def write_file(path: Path, content: bytes) -> None:
     Raises
     ------
     OSError
-        As the operating system says (no space, no permission).
+        From the operating system (no space, no permission).
     """
     temporary = temporary_name(path)
     try:
@@ -63,6 +63,6 @@ def write_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         publish(temporary, path)
     except BaseException:
-        with suppress(OSError):  # what cannot be written can often not be removed either
+        with suppress(OSError):  # the cause of a failed write often prevents removal too
             temporary.unlink(missing_ok=True)
         raise

@@ -1,28 +1,28 @@
-"""What repetitions that follow each other have in common, and what that does to their mean.
+"""Correlation of consecutive repetitions, and its effect on the interval of their mean.
 
     level  ··              ···
-             ···  ·     ··          neighbours alike: twelve say what five say that are not
+             ···  ·     ··          correlated: twelve repetitions are worth five independent ones
                    ·  ·
 
-Likelihoods are looked at for each correlation of an AR(1) process that neighbours may have. Those
-of a sort's experiments are multiplied, as they lie in one plan, and a share of them may have any
-correlation; what one alone says of its own is little, so that its interval takes in all that it may
-be, each by how likely it makes what was seen. A test of one alone would not do: of twelve
-repetitions whose neighbours are correlated by 0.5 Student's interval of 98 % holds 84 means in a
-hundred, and one in five is noticed at one in a hundred. Where some of a sort are alike, beyond
-chance, by all that these show together, none of it is taken to be unlike them.
+The likelihood is computed for each correlation of an AR(1) process that neighbours may have. The
+likelihoods of a sort's experiments are multiplied, as they lie in one plan; a share of them may
+have any correlation. A single experiment shows little of its own correlation, so its interval
+averages over all correlations, weighted by likelihood. A test on a single experiment is not enough:
+of twelve repetitions whose neighbours are correlated by 0.5, Student's interval of 98 % holds 84
+means in a hundred, and a test at one in a hundred notices one in five. Where experiments of a sort
+are correlated beyond chance, taken together, none of them counts as uncorrelated.
 
-**Source** H. D. Patterson, R. Thompson (1971): the likelihood of what does not depend on the mean,
-which does not take short series for less correlated than they are. H. Jeffreys (1961), G. E. P.
-Box, G. C. Tiao (1973): a quantity that nobody asks for is averaged over. T. A. Bancroft (1944), T.
-B. Fomby, D. K. Guilkey (1978): what a test of its own correlation chooses is wrong more often than
-it says. H. Robbins (1956): the share that others show. M. S. Bartlett (1946): the variance of the
-mean of neighbours that are alike.
+**Source** H. D. Patterson, R. Thompson (1971): the restricted likelihood, which does not depend on
+the mean and does not underestimate the correlation of short series. H. Jeffreys (1961), G. E. P.
+Box, G. C. Tiao (1973): average over a nuisance parameter. T. A. Bancroft (1944), T. B. Fomby, D. K.
+Guilkey (1978): an estimator chosen by a preliminary test has a higher error rate than its nominal
+one. H. Robbins (1956): estimate the share from the other experiments. M. S. Bartlett (1946): the
+variance of the mean of correlated neighbours.
 **Faithful** The exact likelihood of a stationary AR(1) process of any mean and variance.
-**Simplified** Correlations are looked at in steps of a twentieth, and are not below zero:
-repetitions that avoid each other would be known better than is said.
-**Ambiguous** Fewer than `MANY` say nothing: by three of each of twenty experiments neighbours were
-correlated by 0.91 in one plan in ten where they were not.
+**Simplified** Correlations go in steps of a twentieth and are not negative: intervals of
+negatively correlated repetitions are wider than needed.
+**Ambiguous** Fewer than `MANY` repetitions are not used: with three of each of twenty experiments,
+one plan in ten of uncorrelated neighbours had an estimate of 0.91.
 """
 
 from collections.abc import Sequence
@@ -35,22 +35,22 @@ from numpy.typing import NDArray
 from uflip import _native
 
 MANY = 5
-"""So many repetitions of an experiment show what neighbours have in common."""
+"""Number of repetitions from which an experiment shows the correlation of its neighbours."""
 CORRELATIONS: NDArray[np.float64] = np.arange(0.0, 0.96, 0.05)
 SHARES: NDArray[np.float64] = np.arange(0.0, 0.51, 0.05)
-"""Of a sort's experiments, whose neighbours are not like those of the others: the fewer ones."""
+"""Possible shares of a sort's experiments with another correlation than the rest: the minority."""
 BEYOND_CHANCE = 2.326**2
-"""Twice the logarithm of a ratio of likelihoods, beyond which chance gets once in 100 times."""
+"""Twice the logarithm of a likelihood ratio that chance exceeds once in 100 times."""
 LEAST = np.finfo(float).tiny
 SQUARES: NDArray[np.float64] = CORRELATIONS**2
 
 
 def of_sort(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
-    """The correlation of neighbours of a sort's experiments, and whether some have another.
+    """Return the correlation of neighbours in a sort's experiments, and whether some differ.
 
-    The most likely one, and 0 where that is within chance; how large the variance of any experiment
-    is does not matter. Some have another if a share of them that may have any is more likely than
-    none, beyond chance.
+    The most likely correlation, or 0 where 0 is within chance; the variances of the experiments do
+    not matter. Some differ if a share above zero with any correlation is more likely, beyond
+    chance.
     """
     known = [found[0] for means in every if len(means) >= MANY and (found := _seen(means))]
     if not known:
@@ -67,7 +67,7 @@ def of_sort(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
 
 
 def resemble(means: Sequence[float], as_others: float) -> bool:
-    """Whether neighbours are alike beyond chance, and more than those of others."""
+    """Return whether neighbours are correlated beyond chance, and more than those of others."""
     if len(means) < MANY or (seen := _seen(means)) is None:
         return False
     likely = seen[0]
@@ -76,9 +76,9 @@ def resemble(means: Sequence[float], as_others: float) -> bool:
 
 
 def alone(means: Sequence[float], confidence: float) -> float:
-    """Half the width of the interval of the mean by what these repetitions say of themselves.
+    """Return half the width of the interval of the mean from these repetitions alone.
 
-    Student's, of a variance of the mean that is the average over all correlations of neighbours.
+    Student's, with a variance of the mean averaged over all correlations of neighbours.
     """
     n, seen = len(means), _seen(means)
     if seen is None:
@@ -91,25 +91,25 @@ def alone(means: Sequence[float], confidence: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _inflated(n: int) -> NDArray[np.float64]:
-    """By how much more the mean of n repetitions scatters, for each correlation."""
+    """Return the factor on the variance of the mean of n repetitions, for each correlation."""
     return np.array([1 + 2 * common(each, n) for each in CORRELATIONS.tolist()])
 
 
 @lru_cache(maxsize=1024)
 def common(rho: float, n: int) -> float:
-    """What n repetitions have in common by their correlation: Σ (1 − k/n) ρᵏ over distances k."""
+    """Return the correlation term of the variance of a mean: Σ (1 − k/n) ρᵏ over distances k."""
     return sum((1 - k / n) * rho**k for k in range(1, n)) if rho else 0.0
 
 
 def kept(rho: float, n: int) -> float:
-    """The share of the variance that n repetitions show, whose own mean takes the rest."""
+    """Return the share of the variance that n repetitions show; their own mean takes the rest."""
     return 1 - 2 * common(rho, n) / (n - 1)
 
 
 def _seen(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """For each correlation the logarithm of its likelihood, and the variance; None of equal ones.
+    """Return per correlation the log likelihood and the variance; None if all means are equal.
 
-    Of the same repetitions it is asked several times in a row, for intervals of several widths.
+    Cached: intervals of several widths need it for the same repetitions several times in a row.
     """
     return _looked_at(tuple(means))
 
@@ -118,9 +118,9 @@ def _seen(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float
 def _looked_at(
     means: tuple[float, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Look at repetitions that are not all equal.
+    """Compute the likelihoods for repetitions that are not all equal.
 
-    The inverse of the matrix of correlations has three diagonals, so that sums are enough.
+    The inverse of the correlation matrix is tridiagonal, so that sums are enough.
     """
     x, rho = np.asarray(means, dtype=float), CORRELATIONS
     n, x = len(x), x - x.mean()

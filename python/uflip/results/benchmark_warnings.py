@@ -1,6 +1,6 @@
-"""Doubts about a benchmark as a whole: its device, its host, its files, how long it must rest.
+"""Warnings about a benchmark as a whole: device, host, files, interference between runs.
 
-Those about its runs are gathered by `uflip.results.warnings`.
+`uflip.results.warnings` gathers those about single runs.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from uflip.results.integrity import FolderProof
 from uflip.results.run_warnings import CHECKS
 from uflip.results.warnings import StoredWarning
 
-# Half of the processors busy with something else: the submitting thread may have none to itself.
+# Half of the processors are busy: the submitting thread may have to share one.
 BUSY_LOAD_PER_CPU = 0.5
 # NVMe's Percentage Used at the end of the life that the vendor rates.
 RATED_PERCENT = 100
 
 
 def about_interference(found: Interference | None) -> list[StoredWarning]:
-    """Doubts about the pause between runs (uFLIP §4.3).
+    """Return warnings about the pause between runs (uFLIP §4.3).
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def about_interference(found: Interference | None) -> list[StoredWarning]:
 
 
 def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list[StoredWarning]:
-    """Doubts that concern every run alike: the device's state, how it was opened, how busy it was.
+    """Return warnings that concern every run: device state, how it was opened, load of the host.
 
     Parameters
     ----------
     device, host, state
-        As the manifest holds them.
+        The values of the manifest.
     """
     found: list[StoredWarning] = []
     used = device.details.wear.percentage_used if device.details.wear else None
@@ -125,7 +125,7 @@ def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list
 
 
 def _about_state(state: DeviceState) -> tuple[str, dict[str, object], str]:
-    """Say of a state that was not enforced what it was, without numbers, and what to do."""
+    """Return message, numbers (none) and advice for a state that was not enforced."""
     comparable = "compare only with runs on a device that was filled in the same way"
     if state == UNKNOWN_STATE:
         known = "Nobody has said in which state the device was: what had been written to it before"
@@ -140,12 +140,12 @@ def _about_state(state: DeviceState) -> tuple[str, dict[str, object], str]:
 
 
 def about_the_files(proof: FolderProof) -> list[StoredWarning]:
-    """Doubts about the files: those that are not what was written, those that may not be.
+    """Return warnings about damaged files and about files that cannot be verified.
 
     Parameters
     ----------
     proof
-        The folder, examined.
+        The verification of the folder.
     """
     found = []
     if proof.lost:
@@ -176,7 +176,7 @@ def about_the_files(proof: FolderProof) -> list[StoredWarning]:
     return found
 
 
-# Doubts that follow from the data and the conditions: they are found anew when a benchmark goes on.
+# Warnings that follow from data and conditions: a resumed benchmark computes them again.
 CONDITIONS = (
     "pause_too_short",
     "beyond_endurance",
@@ -191,7 +191,7 @@ CONDITIONS = (
 
 
 def of_the_plan(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
-    """Those of the stored warnings that were there before the first run."""
+    """Return the stored warnings that existed before the first run."""
     found_later = {
         *MARKS,
         "rate_limited",

@@ -8,29 +8,29 @@ side by side and their factor, reverse, in-place and large increments.
 
 **Simplified** Means only; nothing is interpolated between measured values but the pause.
 
-**Ambiguous** The paper has words where a program needs numbers. These are the readings:
+**Ambiguous** The paper uses words where a program needs numbers. These are the readings:
 
 - *behaves like*: a mean within `LIKE` of the sequential write's; it rounds to "=".
 - *without significant degradation*: "when writing to more partitions than indicated, the write
   performance degrades significantly". Significant is one factor, `NEARLY`: what rounds to x3 or
   more, since the table still calls x2 none. It is taken over the sequential write where the
-  smallest area (or two partitions) is that near to it. Where it is not, the device has an area only
-  if that smallest one is cheaper than the random write by the same factor, and the area ends where
-  the cost exceeds that of the smallest by the same factor. `Finding.reference` says which it was.
+  smallest area (or two partitions) is that near to it. Elsewhere the device has an area only if
+  the smallest one is cheaper than the random write by the same factor, and the area ends where
+  the cost exceeds that of the smallest by the same factor. `Finding.reference` names the case.
 - *area*, *partitions*: the largest value up to which every measured value is without degradation.
-  Where the smallest that was measured is far from the sequential write, it tells only if it is the
-  smallest there is (`SMALLEST_AREA_BYTES`, `FEWEST_PARTITIONS`): smaller ones may be cheap.
+  If the smallest measured value is far from the sequential write, it counts only if no smaller
+  value exists (`SMALLEST_AREA_BYTES`, `FEWEST_PARTITIONS`): smaller ones may be cheap.
 - *in parentheses*: "the maximum cost within that area".
-- *pause*: what is measured is an interval: the longest pause that is too short, and the first that
-  is long enough (`Finding.bounds`). The pauses of Table 1 are powers of two, the table's 5 and 9 ms
-  are not among them. §5.2 says that "the total workload takes the same overall time regardless of
-  the length of the pause"; where the longest pause that is too short bears that out (pause and
-  response time together are the random write, within `REPEATS`), the line is prolonged to where the
-  sequential write is reached. Where it does not, or there is none, the pause is the first that was
-  measured to be enough.
+- *pause*: the measurement yields an interval: the longest pause that is too short, and the first
+  that is long enough (`Finding.bounds`). The pauses of Table 1 are powers of two; the table's 5 and
+  9 ms are not among them. §5.2 says that "the total workload takes the same overall time regardless
+  of the length of the pause". If the longest pause that is too short confirms that (pause and
+  response time together are the random write, within `REPEATS`), the line is extrapolated to the
+  sequential write. Otherwise, or without such a pause, the pause is the first measured one that is
+  long enough.
 - *large increments*: the worst of the gaps from 1 to 8 MB, over the random write.
 
-Every rule can abstain. A verdict says so, and why, in one of the words of `VERDICTS`.
+Every rule can abstain. The verdict names the reason, in one of the words of `VERDICTS`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,13 +45,13 @@ from uflip.data.summary import (
 )
 
 LIKE = 1.22
-"""Behaves like a sequential write: up to so many times its mean; √1.5, where "=" ends and x1.5
+"""Behaves like a sequential write: up to this many times its mean; √1.5, where "=" ends and x1.5
 begins on a logarithmic scale."""
 NEARLY = 2.45
-"""Without significant degradation: up to so many times the cost that it is compared with; √6, where
+"""Without significant degradation: up to this many times the cost it is compared with; √6, where
 x2 ends and x3 begins on a logarithmic scale."""
 REPEATS = 0.05
-"""Two means are the same within it: so much the paper's own repetitions differed (§5.1)."""
+"""Relative difference within which two means are the same, as in the paper's repetitions (§5.1)."""
 LARGE_GAPS_BYTES = (1 << 20, 8 << 20)
 """Gaps of large increments, first and last."""
 
@@ -72,7 +72,7 @@ RESTS_ON: Mapping[Characteristic, tuple[str, str]] = {
     "in_place": ("order", "SW"),
     "large_increments": ("order", "SW"),
 }
-"""Characteristic -> micro-benchmark and pattern that it rests on, beside baselines of writes."""
+"""Characteristic -> the micro-benchmark and pattern that it needs, besides the write baselines."""
 
 REFERENCES = {
     "sequential": "the sequential write",
@@ -85,7 +85,7 @@ Means = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule found.
+    """The finding of a rule.
 
     Attributes
     ----------
@@ -96,9 +96,9 @@ class Finding:
     factor : float or None
         Cost over the sequential write (of large increments: over the random write).
     reference : str or None
-        Of areas and partitions: over what "without degradation" was taken, one of `REFERENCES`.
+        For areas and partitions: the reference of "without degradation", one of `REFERENCES`.
     bounds : tuple of float, optional
-        Of pauses: the longest that is too short and the first that is long enough [ns].
+        For pauses: the longest that is too short and the first that is long enough [ns].
     """
 
     verdict: str
@@ -109,7 +109,7 @@ class Finding:
 
     @property
     def alone(self) -> CharacteristicVerdict:
-        """The finding of a rule without a value."""
+        """Return the finding of a rule without a value."""
         return {"verdict": self.verdict, "factor": self.factor}
 
 
@@ -185,7 +185,7 @@ def characteristics(
     sequential, random = means["SW"], means["RW"]
 
     def curve(micro_benchmark: str, pattern: str) -> dict[int, float]:
-        """Value of the varying parameter → mean [ms], in ascending order."""
+        """Return the value of the varying parameter → mean [ms], in ascending order."""
         runs = micro_benchmarks.get(micro_benchmark, ())
         found = {
             int(run["value"]): run["statistics"]["mean_ns"] / 1e6
@@ -252,7 +252,7 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
     Returns
     -------
     Finding
-        `none` where the longest pause is not enough; its factor says how near it comes.
+        `none` where the longest pause is not enough; its factor is how near it comes.
         `everywhere` where random writes behave like sequential ones without any pause.
 
     Examples
@@ -273,7 +273,7 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
     before = short[-1] if short else 0
     enough = float(first)
     if short and abs(before / 1e6 + curve[before] - random) <= REPEATS * random:
-        # What is still missing at the longest pause that is too short, one for one.
+        # Prolong the longest pause that is too short by its remaining delay, one for one.
         enough = min(before + (curve[before] - sequential) * 1e6, enough)
     bounds = (float(before), float(first))
     return Finding("found", enough, curve[first] / sequential, bounds=bounds)
@@ -291,7 +291,7 @@ def without_degradation(
     sequential, random
         Means of the baselines [ms].
     least
-        The smallest value that there is to say something about.
+        The smallest meaningful value.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def without_degradation(
     """
     if len(curve) < 2 or not sequential or not random:
         return NOT_MEASURED
-    # One partition is the sequential write itself, and says nothing about several.
+    # One partition is the sequential write itself, and shows nothing about several.
     first, smallest = next((value, mean) for value, mean in curve.items() if value > 1)
     reference = "sequential" if smallest <= NEARLY * sequential else "smallest"
     if reference == "smallest" and not is_smallest(first, least):
@@ -345,19 +345,19 @@ def large_increments(
     return Finding("found", None, max(means) / random) if means else NOT_MEASURED
 
 
-# An area of a handful of I/Os is a question of in-place writes, not of locality; and it would let a
-# device that rewrites one place badly have no area at all.
+# An area of a handful of I/Os tests in-place writes, not locality. And a device that rewrites one
+# place badly would have no area at all.
 SMALLEST_AREA_BYTES = 1 << 20
 FEWEST_PARTITIONS = 2
 
 
 def areas(curve: Mapping[int, T]) -> dict[int, T]:
-    """Return what of a curve of target sizes [bytes] is of areas."""
+    """Return the points of a curve of target sizes [bytes] that are large enough for an area."""
     return {size: mean for size, mean in curve.items() if size >= SMALLEST_AREA_BYTES}
 
 
 def is_smallest(value: int, least: int) -> bool:
-    """Whether a value stands for the least there is: ranges go up by factors of two."""
+    """Return whether no smaller measurable value exists: ranges go up by factors of two."""
     return value < 2 * least
 
 

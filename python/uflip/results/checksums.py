@@ -1,7 +1,7 @@
-"""Seals: how a file says that it is what uflip wrote, to the last byte.
+"""Seals: a checksum at the end of an output, which proves that uflip wrote it unchanged.
 
-A report, a figure and a plan end in one: their kind and a checksum of all the rest, in a comment
-(PNG: a text chunk). Tables, traces, logs and saved devices have no place for one.
+A report, a figure and a plan end in a seal: their kind and a checksum of all the rest, in a comment
+(PNG: a text chunk). The formats of tables, traces, logs and saved devices have no room for one.
 """
 
 import os
@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 SEAL_BYTES = 16
-# An empty chunk of type IEND: how every PNG ends.
+# An empty chunk of type IEND: the end of every PNG.
 PNG_END = b"\0\0\0\0IEND\xae\x42\x60\x82"
-# No seal is longer, whatever comes after it.
+# The longest seal, including the bytes after it.
 TAIL_BYTES = 256
 
 
 @dataclass(frozen=True)
 class OutputKind:
-    """What an output is, and how its seal looks; without a seal it is never replaced unasked."""
+    """A kind of output and the form of its seal; one without a seal is never replaced unasked."""
 
     name: str
     seal: Callable[[bytes], bytes] | None = None
     end: bytes = b""
-    """What stands behind the seal."""
+    """Bytes after the seal."""
 
 
 def _comment(before: bytes, after: bytes = b"") -> Callable[[bytes], bytes]:
@@ -71,7 +71,7 @@ def sealed(content: bytes, kind: OutputKind) -> bytes:
 
 
 def is_ours(path: Path, kind: OutputKind) -> bool:
-    """Whether a file is an output of this kind, as uflip wrote it to the last byte."""
+    """Return whether a file is an output of this kind, unchanged since uflip wrote it."""
     if kind.seal is None:
         return False
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

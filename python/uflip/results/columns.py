@@ -1,6 +1,6 @@
 """Columns of a native trace as numpy arrays: views of the native memory, no copies.
 
-A trace may be longer than memory allows: `pieces` reads it one part at a time.
+A trace may be larger than memory: `pieces` reads it one part at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,17 +13,17 @@ from uflip import _native
 
 
 def as_array(trace: _native.Trace, name: str) -> NDArray[Any]:
-    """View one column (n,) of a trace; see `Trace.columns` for names and types."""
+    """Return one column (n,) of a trace; see `Trace.columns` for names and types."""
     array: NDArray[Any] = np.asarray(trace.column(name))
     return array
 
 
 PIECE = 1 << 19
-"""I/Os that are in memory at once."""
+"""Number of I/Os in memory at once."""
 
 
 def pieces(trace: _native.Trace, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
-    """Read some columns of a trace, part after part: for each part its arrays (n,), in order."""
+    """Yield some columns of a trace part by part: for each part its arrays (n,), in order."""
     for start in range(0, len(trace), PIECE):
         stop = min(start + PIECE, len(trace))
         yield [np.asarray(trace.column(name, start, stop)) for name in names]
@@ -32,13 +32,13 @@ def pieces(trace: _native.Trace, names: Sequence[str]) -> Iterator[list[NDArray[
 def window(
     log: _native.Trace | _native.FlashTrace, name: str, start: int, stop: int
 ) -> NDArray[Any]:
-    """Rows `start` to `stop` of a column of a run, or of the log of a job (stop - start,)."""
+    """Return rows `start` to `stop` of a column of a run or of a job's log (stop - start,)."""
     if isinstance(log, _native.FlashTrace):
         return np.asarray(log.column(name))[start:stop]
     return np.asarray(log.column(name, start, stop))
 
 
 def measured(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
-    """One column without the I/Os inside `io_ignore` (the start-up)."""
+    """Return one column without the I/Os inside `io_ignore` (the start-up)."""
     kept: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
     return kept

@@ -1,16 +1,16 @@
-"""May two results be compared? What they were not both measured under is said, with its numbers.
+"""Comparability: report the conditions that differ between two results, with their values.
 
 **Source** uFLIP (CIDR 2009) §4: state, phases, pauses and how I/O is made decide what is measured.
-**Faithful** Each of these conditions is looked at that a result states.
-**Simplified** Devices are not compared: how they differ is what a comparison is made for. Nor are
-warnings: a result with any is to be doubted whatever it is compared with.
-**Ambiguous** Which differences matter. A difference of a condition is reported, and the means are
-compared all the same; but replays of other I/Os are other experiments (`is_another`), whatever
-their traces are called, and three differences leave a single experiment without a verdict (see
-`why_unknown`). Runs with a stop rule end where the data says so: an earlier end is no other
+**Faithful** Each of these conditions is checked where a result contains it.
+**Simplified** Devices are not checked: their difference is the purpose of a comparison. Nor are
+warnings: a result that has any is doubtful in every comparison.
+**Ambiguous** Which differences matter. A different condition is reported, and the means are still
+compared. But replays of other I/Os are other experiments (`is_another`), whatever the names of
+their traces, and three differences leave a single experiment without a verdict (see
+`why_unknown`). Runs with a stop rule end where the data decides: an earlier end is not another
 condition. Runs of fixed length measured the same stretch where three quarters of either are in
-both: a start-up is carried over with a margin of a quarter, so that a smaller difference is within
-what the plan itself allows for.
+both: a start-up is planned with a margin of a quarter, so that a smaller difference is within
+the plan's own tolerance.
 """
 
 from collections import Counter
@@ -29,9 +29,9 @@ from uflip.units import format_duration_ns, format_size
 
 Document = Summary
 FITTED = ("trace_moved", "trace_widened")
-"""What says that a list is not that of its trace, but what a device made of it."""
+"""Warnings about a trace whose I/Os were changed to fit the device."""
 SAME_STRETCH = 0.75
-"""The share of two windows that lies in both, from which on they are the same stretch of a run."""
+"""The share of two windows that must lie in both for them to be the same stretch of a run."""
 ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
     "one_repetition",
     INSIDE_STARTUP,
@@ -46,14 +46,14 @@ UNKNOWN_BECAUSE = {
     "its write cache",
     WINDOW: "the runs measured different stretches: they ignored other I/Os, or made other numbers",
 }
-"""Why two means have no verdict -> what that means."""
+"""Reason for a missing verdict on two means -> its explanation."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Something that both of two results should have been measured under.
+    """A condition that two comparable results share.
 
-    With `of_both` a result that has none (no I/Os that were replayed) does not differ by that.
+    With `of_both`, a result that lacks the value (no replayed I/Os) does not differ by that.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Condition:
     of_both: bool = False
 
     def differs(self, first: Document, second: Document) -> bool:
-        """Whether it was another one; of what is not known nobody can say that it was the same."""
+        """Return whether it differs; an unknown value differs from every other."""
         one, other = self.of(first), self.of(second)
         if self.of_both and None in (one, other):
             return False
@@ -74,14 +74,14 @@ def _buffered(document: Document) -> bool:
 
 
 def _host(document: Document) -> Any:
-    """The machine of a real device: a simulated one has none."""
+    """Return the machine of a real device; None for a simulated one."""
     if document["device"].simulated:
         return None
     return " with ".join(str(document["host"].get(name)) for name in ("cpu_model", "kernel"))
 
 
 def _io_size(document: Document) -> str | None:
-    """The size of I/Os where it is not what varies: of the baselines, or of most experiments."""
+    """Return the I/O size where it does not vary: that of the baselines, or of most experiments."""
     sizes = Counter(
         run["spec"]["io_size"]
         for _, run in experiments_of(document)
@@ -92,16 +92,16 @@ def _io_size(document: Document) -> str | None:
 
 
 def _target_size(document: Document) -> str:
-    """The part of the device that was used; how large all of it is, the device says."""
+    """Return the used part of the device; the device facts hold its whole size."""
     size = document["target_size_bytes"]
     whole = size is None or size == document["device"].capacity_bytes
     return "the whole device" if whole else format_size(size or 0)
 
 
 def _state(document: Document) -> str:
-    """What was done before; each job of an open-channel device erases, and writes, what it needs.
+    """Return the state before the runs; jobs of an open-channel device prepare their own.
 
-    How worn it is, its profile says, which is among the facts of the devices.
+    Its wear is in the profile, which is among the device facts.
     """
     if document["device"].addresses == "physical":
         return "prepared by each job"
@@ -109,9 +109,9 @@ def _state(document: Document) -> str:
 
 
 def _replayed(document: Document) -> Iterator[Any]:
-    """What is known of the lists of I/Os that were replayed.
+    """Yield the records of the replayed lists of I/Os.
 
-    A list that was imported is what some job did, which draws its places anew each time.
+    Imported lists are left out: they log a job, which draws its places anew each time.
     """
     if document["scale"] != IMPORTED:
         yield from (run["spec"]["list"] for _, run in experiments_of(document) if _is_list(run))
@@ -126,14 +126,14 @@ def _digests(document: Document) -> str | None:
 
 
 def _speed(document: Document) -> str | None:
-    """Within which time the I/Os of a replay arrived."""
+    """Return the time spans in which the I/Os of the replays arrived."""
     spans = [each.get("span") for each in _replayed(document)]
     told = ("each after the one before" if ns is None else format_duration_ns(ns) for ns in spans)
     return ", ".join(told) or None
 
 
 def _pause(document: Document) -> str | None:
-    """How long the device rested between runs."""
+    """Return the idle time between runs."""
     pause_ns = document["pause_ns"]
     return None if pause_ns is None else format_duration_ns(pause_ns)
 
@@ -224,7 +224,7 @@ CONDITIONS = (
 
 
 def differences(first: Document, second: Document) -> list[StoredWarning]:
-    """Say under which conditions two results were not both measured.
+    """Return the conditions under which two results differ.
 
     Parameters
     ----------
@@ -234,8 +234,8 @@ def differences(first: Document, second: Document) -> list[StoredWarning]:
     Returns
     -------
     list of StoredWarning
-        One a condition, in the order of `CONDITIONS`; none for results that may be compared. Of
-        what is not known nobody can say that it was the same.
+        One per condition, in the order of `CONDITIONS`; empty for results that may be compared. An
+        unknown condition counts as different.
     """
     return [
         _difference(condition, first, second)
@@ -267,10 +267,10 @@ def _difference(condition: Condition, first: Document, second: Document) -> Stor
 def is_another(
     first: Document, second: Document, one: ExperimentSummary, other: ExperimentSummary
 ) -> bool:
-    """Whether experiments of one name are replays of other I/Os, or of the same at other times.
+    """Return whether experiments of one name are replays of other I/Os, or at other times.
 
-    What a smaller device or larger sectors made of a trace counts as that trace, where as many I/Os
-    arrive within the same time: it is told (`replayed`).
+    A trace that was fitted to a smaller device or to larger sectors counts as that trace, if the
+    same number of I/Os arrives within the same time; a condition reports it (`replayed`).
     """
     if not (_is_list(one) and _is_list(other)) or IMPORTED in (first["scale"], second["scale"]):
         return False
@@ -282,7 +282,7 @@ def is_another(
 
 
 def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]:
-    """Doubt experiments that only one has: nobody knows whether they differ."""
+    """Return a warning about experiments that only one result has."""
     first, second = len(only_in_first), len(only_in_second)
     if not first + second:
         return []
@@ -298,7 +298,7 @@ def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]
 
 
 def of_the_start(document: Summary) -> set[str]:
-    """Return the runs of a result that may have measured the start-up of the device."""
+    """Return the runs of a result that may have measured the device's start-up."""
     runs = {
         str(run)
         for each in document["warnings"]
@@ -314,7 +314,7 @@ def of_the_start(document: Summary) -> set[str]:
 
 
 def exists_once(experiment: ExperimentSummary, *, jobs: bool = False) -> bool:
-    """Whether there is no repetition to ask for: of a job, a replay, or an imported log."""
+    """Return whether an experiment cannot be repeated: a job, a replay, or an imported log."""
     return jobs or _is_list(experiment)
 
 
@@ -325,7 +325,7 @@ def why_unknown(
     *,
     jobs: bool = False,
 ) -> str | None:
-    """Return why two means of one experiment have no verdict, of `UNKNOWN_BECAUSE`, or None.
+    """Return why two means of one experiment have no verdict (`UNKNOWN_BECAUSE`), or None.
 
     Parameters
     ----------
@@ -349,9 +349,9 @@ def why_unknown(
 
 
 def same_stretch(first: ExperimentSummary, second: ExperimentSummary) -> bool:
-    """Whether the runs of an experiment measured the same stretch in either result.
+    """Return whether the runs of an experiment measured the same stretch in both results.
 
-    Of runs with a stop rule in either result, as much of the shorter as of the longer is asked for.
+    If either has a stop rule, the overlap is taken relative to the shorter run, else to the longer.
     """
     one, other = ((each["io_ignore"], each["io_count"]) for each in (first, second))
     common = min(one[1], other[1]) - max(one[0], other[0])
@@ -364,12 +364,13 @@ def same_stretch(first: ExperimentSummary, second: ExperimentSummary) -> bool:
 def other_stretches(
     named: Sequence[tuple[str, str | None, ExperimentSummary, ExperimentSummary]],
 ) -> list[StoredWarning]:
-    """Doubt experiments whose runs measured different stretches.
+    """Return a warning about experiments whose runs measured different stretches.
 
     Parameters
     ----------
     named
-        Of each experiment its name, why it has no verdict, and what it is in either result.
+        For each experiment: name, reason for a missing verdict, and the experiment in either
+        result.
     """
     rows = [row for row in named if row[1] == WINDOW]
     if not rows:
@@ -395,7 +396,7 @@ def other_stretches(
 
 
 def made_once(repetitions: Sequence[int], *, exist_once: bool = False) -> list[StoredWarning]:
-    """Doubt single runs: their intervals do not hold how far another repetition would lie off.
+    """Return a warning about single runs: their intervals exclude the scatter of repetitions.
 
     Jobs over physical addresses, replays and imported logs exist once, and have verdicts.
     """

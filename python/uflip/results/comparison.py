@@ -5,15 +5,15 @@ ratio of two means is that of Fieller, "Some Problems in Interval Estimation", J
 (1954), for independent estimates.
 **Faithful** An experiment is the same where micro-benchmark, pattern, parameter and value are, and
 of a replay its I/Os; the interval of each mean is that of `agreement.together`, which holds both
-what a run knows of its own mean and how its repetitions scatter.
+intervals of the runs and the scatter of repetitions.
 **Simplified** Means decide; percentiles are shown beside them, without an interval.
 **Ambiguous** When two means differ. Here: the interval of their ratio does not hold 1, and the
-ratio is larger than what the same pattern differs by when either result asks for it again
+ratio is larger than the factor by which the same pattern differs within either result
 (`consistency.repeatability`). They are the same where the whole interval is within `AGREEMENT`.
-Of many experiments a few differ by chance: up to 5 % of those that are in truth the same. So
-whether any is slower is asked of all together (`slower_than`), with Holm's correction. An
-experiment that was run once in either result, that may have measured the start-up of the device, or
-that measured other I/Os of its runs, has no verdict (`comparable.why_unknown`).
+Of many experiments a few differ by chance: up to 5 % of those that are in truth the same. The
+question whether any is slower is therefore tested on all together (`slower_than`), with Holm's
+correction. An experiment has no verdict (`comparability.why_unknown`) if in either result it was
+run once, may have measured the start-up of the device, or measured other I/Os of its runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,11 +60,11 @@ VERDICTS = {
     "not_apart": "the interval is too wide, or the pattern repeats too badly, to tell",
     "unknown": "the results cannot tell: unknown_because says why",
 }
-"""What a comparison of two means can say -> what it means."""
+"""Verdict on two means -> its explanation."""
 
 DEVICE_FACTS = ("url", "model", "serial", "firmware", "capacity_bytes")
 DEGREES_OF_A_RUN = 15
-"""Degrees of freedom of the interval of a single run: that of 16 pairs of batches."""
+"""Degrees of freedom of the interval of a single run: those of 16 pairs of batches."""
 PERCENTILES: tuple[Literal["p50_ns", "p99_ns"], ...] = ("p50_ns", "p99_ns")
 
 COLUMNS: Columns = {
@@ -73,39 +73,38 @@ COLUMNS: Columns = {
     "verdict": str, "p50_ratio": float, "p99_ratio": float, "repeats_to": float,
     "first_degrees": int, "second_degrees": int, "unknown_because": str,
 }  # fmt: skip
-"""Of the frame of a comparison: the fields of its rows."""
+"""Columns of the frame of a comparison: the fields of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedExperiment:
-    """An experiment that both results have.
+    """An experiment in both results.
 
     Attributes
     ----------
     micro_benchmark, pattern, parameter, value, unit
-        Which it is.
+        The identity of the experiment.
     first_ns, second_ns : float
         Mean response times [ns].
     ratio : float
         Second over first.
     low, high : float or None
-        Interval of the ratio (95 %); None where a mean has none, or where the first is not known
-        to differ from zero.
+        Interval of the ratio (95 %); None where a mean has no interval, or where the first may be
+        zero.
     verdict : str
         One of `VERDICTS`.
     p50_ratio, p99_ratio : float or None
-        Of the medians and of the 99th percentiles, where both samples support them.
+        Ratios of the medians and of the 99th percentiles, where both samples support them.
     repeats_to : float
-        By which factor the same pattern differs where either result asks for it again; 1 where
-        neither does.
+        Factor by which the same pattern differs within either result; 1 where neither repeats it.
     first_half_ns, second_half_ns : float or None
         Half the width of the interval of either mean (95 %) [ns].
     repetitions : int
-        Of the result that has fewer. The interval of one does not hold what differs between runs.
+        The smaller number of the two. The interval of one omits the differences between runs.
     first_degrees, second_degrees : int
         Degrees of freedom of the interval of either mean: one less than its repetitions.
     unknown_because : str or None
-        Why the verdict is "unknown", of `comparable.UNKNOWN_BECAUSE`.
+        Why the verdict is "unknown", one of `comparability.UNKNOWN_BECAUSE`.
     """
 
     micro_benchmark: str
@@ -131,7 +130,7 @@ class ComparedExperiment:
 
     @property
     def estimates(self) -> tuple[MeanEstimate, MeanEstimate] | None:
-        """Both means, where they can be compared."""
+        """Return both means, where they can be compared."""
         first, second = self.first_half_ns, self.second_half_ns
         if self.verdict == "unknown" or first is None or second is None:
             return None
@@ -141,7 +140,7 @@ class ComparedExperiment:
         )
 
     def as_dict(self) -> comparison.ComparedExperimentDocument:
-        """Plain data, in the order of the fields."""
+        """Return plain data, in the order of the fields."""
         return {
             "micro_benchmark": self.micro_benchmark,
             "pattern": self.pattern,
@@ -173,15 +172,15 @@ class ResultComparison:
     Attributes
     ----------
     first, second : str
-        What they are of, in a line each.
+        One line about the device of each.
     devices : mapping
         Facts about the devices that differ: name -> (first, second).
     conditions : tuple of StoredWarning
-        What they were not both measured under, and what else makes the comparison doubtful.
-    rows : tuple of Row
-        Experiments that both have, in the order of the first.
+        Conditions that differ, and other reasons to doubt the comparison.
+    rows : tuple of ComparedExperiment
+        Experiments in both, in the order of the first.
     only_in_first, only_in_second : tuple of str
-        Those that only one has.
+        Experiments in only one.
     """
 
     first: str
@@ -193,11 +192,11 @@ class ResultComparison:
     only_in_second: tuple[str, ...]
 
     def count(self) -> dict[str, int]:
-        """How many rows have each verdict."""
+        """Return the number of rows with each verdict."""
         return {name: sum(row.verdict == name for row in self.rows) for name in VERDICTS}
 
     def slower_than(self, share: float) -> list[ComparedExperiment]:
-        """Rows that are slower by more than a share, 0.02 for 2 %, the worst first."""
+        """Return rows that are slower by more than a share, 0.02 for 2 %, the worst first."""
         return slower_than(self.rows, share)
 
     def __repr__(self) -> str:
@@ -205,11 +204,11 @@ class ResultComparison:
         return f"<Comparison of {self.first} and {self.second}: {told}>"
 
     def frame(self) -> "Table":
-        """One row an experiment, as an Arrow table; see `uflip.arrow_table`."""
+        """Return one row per experiment, as an Arrow table; see `uflip.arrow_table`."""
         return frame([row.as_dict() for row in self.rows], COLUMNS)
 
     def as_dict(self) -> comparison.ComparisonDocument:
-        """Plain data."""
+        """Return plain data."""
         return {
             "first": self.first,
             "second": self.second,
@@ -265,13 +264,13 @@ def compare(first: Summary, second: Summary) -> ResultComparison:
 
 
 def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[ComparedExperiment]:
-    """Rows that are slower by more than a share, the worst first.
+    """Return rows that are slower by more than a share, the worst first.
 
-    Beyond what chance makes of so many: where in truth none is, one is returned in at most one case
-    in forty. And by more than their pattern repeats to. Rows without a verdict are left out. Which
-    verdict it is does not matter: what is slower by less than `AGREEMENT` is "same", and slower by
-    more than a smaller share all the same. An experiment that is slower by exactly the share is not
-    returned. The share is a number, 0.02 for 2 %, or it is a `UsageError`.
+    A row must be slower beyond chance, corrected for the number of rows: if in truth none is, at
+    most one case in forty returns one. It must also exceed the repeatability of its pattern. Rows
+    without a verdict are left out. The kind of verdict does not matter: a row within `AGREEMENT` is
+    "same" and may still be slower than a smaller share. An experiment that is slower by exactly the
+    share is not returned. A share that is not a number, as 0.02 for 2 %, is a `UsageError`.
     """
     limit = 1 + parse_number(share, "share")
     judged = [row for row in rows if row.low is not None and row.estimates is not None]
@@ -288,7 +287,7 @@ def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[Compar
 
 
 def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
-    """Name an experiment as its runs are named.
+    """Return the name of an experiment, in the form of run names.
 
     Examples
     --------
@@ -301,11 +300,11 @@ def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: An
 
 Key = tuple[str, str, str | None, Any]
 Answers = Mapping[str, BaselineRepeats | None]
-"""How well a result repeats itself, by pattern."""
+"""Repeatability of a result, by pattern."""
 
 
 def _experiments(document: Summary) -> dict[Key, ExperimentSummary]:
-    """Every experiment of a summary by what it is."""
+    """Return the experiments of a summary by their key."""
     return {
         (name, run["pattern"], run["parameter"], run["value"]): run
         for name, run in experiments_of(document)
@@ -319,18 +318,18 @@ def row_of(
     repeated: Sequence[Answers] = (),
     unknown: str | None = None,
 ) -> ComparedExperiment | None:
-    """Compare one experiment; None where a result has no mean of it.
+    """Compare one experiment; return None if a result has no mean for it.
 
     Parameters
     ----------
     key
-        Which it is.
+        Its identity.
     first, second
         The experiment in either result.
     repeated
-        How well either result repeats itself.
+        Repeatability of either result.
     unknown
-        Why there is no verdict (`comparable.why_unknown`).
+        Reason for a missing verdict (`comparability.why_unknown`).
     """
     one, other = first["together"], second["together"]
     if not one["mean_ns"] or not other["mean_ns"]:
@@ -368,8 +367,8 @@ def row_of(
 def _degrees(experiment: ExperimentSummary) -> int:
     """Return the degrees of freedom of the interval of a mean.
 
-    Where the interval of the runs is wider than that of their scatter, this takes it for a more
-    certain mean of as few repetitions: the chance of a difference is then overestimated.
+    The interval of the runs may be wider than that of their scatter. The degrees of freedom of the
+    scatter then overestimate the chance of a difference.
     """
     return len(experiment["repetitions"]) - 1 or DEGREES_OF_A_RUN
 
@@ -388,7 +387,7 @@ def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float
 
 
 def _repeats_to(pattern: str, repeated: Sequence[Answers]) -> float:
-    """Return by which factor the same pattern differs when a result asks for it again."""
+    """Return the largest factor by which a result differs between repeats of the same pattern."""
     found = (worst_of(each, pattern.split("/")) for each in repeated)
     return max((float(one[1]["factor"]) for one in found if one is not None), default=1.0)
 
@@ -405,7 +404,7 @@ def _ratio_of(
 def _devices(
     first: DeviceInfo, second: DeviceInfo
 ) -> dict[str, tuple[comparison.Fact, comparison.Fact]]:
-    """Facts about two devices that differ; of simulated ones the keys of their profiles."""
+    """Return the device facts that differ; for simulated devices, also the profile keys."""
     found = {
         name: (getattr(first, name), getattr(second, name))
         for name in DEVICE_FACTS
@@ -417,7 +416,7 @@ def _devices(
 
 
 def _keys(profile: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The keys of a profile with the tables that they are in."""
+    """Yield the keys of a profile, prefixed with their tables, and the values."""
     for name, value in (profile or {}).items():
         if isinstance(value, Mapping):
             yield from _keys(value, f"{prefix}{name}.")

@@ -1,17 +1,17 @@
-"""Does the device do the same when it is asked for the same?
+"""Consistency: does the device perform equally when a benchmark repeats the same pattern?
 
-A benchmark asks for the four baseline patterns several times under other names: IOShift 0, Incr 1,
-one partition, one process, a burst longer than the run, the baseline's own I/O size. What these
-runs say differs from the baseline only by what was not asked for: what came before, another place
-on the device, somebody else at work. How much that is bounds what any comparison can tell.
+A benchmark runs the four baseline patterns several times under other names: IOShift 0, Incr 1, one
+partition, one process, a burst longer than the run, the baseline's own I/O size. Their results
+differ from the baseline only by uncontrolled influences: the preceding runs, another target space,
+other load on the device. The size of that difference limits the resolution of every comparison.
 
 **Source** uFLIP (CIDR 2009) §3.2: the experiments of a micro-benchmark depart from the baseline
 patterns only by the parameter that is varied; at its neutral value nothing is left of it. §5.1:
 "differences ... were typically within 5%".
 **Faithful** Neutral values are those at which Table 1's formulas are the baseline's.
 **Simplified** Means are compared, not distributions.
-**Ambiguous** When two means are the same. Here: unless they lie further apart than both intervals
-together allow, and than `AGREEMENT`.
+**Ambiguous** When two means are the same. Here: unless their distance exceeds both the combined
+half-width of their intervals and `AGREEMENT`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ from uflip.results.characteristics import LIKE
 
 BASELINE = "baseline"
 LENGTHS = ("cache_cliff",)
-"""Micro-benchmarks whose runs differ in nothing but their length, and are told apart by it."""
+"""Micro-benchmarks whose runs differ only in their length."""
 OTHER_STATES = ("deallocate",)
-"""Those whose runs meet the device in states of their own: alike, they need not take as long."""
+"""Micro-benchmarks whose runs start from different device states, and may differ for that."""
 ONE = ("parallel_degree", "queue_depth", "incr", "partitions")
-"""What is neutral at one."""
+"""Parameters whose neutral value is one."""
 VERDICTS_OVER: Mapping[Characteristic, tuple[str, ...]] = {
     "pause": ("SW", "RW"),
     "locality": ("SW", "RW"),
@@ -53,12 +53,12 @@ LABELS = {
 }
 
 Question = tuple[Any, ...]
-"""What a run asks for: label, I/O size, and for random patterns the size of the target."""
+"""The baseline pattern of a run: label, I/O size, and for random patterns the target size."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an experiment found for a question: its name, mean and half of its interval [ns]."""
+    """The result of an experiment: its name, mean and half the width of its interval [ns]."""
 
     micro_benchmark: str
     name: str
@@ -67,14 +67,14 @@ class Answer:
 
 
 def question(spec: Spec, ios: int) -> Question | None:
-    """Return which baseline pattern a run is, whatever it is called; None if it is none.
+    """Return the baseline pattern that a run makes, whatever its name; None if it makes another.
 
     Parameters
     ----------
     spec
         As the engine filled it in.
     ios
-        How many I/Os were made.
+        The number of I/Os made.
 
     Examples
     --------
@@ -91,19 +91,19 @@ def question(spec: Spec, ios: int) -> Question | None:
         return None
     if spec.location == "random":
         return (LABELS[spec.mode, spec.location], spec.io_bytes, spec.target_bytes)
-    # Who comes round writes in place.
+    # A sequential run that wraps around writes in place.
     if ios * spec.io_bytes > spec.target_bytes:
         return None
     return (LABELS[spec.mode, "sequential"], spec.io_bytes)
 
 
 def asks_for(micro_benchmark: str, spec: Spec, ios: int) -> Question | None:
-    """Return the same of a run of a micro-benchmark: none of one that asks something else."""
+    """Return the baseline pattern of a micro-benchmark's run; None where the runs are different."""
     return None if micro_benchmark in LENGTHS + OTHER_STATES else question(spec, ios)
 
 
 def _is_consecutive(spec: Basic, ios: int) -> bool:
-    """Whether no pause falls into a run: none at all, or bursts that are longer than it."""
+    """Return whether a run has no pauses: pauses are off, or bursts are longer than the run."""
     if spec.time in (None, "consecutive") or not spec.pause:
         return True
     return spec.time == "burst" and (spec.burst or 1) >= ios
@@ -112,7 +112,7 @@ def _is_consecutive(spec: Basic, ios: int) -> bool:
 def inconsistent(
     answers: Mapping[Question, Sequence[Answer]],
 ) -> list[tuple[float, Answer, Answer]]:
-    """Return what differs from its baseline: (factor, what, its baseline), the worst first."""
+    """Return what differs from its baseline: (factor, experiment, baseline), the worst first."""
     found = []
     for same in answers.values():
         baseline = next((each for each in same if each.micro_benchmark == BASELINE), None)
@@ -138,14 +138,14 @@ def comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
 def repeatability(
     answers: Mapping[Question, Sequence[Answer]],
 ) -> dict[str, BaselineRepeats | None]:
-    """Return how far apart the answers to each baseline pattern lie.
+    """Return the spread of the means of each baseline pattern.
 
     Returns
     -------
     dict
-        By label: how many `experiments`, `smallest_ns` and `largest_ns` of their means, and the
-        `factor` between them; None where it was asked for only once. Of several I/O sizes and
-        targets that of the baseline, or else that which was asked for most often.
+        By label: the number of `experiments`, `smallest_ns` and `largest_ns` of their means, and
+        the `factor` between them; None where the pattern ran only once. Of several I/O sizes and
+        targets, those of the baseline, or else those that ran most often.
     """
     found: dict[str, BaselineRepeats | None] = {}
     for label in LABELS.values():
@@ -170,22 +170,22 @@ def _weight(same: Sequence[Answer]) -> tuple[bool, int]:
 def worst_of(
     repeated: Mapping[str, BaselineRepeats | None], labels: Iterable[str]
 ) -> tuple[str, BaselineRepeats] | None:
-    """Return the label that repeats worst, and how; None if none was asked for twice."""
+    """Return the label with the worst repeatability, and its repeats; None without repeats."""
     known = [(label, found) for label in labels if (found := repeated.get(label)) is not None]
     return max(known, key=lambda one: float(one[1]["factor"]), default=None)
 
 
 def within(ratio: float, factor: float) -> bool:
-    """Whether a ratio is no more than what the same pattern differs by."""
+    """Return whether a ratio is within the repeatability of its pattern."""
     return 1 / factor <= ratio <= factor
 
 
 def only_what_repeats(
     row: KeyCharacteristics, repeated: Mapping[str, BaselineRepeats | None]
 ) -> KeyCharacteristics:
-    """Take back the verdicts of a row of key characteristics that are smaller than repeatability.
+    """Withdraw verdicts of a row of key characteristics whose factor is within repeatability.
 
-    What repeats to `LIKE` is told whatever it is: "as much as" is then a verdict, too.
+    Patterns that repeat to `LIKE` keep all verdicts: "as much as" is then a verdict, too.
     """
     told = row.copy()
     for name, labels in VERDICTS_OVER.items():
@@ -200,7 +200,7 @@ def only_what_repeats(
 
 
 def gathered(found: Iterable[tuple[Question | None, Answer]]) -> dict[Question, list[Answer]]:
-    """Put answers to the same question together; without a question they are left out."""
+    """Group the results of the same pattern; those without a pattern are left out."""
     groups: dict[Question, list[Answer]] = {}
     for asked, answer in found:
         if asked is not None:

@@ -1,4 +1,4 @@
-"""How a run or a job came to its length, and how well its mean is known: from one trace or log."""
+"""Convergence of one run or job: its end, its start-up, and the interval of its mean."""
 
 import json
 from collections.abc import Sequence
@@ -17,35 +17,36 @@ from uflip.footprint import reads_few_places
 from uflip.results.columns import as_array
 from uflip.spec import read_spec
 
-# With fewer rows a tenth of them is one or none.
+# A tenth of fewer rows is one or none.
 FEWEST_ROWS = 20
 FEW_PLACES = "few_places"
-"""The reason against a run that says nothing of places but its own."""
+"""Reason for doubt: the run describes only the places that it read."""
 STARTUP_IN_MEAN: Final = "startup_in_mean"
-"""The reason against a run whose own analysis finds that start-up changes its mean too much."""
+"""Reason for doubt: by the run's own analysis, start-up changes its mean by more than is allowed."""
 INSIDE_STARTUP: Final = "inside_startup"
 NEVER_LEFT_CACHE: Final = "never_left_write_cache"
 Mark = Literal["inside_startup", "never_left_write_cache"]
 MARKS: tuple[Mark, ...] = (NEVER_LEFT_CACHE, INSIDE_STARTUP)
-"""Reasons against a run whose mean is that of the start-up (`uflip.results.startup_check`)."""
+"""Reasons for doubt: the mean is that of the start-up (`uflip.results.startup_check`)."""
 HALF_WIDTH = 0.05
-"""So wide may half an interval be, relative to the mean, where nobody said otherwise."""
+"""Default limit of half the width of an interval, relative to the mean."""
 
 
 class RunConvergence(MeanSummary):
-    """What a run says of its mean, and of how many I/Os."""
+    """The mean of a run, its convergence, and its number of I/Os."""
 
     io_count: int
 
 
 def how_it_ended(trace: _native.Trace, path: Path = Path()) -> StopSummary:
-    """How well the mean of a run is known.
+    """Return the convergence of a run and the interval of its mean.
 
-    Of a run with a stop rule as the engine saw it; of one of fixed length by the same analysis
-    afterwards: of what was measured, and where what was ignored ends before the start-up does, of
-    the running phase, and wider by what the mean is off that of this (`STARTUP_IN_MEAN`). All null
-    where it cannot be told (processes without a common pace, zeros). Of reads of few places there
-    is no interval: what these cost says nothing of others (`FEW_PLACES`).
+    A run with a stop rule carries the engine's result. A run of fixed length gets the same analysis
+    afterwards, over the measured I/Os. If the ignored I/Os end before the start-up does, the
+    interval is that of the running phase, widened by the difference of the two means
+    (`STARTUP_IN_MEAN`). All values are null where the analysis is impossible (processes without a
+    common pace, zeros). Reads of few places have no interval: their cost does not describe other
+    places (`FEW_PLACES`).
     """
     found = _by_its_times(trace, path)
     if not reads_few_places(read_spec(trace.spec_json)):
@@ -74,14 +75,15 @@ def _by_its_times(trace: _native.Trace, path: Path) -> StopSummary:
 
 
 def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> StopSummary:
-    """How well the mean of a job over physical addresses is known, as of a run of fixed length.
+    """Return the convergence of a job over physical addresses, as for a run of fixed length.
 
     Parameters
     ----------
     times : ndarray
-        Response times (n,) [ns] of the commands that the mean is of, in the order of submission.
+        Response times (n,) [ns] of the commands in the mean, in the order of submission.
     thread : ndarray
-        Who submitted each (n,). Of several the mean of those of the same number is looked at.
+        The submitting thread of each (n,). With several threads, the analysis uses the mean over
+        the threads of the commands with the same number.
     """
     order = np.argsort(thread, kind="stable")
     series = _in_step(times[order], np.unique(thread[order], return_inverse=True)[1])
@@ -89,7 +91,7 @@ def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> StopSummary:
 
 
 def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | None) -> StopSummary:
-    """Analyse the rows (n,) [ns] of a run, of which so many are not in its mean."""
+    """Analyse the rows (n,) [ns] of a run; the mean leaves out the first `ignored` rows."""
     if times is not None:
         with suppress(UsageError):
             seen, measured = analyse(times), times[ignored:]
@@ -118,9 +120,9 @@ def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | No
 
 
 def _of_what_was_measured(seen: Analysis, measured: np.ndarray) -> tuple[float | None, bool]:
-    """Half the width of the interval around the mean of what was measured (n,) [ns].
+    """Return half the width of the interval around the mean of the measured rows (n,) [ns].
 
-    And whether what the mean is off the one of the running phase makes it wider than is allowed.
+    Also return whether the distance from the mean of the running phase makes it too wide.
     """
     if seen.half_width_ns is None or not len(measured):
         return None, False
@@ -131,16 +133,16 @@ def _of_what_was_measured(seen: Analysis, measured: np.ndarray) -> tuple[float |
 
 
 def _ignored_rows(trace: _native.Trace, rows: int) -> int:
-    """How many of the rows of `_one_series` are left out of the mean."""
+    """Return the number of rows of `_one_series` that the mean leaves out."""
     ignored = as_array(trace, "ignored")
     return rows * int(np.count_nonzero(ignored)) // len(ignored)
 
 
 def _opening_ns(trace: _native.Trace) -> float | None:
-    """How much slower the first tenth of what was measured is than its last half [ns].
+    """Return by how much the first tenth of the measured rows is slower than the last half [ns].
 
-    One run says little by that, as its level may move; many repetitions that all begin lower than
-    they end are start-up (P. D. Welch's way to see it: across replications). Of a mix whole rounds.
+    One run alone proves little, as its level may move. Start-up shows in many repetitions that all
+    begin lower than they end (P. D. Welch: across replications). A mix is averaged by rounds.
     """
     times = _one_series(trace)
     if times is None:
@@ -152,22 +154,22 @@ def _opening_ns(trace: _native.Trace) -> float | None:
 
 
 def opening_ns(times: np.ndarray) -> float | None:
-    """How much slower the first tenth of rows (n,) [ns] is than their last half; None of few."""
+    """Return by how much the first tenth of rows (n,) is slower than the last half [ns]."""
     if len(times) < FEWEST_ROWS:
         return None
     return round(float(times[: len(times) // 10].mean() - times[len(times) // 2 :].mean()), 3)
 
 
 def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> RunConvergence:
-    """What a run says, of whose I/Os `times` (n,) [ns] were measured."""
+    """Return the convergence of a run whose measured I/Os took `times` (n,) [ns]."""
     mean_ns = float(times.mean()) if len(times) else None
     return {"io_count": len(trace), "mean_ns": mean_ns, **how_it_ended(trace, path)}
 
 
 def _half_width(series: Sequence[SeriesRecord], trace: _native.Trace) -> float | None:
-    """Half the width of the interval of a run's mean [ns], of a mix from those of its two patterns.
+    """Return half the width of the interval of a run's mean [ns]; a mix combines its two patterns.
 
-    What one pattern of a mix does by chance is taken not to depend on what the other does.
+    The random errors of the two patterns are taken to be independent.
     """
     widths = [one.half_width_ns for one in series if one.half_width_ns is not None]
     if len(widths) < len(series):
@@ -175,19 +177,19 @@ def _half_width(series: Sequence[SeriesRecord], trace: _native.Trace) -> float |
     if len(series) == 1:
         return widths[0]
     if json.loads(trace.spec_json)["kind"] == "parallel":
-        return None  # patterns side by side have a mean each, and none together
+        return None  # parallel patterns have a mean each, and no common one
     second = float(as_array(trace, "component").mean())
     each = zip((1 - second, second), widths, strict=True)
     return float(np.hypot.reduce([share * width for share, width in each]))
 
 
 def _one_series(trace: _native.Trace) -> np.ndarray | None:
-    """The response times of a run, of several processes in step their means."""
+    """Return the response times of a run; of several processes in step, their means."""
     return _in_step(as_array(trace, "response_time_ns"), as_array(trace, "stream"))
 
 
 def _in_step(times: np.ndarray, stream: np.ndarray) -> np.ndarray | None:
-    """The times (n,) of streams 0, 1, … that stand together; of several in step their means."""
+    """Return the times (n,) of streams 0, 1, …, stored in this order; of several, the means."""
     degree = int(stream.max()) + 1 if len(stream) else 0
     if degree == 0 or len(times) % degree:
         return None

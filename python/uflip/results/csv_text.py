@@ -1,9 +1,9 @@
-r"""Text in a CSV table that a spreadsheet shows and never runs.
+r"""CSV cells that a spreadsheet shows as text and never evaluates.
 
 A cell that begins with `=`, `+`, `-` or `@` is a formula to a spreadsheet, and a formula can call
-programs and send data away. Names of runs, parameters and profiles come from elsewhere. So a text
-that begins like a formula gets an apostrophe in front, which is how one types such a text into a
-spreadsheet; numbers, also negative ones, stay numbers.
+programs and send data away. Names of runs, parameters and profiles are untrusted. So a text that
+begins like a formula gets an apostrophe in front, the way to type such a text into a spreadsheet.
+Numbers, also negative ones, stay numbers.
 """
 
 import csv
@@ -13,13 +13,13 @@ from typing import Any, TextIO
 
 from uflip.results import outputs
 
-# Spreadsheets skip what stands before; some take the wide forms of the four signs as well.
+# Spreadsheets skip leading space; some take the wide forms of the four signs as well.
 _FORMULA = re.compile("[\\s\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\0]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def cell(value: Any) -> Any:
-    r"""Make a cell that is no formula.
+    r"""Return a cell that a spreadsheet does not take for a formula.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def cell(value: Any) -> Any:
 def write_table(
     place: outputs.OutputPath, head: Sequence[Any], rows: Iterable[Iterable[Any]]
 ) -> None:
-    """Write a table to the file that somebody asked for."""
+    """Write a table to the output file of the user."""
     with (
         outputs.written(place) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,

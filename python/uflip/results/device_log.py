@@ -1,15 +1,15 @@
-"""What was recorded inside a simulated device during a run, beside the file of that run.
+"""The device log: records from inside a simulated device during a run, in a file beside the run.
 
 ::
 
     results/demo/
       runs/0002-baseline-RW-….parquet         in its metadata: length and digest of the one below
       inside/0002-baseline-RW-….parquet       samples of the device, its blocks before and after,
-                                              and what its dies did
+                                              and the operations of its dies
 
-So the ledger proves the run, and the run what was recorded of it. The file is there before the run
-is; what a kill leaves of it belongs to nobody and is written again. Whatever is wrong with it costs
-the look inside, and nothing of the run. Format: `crates/store/src/inside.rs`.
+The ledger proves the run file, and the run file proves its device log. The log is written before
+the run; a kill between the two leaves an orphan, which is overwritten. Damage to the log loses the
+log only, not the run. Format: `crates/store/src/inside.rs`.
 """
 
 import contextlib
@@ -40,23 +40,23 @@ Whole = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class DeviceLog:
-    """What was recorded of a device during a run.
+    """Records from inside a device during a run.
 
     Attributes
     ----------
     samples : mapping of str to numpy.ndarray
-        Of each sample (n,): `ios` completed, `at_ns` since the run began [ns], `written_bytes` by
+        For each sample (n,): `ios` completed, `at_ns` since the run began [ns], `written_bytes` by
         the host [bytes], `pages_programmed`, `pages_relocated`, `blocks_erased` since the run
         began, `erased_blocks` of all dies that can be filled, `least_erased_blocks` of any die.
     erases_before, erases : numpy.ndarray
-        How often each block was erased, before and after the run, die after die (blocks,).
+        Erase count of each block, before and after the run, die after die (blocks,).
     valid : numpy.ndarray or None
-        Valid pages of each block after the run, −1 of one that is not full (blocks,); None where
-        the FTL keeps no book of them.
+        Valid pages of each block after the run, −1 for one that is not full (blocks,); None where
+        the FTL does not count them.
     channels, dies, pages_per_block, page_bytes : int
-        Of the device; a die that is several, because its planes are independent, counts as such.
+        Geometry of the device; a die with independent planes counts as several.
     operations : Operations or None
-        What its dies did; None in a file of before that was recorded.
+        Operations of its dies; None in files of older versions.
     """
 
     samples: Mapping[str, Whole]
@@ -71,7 +71,7 @@ class DeviceLog:
 
 
 def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
-    """Write what was recorded during a run that is about to be stored.
+    """Write the device log of a run that is stored next.
 
     Raises
     ------
@@ -97,12 +97,12 @@ def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
 
 
 def read_inside(run: "StoredRun") -> DeviceLog | None:
-    """Read what was recorded during a run; None where nothing was.
+    """Read the device log of a run; return None where there is none.
 
     Raises
     ------
     ResultsError
-        If the file is not what was written, or gone.
+        If the file has changed since it was written, or is missing.
     """
     about = run.meta.inside
     if about is None:
@@ -134,7 +134,7 @@ def read_inside(run: "StoredRun") -> DeviceLog | None:
 
 
 def inside_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
-    """Hold what was recorded beside runs, whose files are usable, against what these say of it."""
+    """Verify the device logs of usable runs against the digests in the run files."""
     verdicts = []
     for run in runs:
         path = run_file(folder, run)

@@ -1,20 +1,20 @@
-"""Doubts about what lies between a benchmark and its disk: queue, cache, partition, processor.
+"""Warnings about the path between benchmark and disk: queue, cache, partition, processor.
 
-What is doubted was noted when the benchmark began (`device.beneath`, `results.provenance`), and is
-no fault of the device. Where something could not be read nothing is said about it.
+They use what was recorded when the benchmark began (`device.block_queue`, `results.provenance`),
+and do not concern the device itself. A value that could not be read gives no warning.
 """
 
 from uflip.data.manifest import After, Disk, Host, Manifest, host_of
 from uflip.durability import CACHED
 from uflip.results.warnings import StoredWarning
 
-# Blocks of a flash device are multiples of this, whatever its sectors are [bytes].
+# Blocks of a flash device are multiples of this, whatever the sector size [bytes].
 PAGE = 4096
-# Disks are rated up to 70 °C, and slow down beyond.
+# Disks are rated up to 70 °C, and throttle above.
 HOT_CELSIUS = 70
-# One I/O in a hundred may be late by what was stolen then: a p99 is the host's.
+# Above this share one I/O in a hundred may be late for stolen time: the p99 is then the host's.
 STOLEN_SHARE = 0.01
-# Governors that change the pace of the processor by how busy it was.
+# Governors that change the clock rate of the processor with its load.
 CHANGING = ("powersave", "ondemand", "conservative", "schedutil")
 CIRCUMSTANCES = (
     "volatile_cache", "split_ios", "misaligned_partition", "scheduler_between", "changing_pace",
@@ -23,7 +23,7 @@ CIRCUMSTANCES = (
 
 
 def about_circumstances(kept: Manifest) -> list[StoredWarning]:
-    """Doubts that concern a real device only: none of one that was not measured on a disk."""
+    """Return warnings about the path to a real device; none if no disk was measured."""
     if not kept.device.real:
         return []
     host = host_of(kept.host)

@@ -1,17 +1,17 @@
-"""Results as tidy tables for other programs: one row per I/O, one row per run, and what they mean.
+"""Results as tidy tables for other programs: one row per I/O, one row per run, and all meanings.
 
 Layout of an export::
 
     OUT/columns.csv     every column: name, unit, meaning
-    OUT/summary.csv     one row per run: what varied, statistics, what the time was spent on
+    OUT/summary.csv     one row per run: varied parameter, statistics, causes of time
     OUT/ios.csv         csv:      one row per I/O of every run
     OUT/ios/<run>.parquet         parquet: the same rows, a file per run; the folder is one table
-    OUT/<run>.fio       fio-job:  a job of fio for each run, see `fio_job`; nothing else
-    OUT/logs/<run>.csv            open-channel devices: a row a command, with the columns of FOX,
-    OUT/logs/<run>.parquet        or of the log; of a wear job a row a cycle, always Parquet
+    OUT/<run>.fio       fio-job:  a fio job for each run, see `fio_job`; no other files
+    OUT/logs/<run>.csv            open-channel devices: a row per command, with the columns of FOX,
+    OUT/logs/<run>.parquet        or of the log; of a wear job a row per cycle, always Parquet
 
 Both tables of I/Os have the same columns in the same order, units in names, and modes as words.
-A run's name, micro-benchmark, pattern, parameter and value stand in every row, so that each file
+Every row contains the run's name, micro-benchmark, pattern, parameter and value, so that each file
 can be read alone. The folder appears under its name only when it is complete.
 """
 
@@ -37,9 +37,9 @@ FORMATS = ("csv", "parquet", "fio-job")
 RATES: tuple[Literal["bytes", "ios_per_s", "bytes_per_s"], ...] = (
     "bytes", "ios_per_s", "bytes_per_s",
 )  # fmt: skip
-"""What stands beside the statistics of the reads and of the writes of a run."""
+"""Columns beside the statistics of the reads and of the writes of a run."""
 
-# What every row says about its run.
+# Columns that identify the run of a row.
 RUN_COLUMNS = ("run", "micro_benchmark", "pattern", "parameter", "value", "unit")
 
 MEANINGS: dict[str, tuple[str, str]] = {
@@ -82,7 +82,7 @@ WHOSE = {
     **{mode: f"of the {PLURALS[mode]} alone" for mode in MODES},
     **{op: f"of the {op} of a job" for op in OPS},
 }
-"""What stands before the name of a column -> of which I/Os that is."""
+"""Prefix of a column name -> the I/Os that it covers."""
 
 
 def export(results: Results, out: Path, file_format: str) -> list[Path]:
@@ -91,7 +91,7 @@ def export(results: Results, out: Path, file_format: str) -> list[Path]:
     Parameters
     ----------
     results
-        What to export; finished runs only.
+        The results; only finished runs are exported.
     out
         The folder to make; it must not exist.
     file_format
@@ -182,19 +182,19 @@ def _write_csv(runs: Sequence[StoredRun], path: Path, columns: list[str]) -> Non
 
 
 def _prefix(run: StoredRun) -> str:
-    """What stands before each I/O of a run, as CSV."""
+    """Return the constant columns before each I/O of a run, as CSV."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(map(cell, _constants(run).values()))
     return line.getvalue()
 
 
 def _trace_columns(runs: Sequence[StoredRun]) -> list[str]:
-    """All columns of the traces, in order: runs of an open loop have one more, 0 in the others."""
+    """Return all columns of the traces, in order; an open-loop run has one more, 0 elsewhere."""
     return list(dict.fromkeys(name for run in runs for name in run.trace().columns))
 
 
 def _constants(run: StoredRun) -> dict[str, str]:
-    """The run's own columns as text, the same in CSV and Parquet; empty for "none"."""
+    """Return the run's own columns as text, the same in CSV and Parquet; empty for None."""
     values = (run.id, run.micro_benchmark, run.pattern, run.parameter, run.value, run.unit)
     return {
         name: "" if value is None else str(value)
@@ -226,7 +226,7 @@ def _names(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write dictionaries as CSV; a column that a row does not have, or None, stays empty."""
+    """Write dictionaries as CSV; a missing column, or None, stays empty."""
     names = _names(rows)
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file)
@@ -240,7 +240,7 @@ def _meaning(name: str) -> dict[str, str]:
 
 
 def _derived_meaning(name: str) -> tuple[str, str]:
-    """Meanings of columns whose names are made of others."""
+    """Return unit and meaning of a column with a derived name."""
     unit = "ns" if name.endswith("_ns") else ""
     if name.startswith("counter_"):
         return unit, f"device counter {name.removeprefix('counter_')} over the whole run"

@@ -1,4 +1,4 @@
-"""What a file of a result folder is worth: proven, or not, and why."""
+"""File status: the verification result of a file in a result folder."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,12 +14,12 @@ STATES: dict[str, str] = {
     "foreign": "it is another run's, or another folder's, or of no run of the plan",
     "missing": "it was written, and is not there",
 }
-"""State of a file -> what that means."""
+"""State of a file -> its explanation."""
 
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What a file is worth.
+    """The verification result of a file.
 
     Attributes
     ----------
@@ -28,13 +28,13 @@ class FileStatus:
     state : str
         One of `STATES`.
     bytes : int
-        Its length; 0 if it is not there.
+        Its length; 0 if it is missing.
     reason : str
-        What is wrong, if something is.
+        The fault, if there is one.
     costs : str
-        What is lost by it.
+        The data that the fault loses.
     run : str or None
-        The run that is in it.
+        The run that it contains.
     """
 
     file: str
@@ -46,5 +46,5 @@ class FileStatus:
 
     @property
     def usable(self) -> bool:
-        """Whether what is in it may be shown."""
+        """Return whether its content may be shown."""
         return self.state in (PROVEN, UNPROVEN)

@@ -1,7 +1,7 @@
-"""The files of a result folder that is being filled, each proven before it has its name.
+"""The files of a result folder during writing; each has its digest in the ledger before its name.
 
 A file is written under a temporary name, synced, entered into the ledger with its digest, and
-renamed: see `uflip.data.ledger` for why in this order.
+renamed. `uflip.data.ledger` explains this order.
 """
 
 import contextlib
@@ -32,19 +32,19 @@ class Files:
     Parameters
     ----------
     path : Path
-        The folder, which is there, and locked by whoever fills it.
+        The folder, which exists and is locked by the writer.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.digests: dict[str, tuple[int, str]] = {}
-        """Length [bytes] and digest of the runs that were stored here."""
+        """Length [bytes] and digest of the runs stored by this object."""
         with _storing("run", path):
             self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._ledger: LedgerWriter | None = None
 
     def moved_to(self, folder: Path) -> None:
-        """Take note that the folder has another name."""
+        """Record the new name of the folder."""
         self.path = folder
         if self._ledger is not None:
             self._ledger.moved_to(folder)
@@ -54,7 +54,7 @@ class Files:
         check_still_there(self.path, self._place)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder and its lock."""
         lock.release(self._place)
         self._place = lock.NONE
 
@@ -72,8 +72,7 @@ class Files:
             self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(content.plan))
 
     def go_on(self, content: Manifest, found: FolderProof | None) -> None:
-        """Go on with what is there: let go of what a kill left half written, and move aside what is
-        not what was written.
+        """Resume an existing folder: remove half-written files and move damaged ones aside.
 
         Raises
         ------
@@ -94,7 +93,7 @@ class Files:
             self.begin(content)
 
     def _remove_temporary_files(self, content: Manifest) -> None:
-        """Remove what a kill left of files of this benchmark, and nothing that has another name."""
+        """Remove temporary files of this benchmark after a kill, and no others."""
         known = {entry.id for entry in content.plan} | {run_summary.ALL}
         for folder in (manifest.RUNS, run_summary.FOLDER, FOLDER):
             for path in (self.path / folder).glob(".*.tmp"):
@@ -104,12 +103,12 @@ class Files:
                         path.unlink(missing_ok=True)
 
     def keep(self, content: Manifest) -> Manifest:
-        """Write the manifest; its digest is in the ledger before.
+        """Write the manifest; its digest goes into the ledger first.
 
         Returns
         -------
         Manifest
-            As it was written, with the lines that the ledger had.
+            The manifest as written, with the number of ledger lines.
 
         Raises
         ------
@@ -134,7 +133,7 @@ class Files:
         return content
 
     def store_inside(self, entry: PlanEntry, trace: Log) -> InsideFile | None:
-        """Write what was recorded inside the device during a run, which is stored next.
+        """Write the device log of a run that is stored next.
 
         Raises
         ------
@@ -179,7 +178,7 @@ class Files:
             self.digests[entry.id] = (size, digest)
             atomic.publish(temporary, path)
         except BaseException as error:
-            with contextlib.suppress(OSError):  # what cannot be written can often not be removed
+            with contextlib.suppress(OSError):  # the cause of a failed write often prevents removal
                 temporary.unlink(missing_ok=True)
             if entered and not path.exists():
                 self.digests.pop(entry.id, None)
@@ -187,14 +186,14 @@ class Files:
             if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
                 raise
             if isinstance(error, UflipError) and error.kind == UflipError.kind:
-                raise  # the run makes no sense: that is no matter of the folder
+                raise  # the run itself is invalid, and the folder is fine
             raise _not_stored("run", path, error) from error
         return path
 
 
 @contextlib.contextmanager
 def _storing(what: str, path: Path) -> Iterator[None]:
-    """Let what the system says while something is stored be one of our errors."""
+    """Convert an operating system error during storing into a ResultsError."""
     try:
         yield
     except OSError as error:
@@ -213,12 +212,12 @@ def _not_stored(what: str, path: Path, error: OSError | UflipError) -> ResultsEr
 
 
 def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
-    """Refuse to give up a file that could not be read, which says nothing of what is in it.
+    """Refuse to give up a file that could not be read: its content may be intact.
 
     Raises
     ------
     ResultsError
-        If it cannot be read now either, or is what was written.
+        If it still cannot be read, or matches its digest.
     """
     if not path.exists():
         return
@@ -234,7 +233,7 @@ def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
 
 
 def _move_aside(path: Path) -> None:
-    """Give a file that is not what was written a name of its own; nothing of it is lost."""
+    """Rename a damaged file, so that nothing of it is lost."""
     if not path.exists():
         return
     number = 1

@@ -1,19 +1,19 @@
-"""Runs as jobs of fio, so that anybody can repeat them with it.
+"""Runs as fio jobs, which repeat them without uflip.
 
     OUT/<run>.fio       the job; in OUT `UFLIP_TARGET=FILE fio <run>.fio` runs it, on FILE
     OUT/<run>.iolog     its I/Os one by one, where no option of fio makes them
 
 fio has options for sequential and random I/Os, also by Zipf's law and in zones, for pauses between
-groups of them, queues, processes side by side, open loops and random mixes. For all else
-(increments, partitions, mixes in turn or with trims, replays) the job reads the I/Os from a log,
-and is exact, but for their times: pauses and arrivals are left out, which the job says. fio's logs
-with times are no way to keep them (3.33): it leaves the first time out, looks for ends only when it
-submits, so that an I/O of a queue seems to last until the next one arrives, and ends without the
-last I/Os. A random job draws from fio's own generator: other addresses of the same distribution,
-which the job says.
+groups of them, queues, parallel processes, open loops and random mixes. For all else (increments,
+partitions, mixes in turn or with trims, replays) the job reads the I/Os from a log. The log is
+exact but has no times: pauses and arrivals are left out, and a comment in the job notes it. fio's
+logs with times (3.33) are unsuitable: fio drops the first time, checks for completions only when it
+submits, so that a queued I/O seems to last until the next one arrives, and ends without the last
+I/Os. A random job draws from fio's own generator: other addresses of the same distribution, which a
+comment notes too.
 
-Whatever fio does otherwise than uflip stands in the job as a comment. The target is named when the
-job is run, and by nothing that stands in it.
+Every difference between fio and uflip is a comment in the job. The target is named when the job is
+run, never in the job.
 """
 
 from collections.abc import Iterable
@@ -27,11 +27,11 @@ from uflip.results.store import Results, StoredRun
 
 TARGET = "${UFLIP_TARGET}"
 NAMED_LATER = "target"
-"""What a log calls its file; the job sends it to `TARGET`."""
+"""File name in a log; the job redirects it to `TARGET`."""
 PAUSED = ("pause", "burst")
 FIO_MODES = ("read", "write", "trim")
 RATE_ERROR = 0.01
-"""How far off the rate of a job may be."""
+"""Largest relative error of a job's rate."""
 _NS_A_US = 1000
 _WHOLE = 100  # per cent
 _NS_A_S = 1_000_000_000
@@ -40,14 +40,14 @@ Lines = list[str]
 
 
 class How(NamedTuple):
-    """What jobs of a benchmark have in common: what writes waited for, how ends were seen."""
+    """Properties common to all jobs of a benchmark: durability, and polled or interrupted."""
 
     durability: str
     is_polled: bool
 
 
 def write_jobs(results: Results, folder: Path) -> None:
-    """Write a job of fio for each run."""
+    """Write a fio job for each run."""
     for run in results.runs:
         spec = read_spec(run.trace().spec_json)
         manifest = results.manifest
@@ -75,12 +75,12 @@ def _head(run: StoredRun, results: Results) -> Lines:
 
 
 def _in_line(text: str) -> str:
-    """Make text that cannot end a comment."""
+    """Replace characters that could end a comment."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _has_options(spec: Pattern) -> bool:
-    """Whether fio's options make the I/Os of a pattern, or a log must."""
+    """Return whether options of fio make the I/Os of a pattern, without a log."""
     if isinstance(spec, Parallel):
         return all(_has_options(each) for each in spec.patterns)
     if isinstance(spec, Basic):
@@ -89,7 +89,7 @@ def _has_options(spec: Pattern) -> bool:
 
 
 def _is_random_mix(spec: Mix) -> bool:
-    """Whether a mix is fio's randrw: I/Os drawn, of one size, in one place, read and written."""
+    """Return whether a mix is fio's randrw: random I/Os of one size and space, reads and writes."""
     first, second = spec.first, spec.second
     same = (first.io_size, first.begin, first.end, first.shift) == (
         second.io_size,
@@ -171,10 +171,10 @@ def _mix(spec: Mix) -> Lines:
 
 
 def _distribution(part: MixPart) -> Lines:
-    """Say how likely each place is, where they are not all equally likely."""
+    """Return the options of the address distribution, where it is not uniform."""
     if part.location == "zipf":
         skew = part.skew_percent or 0
-        # fio takes every number but 1; nobody tells these two apart.
+        # fio takes every number but 1; the difference is not measurable.
         theta = "1.0001" if skew == _WHOLE else f"{skew / _WHOLE:g}"
         return [
             "; other places are the likely ones: fio scatters ranks by a hash, which may join some",
@@ -187,13 +187,13 @@ def _distribution(part: MixPart) -> Lines:
 
 
 def _streams(part: MixPart) -> Lines:
-    """Say what is lost of a part whose writes name streams."""
+    """Return a comment about write streams, which fio does not set."""
     named = (part.write_stream or 0, part.hot_write_stream or 0)
     return ["; its writes name streams; those of fio do not"] if any(named) else []
 
 
 def _length(ios: int, io_size: int) -> Lines:
-    """Say how many I/Os; fio ends where it has moved its space once, unless it is told more."""
+    """Return the options for the number of I/Os; by default fio makes one pass of its space."""
     return [f"number_ios={ios}", f"io_size={ios * io_size}"]
 
 
@@ -205,14 +205,14 @@ def _seed(seed: int | None) -> Lines:
 
 
 def _place(part: MixPart, processes: int) -> Lines:
-    """Say where I/Os go: whole slots only, as uflip does."""
+    """Return the options for the target space: whole slots only, as in uflip."""
     io_size = part.io_bytes
     share = part.target_bytes
     if processes > 1:
         share = share // processes // io_size * io_size
     size = (share - part.shift) // io_size * io_size
     lines = [f"bs={io_size}", f"offset={part.begin + part.shift}", f"size={size}"]
-    # fio draws multiples of it from where the job begins; it begins shifted anyway.
+    # fio draws multiples of it from the start of the job, which is shifted anyway.
     if part.shift and part.location not in DRAWN:
         lines.append(f"blockalign={_alignment(part)}")
     if processes > 1:
@@ -221,7 +221,7 @@ def _place(part: MixPart, processes: int) -> Lines:
 
 
 def _alignment(part: MixPart) -> int:
-    """Return the largest power of two that all addresses of a pattern are multiples of."""
+    """Return the largest power of two that divides all addresses of a pattern."""
     together = part.io_bytes | (part.begin + part.shift)
     return together & -together
 
@@ -262,7 +262,7 @@ def _ignored(ios: int) -> Lines:
 
 
 def _from_log(spec: Pattern, name: str, how: How) -> Lines:
-    """Describe a job whose I/Os stand in a log."""
+    """Return a job that reads its I/Os from a log."""
     why = "the I/Os of a replay" if isinstance(spec, Replay) else "no option of fio makes these"
     parallel = isinstance(spec, Parallel)
     return [
@@ -281,7 +281,7 @@ def _from_log(spec: Pattern, name: str, how: How) -> Lines:
 
 
 def _times_left_out(spec: Pattern) -> Lines:
-    """Say what a log does not keep: fio makes its I/Os as fast as it can."""
+    """Return comments on arrivals and pauses, which a log omits."""
     each = spec.patterns if isinstance(spec, Parallel) else (spec,)
     lines = []
     if any(pattern.is_open for pattern in each):
@@ -294,7 +294,7 @@ def _times_left_out(spec: Pattern) -> Lines:
 
 
 def _write_log(run: StoredRun, path: Path) -> None:
-    """Write the I/Os of a run as fio reads them (version 2, which has no times)."""
+    """Write the I/Os of a run in fio's format (version 2, which has no times)."""
     trace = run.trace()
     columns = (trace.column(name) for name in ("offset_bytes", "io_size_bytes", "mode"))
     rows: Iterable[tuple[int, ...]] = zip(*(memoryview(each) for each in columns), strict=True)

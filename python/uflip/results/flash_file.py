@@ -1,4 +1,4 @@
-"""Files of jobs over physical addresses: whose they are, and how they are read."""
+"""Files of jobs over physical addresses: read and check their logs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.Fla
     Raises
     ------
     ResultsError
-        If the file is damaged, or not what is expected (length [bytes], digest).
+        If the file is damaged, or differs from `expected` (length [bytes], digest).
     """
     with native_errors():
         log = _native.read_flash_trace(str(path), expected)
@@ -25,7 +25,7 @@ def read_log(path: Path, expected: tuple[int, str] | None = None) -> _native.Fla
 
 
 def check_logs(paths: Sequence[str]) -> list[str | None]:
-    """Say why each file is no log of a job; None where it is one."""
+    """Return why each file is not a valid log of a job; None for a valid one."""
     return [_problem(Path(path)) for path in paths]
 
 

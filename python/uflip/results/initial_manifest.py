@@ -1,4 +1,4 @@
-"""The manifest that a result folder begins with: everything that is known before the first run."""
+"""The manifest of a new result folder: everything that is known before the first run."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from uflip.durability import CACHED
 
 
 def utc_now() -> str:
-    """Now, as results write it: ISO 8601, UTC, whole seconds."""
+    """Return the time as results store it: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_folder_id() -> str:
-    """Draw what tells a result folder from all others."""
+    """Draw a unique id for a result folder."""
     return secrets.token_hex(16)
 
 
@@ -40,33 +40,33 @@ def manifest_of(
     skipped: Sequence[object] = (),
     warnings: Sequence[WarningSummary] = (),
 ) -> Manifest:
-    """Say what is about to be measured.
+    """Return the manifest of a benchmark that is about to run.
 
     Parameters
     ----------
     device, host, harness
-        What is known about the device, the host's provenance, what the harness costs per I/O.
+        Properties of the device, the host's provenance, the cost of the harness per I/O.
     scale, seed, pause_ns
-        Of the plan.
+        As planned.
     state : DeviceState, optional
-        In which state the device is.
+        The state of the device.
     target_size_bytes : int, optional
         The part of the device that is used, from its beginning.
     repetitions : int
-        How often each run is made.
+        Number of repetitions of each run.
     method : str
-        How long runs are: "auto" or "paper".
+        Rule for the length of runs: "auto" or "paper".
     durability : str
-        What writes wait for, see `uflip.durability`.
+        Durability of writes, see `uflip.durability`.
     plan, skipped
-        Planned runs, and what was left out and why: objects with the fields of their entries.
+        Planned runs, and skipped ones with reasons: objects with the fields of their entries.
     warnings
-        Doubts of the plan, plain dictionaries.
+        Warnings of the plan, plain dictionaries.
 
     Returns
     -------
     Manifest
-        Of a benchmark that is running.
+        With status "running".
     """
     return msgspec.convert(
         {

@@ -1,7 +1,7 @@
-"""What the files of a result folder are worth: proven, or not, and why.
+"""Integrity of a result folder: verify each file against the ledger.
 
-Every file is held against the folder's ledger before anything of it is used. A file that is not
-what was written costs what is in it and no more: a run file costs its run, the manifest the folder.
+Every file is verified before anything of it is used. A damaged file loses only its own content: a
+run file loses its run, the manifest loses the folder.
 """
 
 from collections.abc import Iterable
@@ -27,24 +27,24 @@ from uflip.results.run_files import (
 
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
 KIND = DocumentKind("manifest", 64 << 20, "restore the file from a copy")
-# Manifest and ledger are two files: a reader beside a writer may see one older than the other.
+# Manifest and ledger are two files: a concurrent reader may see one older than the other.
 LOOKS = 5
 
 
 @dataclass(frozen=True)
 class FolderProof:
-    """A folder with a verdict for each of its files.
+    """A folder with the verification result of each of its files.
 
     Attributes
     ----------
     manifest : Manifest or None
-        None where it is not usable; `error` says why.
+        None where it is not usable; `error` has the reason.
     ledger : Ledger or None
-        None where there is none.
-    verdicts : list of Verdict
+        None where it is missing.
+    verdicts : list of FileStatus
         The manifest, the ledger, the runs in the order of the plan.
     dangling : bool
-        Whether a kill came between the last line of the ledger and its file.
+        Whether a kill left a last ledger line without its file.
     """
 
     manifest: Manifest | None
@@ -60,12 +60,12 @@ class FolderProof:
 
     @property
     def lost(self) -> list[FileStatus]:
-        """Files that are not what they should be."""
+        """Files that are damaged or missing."""
         return [verdict for verdict in self.verdicts if not verdict.usable]
 
     @property
     def lost_runs(self) -> list[FileStatus]:
-        """Those of runs."""
+        """Run files that are damaged or missing."""
         return [verdict for verdict in self.lost if verdict.run is not None]
 
     def usable_manifest(self) -> Manifest:
@@ -74,7 +74,7 @@ class FolderProof:
         Raises
         ------
         ResultsError
-            If it is not what was written.
+            If it is damaged.
         """
         if self.manifest is None:
             assert self.error is not None, "there is a reason"
@@ -82,18 +82,18 @@ class FolderProof:
         return self.manifest
 
     def expected(self, run: str) -> tuple[int, str] | None:
-        """Length and digest of the file of a run; None where the ledger has no line of it."""
+        """Return length and digest of the file of a run; None without a ledger line."""
         line = self.ledger.runs.get(run) if self.ledger else None
         return None if line is None else (line.bytes, line.digest)
 
 
 def examine(folder: Path) -> FolderProof:
-    """Hold every file of a result folder of `uflip run` against its ledger.
+    """Verify every file of a result folder of `uflip run` against its ledger.
 
     Raises
     ------
     ResultsError
-        If it is no result folder, or of a newer version. Damage is no error here.
+        If it is not a result folder, or of a newer version. Damage is not an error here.
     """
     path = folder / manifest.FILE_NAME
     for look in range(LOOKS):
@@ -119,12 +119,12 @@ def examine(folder: Path) -> FolderProof:
 
 
 def verify(folder: Path) -> list[FileStatus]:
-    """Say what each file of a result folder is worth, of `uflip run` or of `uflip oc`.
+    """Return the status of each file of a result folder, of `uflip run` or of `uflip oc`.
 
     Raises
     ------
     ResultsError
-        If it is no result folder, of a newer version, or may not be read. Damage is no error here.
+        If it is not a result folder, of a newer version, or unreadable. Damage is not an error.
     """
     try:
         if (folder / OPEN_CHANNEL).exists():
@@ -146,7 +146,7 @@ def verify(folder: Path) -> list[FileStatus]:
 
 
 def _strays(folder: Path, found: FolderProof) -> list[FileStatus]:
-    """Name files among those of runs that are of no run; without a plan the ledger tells."""
+    """Return run files that the plan (or, without a plan, the ledger) does not list."""
     planned = found.runs if found.manifest is None else {run.id for run in found.manifest.plan}
     names = sorted(set(names_in(folder / manifest.RUNS)) - set(planned))
     sized = [(file_name(name), size_of(folder, name)) for name in names]
@@ -157,10 +157,10 @@ def _strays(folder: Path, found: FolderProof) -> list[FileStatus]:
 
 
 def examine_open_channel(folder: Path) -> list[FileStatus]:
-    """Hold every file of a result folder of `uflip oc` against its ledger.
+    """Verify every file of a result folder of `uflip oc` against its ledger.
 
-    Its jobs are not planned beforehand: what is in the ledger should be there, and what is there
-    should be in the ledger.
+    Its jobs are not planned beforehand: every ledger line should have a file, and every file a
+    ledger line.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def examine_open_channel(folder: Path) -> list[FileStatus]:
 
 
 def read_ledger(folder: Path) -> Ledger | None:
-    """Read the ledger of a folder; None where there is none.
+    """Read the ledger of a folder; return None where there is none.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def read_ledger(folder: Path) -> Ledger | None:
 
 
 def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: str) -> FileStatus:
-    """Hold the manifest of a folder against its ledger."""
+    """Verify the manifest of a folder against its ledger."""
     if found is None:
         reason = "there is no ledger: the folder is of an older version, or has lost it"
         return FileStatus(path.name, UNPROVEN, len(content), reason)
@@ -213,7 +213,7 @@ def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: st
 
 
 def ledger_verdicts(found: Ledger | None) -> list[FileStatus]:
-    """Say what the ledger itself is worth."""
+    """Return the status of the ledger itself."""
     if found is None:
         return []
     if found.torn and not found.damaged:
@@ -227,14 +227,14 @@ def ledger_verdicts(found: Ledger | None) -> list[FileStatus]:
 
 
 def _of_the_ledger(folder: Path, found: Ledger | None, there: Iterable[str]) -> list[FileStatus]:
-    """Say what run files are worth where the plan is lost."""
+    """Return the status of run files where the plan is lost."""
     lines = found.runs if found else {}
     plan = {run: line.spec for run, line in lines.items()}
     return run_verdicts(folder, plan, there, found, found.folder_id if found else None)
 
 
 def _is_ahead(path: Path, content: bytes, found: Ledger) -> bool:
-    """Whether the ledger ends before the line of a manifest."""
+    """Return whether a manifest is newer than the last line of the ledger."""
     try:
         return manifest.parse(path, content).ledger_lines >= found.lines
     except UflipError:

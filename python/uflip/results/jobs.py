@@ -1,8 +1,7 @@
-"""Jobs over physical addresses, where results treat them otherwise than patterns over sectors.
+"""Jobs over physical addresses, where results treat them differently from patterns over sectors.
 
-A run of an open-channel device is a job, and its file has a row a command, with its address and
-status, or a row a cycle of a block that is worn out. What is kept of it in numbers, and what there
-is to doubt, is asked here.
+A run of an open-channel device is a job. Its file has a row per command, with address and status,
+or, for a wear job, a row per cycle of a block. This module summarises jobs and warns about them.
 """
 
 from collections.abc import Sequence
@@ -23,19 +22,19 @@ from uflip.stats import summarise
 
 OPS = ("reads", "writes", "erases")
 WEAR = {"reads": "read_ns", "writes": "write_ns", "erases": "erase_ns"}
-"""What a wear job says of each operation: a mean a cycle."""
+"""Columns of a wear job for each operation: a mean per cycle."""
 
 
 def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
-    """Summarise a job: `statistics` are those of its reads and writes; each operation apart.
+    """Summarise a job: `statistics` are those of its reads and writes; each operation is separate.
 
     Parameters
     ----------
     run
-        What is planned, or stored: id, pattern, parameter, value, unit.
+        The planned or stored run: id, pattern, parameter, value, unit.
     log
-        Its log. Of a wear job, `statistics` is null, and those of an operation are of its means
-        in each cycle; of any other the mean has an interval, as that of a run of fixed length.
+        Its log. For a wear job, `statistics` is null, and those of an operation are of its means
+        in each cycle. Any other job has an interval of the mean, as a run of fixed length.
     """
     wears_out = WEAR["erases"] in log.columns
     times = {op: _times(log, number, op) for number, op in enumerate(OPS)}
@@ -71,7 +70,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
 
 
 def _moved(log: _native.FlashTrace) -> tuple[np.ndarray, np.ndarray]:
-    """Response times [ns] and threads of the reads and writes (n,), in the order of submission."""
+    """Return times [ns] and threads of reads and writes (n,), in the order of submission."""
     moves = np.asarray(log.column("op")) < OPS.index("erases")
     times, thread = (np.asarray(log.column(name)) for name in ("response_time_ns", "thread"))
     return times[moves], thread[moves]
@@ -92,16 +91,16 @@ def _statistics(times: np.ndarray) -> dict[str, int | float | None] | None:
 
 @dataclass(slots=True)
 class FlashExaminer:
-    """Gathers the doubts of jobs: commands that failed where none should."""
+    """Gathers warnings about jobs: commands that failed unexpectedly."""
 
     looked_at: int = 0
     _failed: list[tuple[int, str, str]] = field(default_factory=list)
 
     def look(self, entry: PlanEntry, log: Any, _about: About | None = None) -> None:
-        """Look at the log of a job."""
+        """Examine the log of a job."""
         self.looked_at += 1
         if "status" not in log.columns or entry.parameter == "first_page":
-            return  # a block that is worn out fails, and so does a write out of order
+            return  # a worn-out block fails, and so does a write out of order
         status = np.asarray(log.column("status"))
         failed = status[status > 0]
         if len(failed):
@@ -109,7 +108,7 @@ class FlashExaminer:
             self._failed.append((len(failed), entry.id, name))
 
     def warnings(self, _phases: Phases | None, _plan: Sequence[PlanEntry]) -> list[StoredWarning]:
-        """One warning for all jobs with commands that failed."""
+        """Return one warning for all jobs with failed commands."""
         if not self._failed:
             return []
         count, worst, name = max(self._failed)

@@ -1,6 +1,6 @@
-"""Writes the ledger of a result folder: a line is on disk before what it tells of has its name.
+"""Writes the ledger of a result folder: a line is on disk before its file has its name.
 
-What the lines are, and why, stands in `uflip.data.ledger`.
+`uflip.data.ledger` documents the lines and this order.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from uflip.results import atomic
 
 
 class LedgerWriter:
-    """A ledger that is being written; `create` begins one, `go_on` takes one up."""
+    """A ledger that is being written; `create` begins one, `go_on` continues one."""
 
     def __init__(self, path: Path, lines: int, end: int, link: str) -> None:
         self._path = path
@@ -21,7 +21,7 @@ class LedgerWriter:
         self._link = link
         self._before = (lines, end, link)
         self.lines = lines
-        """How many there are."""
+        """Number of lines."""
 
     @classmethod
     def create(cls, folder: Path, folder_id: str, plan: str) -> "LedgerWriter":
@@ -30,7 +30,7 @@ class LedgerWriter:
         Raises
         ------
         OSError
-            As the operating system says; a file of this name above all.
+            From the operating system; most likely the file exists.
         """
         path = folder / FILE_NAME
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -41,26 +41,26 @@ class LedgerWriter:
         return writer
 
     def moved_to(self, folder: Path) -> None:
-        """Take note that the folder has another name now."""
+        """Record the new name of the folder."""
         self._path = folder / FILE_NAME
 
     @classmethod
     def go_on(cls, folder: Path, known: ledger.Ledger, *, dangling: bool) -> "LedgerWriter":
-        """Take up the ledger of a folder; what a kill left of a line is cut off.
+        """Continue the ledger of a folder; cut off a partial line left by a kill.
 
         Parameters
         ----------
         folder : Path
             The result folder.
         known : Ledger
-            What is in it.
+            Its parsed content.
         dangling : bool
             Cut off the last line too: a kill came between it and its file.
 
         Raises
         ------
         OSError
-            As the operating system says.
+            From the operating system.
         """
         path = folder / FILE_NAME
         lines, end, link = known.without_last if dangling else (known.lines, known.end, known.link)
@@ -73,7 +73,7 @@ class LedgerWriter:
         Raises
         ------
         OSError
-            As the operating system says (no space above all).
+            From the operating system (most likely: no space).
         """
         text, link = ledger.line(entry, self._link)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
@@ -93,9 +93,9 @@ class LedgerWriter:
         self.lines += 1
 
     def take_back(self) -> None:
-        """Cut off the line that was appended last: its file did not get its name.
+        """Cut off the last appended line: its file did not get its name.
 
-        Where that fails too (a file system that is gone), the file is shown as missing: so it is.
+        If that fails too (the file system is gone), the file is reported as missing, correctly.
         """
         self.lines, self._end, self._link = self._before
         with contextlib.suppress(OSError):

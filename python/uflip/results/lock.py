@@ -1,7 +1,7 @@
-"""Is a benchmark still at work in this folder, or was it killed?
+"""Lock of a result folder: distinguishes a running benchmark from a killed one.
 
-The writer holds a lock on the folder (flock) while it lives. The system drops it when the process
-dies, however it dies: so "running" in a manifest can be checked against the truth.
+The writer holds a lock on the folder (flock) while it lives. The kernel releases it when the
+process ends, for any reason: so "running" in a manifest can be verified.
 """
 
 import fcntl
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from uflip.errors import ResultsError
 
-NONE = -1  # in place of a descriptor, where no lock is held
+NONE = -1  # in place of a descriptor, if no lock is held
 
 
 def acquire(folder: Path) -> int:
-    """Hold the folder's lock until `release`; `NONE` where the file system has no locks."""
+    """Hold the folder's lock until `release`; return `NONE` if the file system has no locks."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # some network file systems have none; then "running" cannot be checked
+    except OSError:  # some network file systems lack locks; then "running" cannot be checked
         os.close(descriptor)
         return NONE
     return descriptor
@@ -30,7 +30,7 @@ def acquire_alone(folder: Path) -> int:
     Raises
     ------
     ResultsError
-        If somebody else holds it.
+        If another process holds it.
     """
     held = acquire(folder)
     if held == NONE and is_held(folder):
@@ -45,13 +45,13 @@ def acquire_alone(folder: Path) -> int:
 
 
 def release(descriptor: int) -> None:
-    """Give up a lock from `acquire`; releasing `NONE` does nothing."""
+    """Release a lock from `acquire`; do nothing for `NONE`."""
     if descriptor != NONE:
         os.close(descriptor)
 
 
 def is_held(folder: Path) -> bool:
-    """Is a writer at work in this folder?"""
+    """Return whether a writer holds the lock of this folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

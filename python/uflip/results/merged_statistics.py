@@ -1,7 +1,8 @@
-"""The repetitions of a run as one: statistics of all their I/Os, and what each says of its mean.
+"""Statistics of all I/Os of the repetitions of a run, and the convergence of each repetition.
 
-A summary of one run is kept beside it when it is committed, one of all repetitions when the
-benchmark is over (`summaries`); what is not kept is made from the run files, and is the same.
+The summary of a run is cached beside it at its commit, that of all repetitions at the end of the
+benchmark (`summary_cache`). What is not cached is computed from the run files, with the same
+result.
 """
 
 import json
@@ -33,19 +34,19 @@ Document = dict[str, object]
 
 @dataclass(frozen=True)
 class RepetitionPart:
-    """One repetition: what it is called, its I/Os, the flash page of its device, its file."""
+    """One repetition: its run, its I/Os, the flash page of its device, its file."""
 
     run: "StoredRun | PlanEntry"
     trace: _native.Trace
     page_bytes: int | None
     path: Path
     said: StoredRepetition | None = None
-    """What it says of its mean, where that is known already."""
+    """Its convergence, where that is known already."""
     sampled: Samples | None = None
-    """Counters over the course of a fresh run that is divided into rounds."""
+    """Samples of the counters during a fresh run that is divided into rounds."""
 
     def says(self) -> summary.RepetitionSummary:
-        """Return what it says of its mean."""
+        """Return the convergence of its mean."""
         if self.said is not None:
             known: summary.RepetitionSummary = msgspec.to_builtins(self.said)
             return known
@@ -53,7 +54,7 @@ class RepetitionPart:
 
     @property
     def rounds(self) -> list[summary.RoundSummary] | None:
-        """The rounds of a run that is divided into such."""
+        """The rounds of a run that is divided into rounds."""
         samples = self.sampled
         if samples is None and self.trace.metadata_json:
             samples = metadata_of(self.path, self.trace.metadata_json).samples
@@ -61,7 +62,7 @@ class RepetitionPart:
 
     @property
     def counters(self) -> dict[str, int] | None:
-        """What the device counted; None where it does not."""
+        """Counters of the device; None where it has no counters."""
         fresh = self.trace.counters_json()
         if fresh is not None:
             known: dict[str, int] = json.loads(fresh)
@@ -70,7 +71,7 @@ class RepetitionPart:
 
 
 def experiment_of(run: "StoredRun | PlanEntry") -> tuple[Any, ...]:
-    """What all repetitions of a run have in common."""
+    """Return what all repetitions of a run have in common: the key of their experiment."""
     return run.micro_benchmark, run.pattern, run.parameter, run.value
 
 
@@ -79,16 +80,15 @@ def merged(parts: Sequence[RepetitionPart]) -> RunSummary:
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of RepetitionPart
         One or more, in the order of the plan.
 
     Returns
     -------
     RunSummary
-        As of one run, the first; `statistics` and `by_mode` are of all together, and null if
-        start-up is all there is; `repetitions`
-        has each, `disagreement` the range of their means relative to its middle, null for a single
-        run.
+        That of the first run; `statistics` and `by_mode` cover all repetitions, and are null if
+        they contain only start-up. `repetitions` has each; `disagreement` is the range of their
+        means relative to its middle, null for a single run.
     """
     first, traces = parts[0], [part.trace for part in parts]
     repetitions = [part.says() for part in parts]
