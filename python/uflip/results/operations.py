@@ -1,4 +1,4 @@
-"""What every die and channel of a simulated device did while a run lasted, operation by operation.
+"""Flash operations of every die and channel of a simulated device during a run.
 
 ::
 
@@ -6,8 +6,8 @@
                        read      │cells│ waits │sent│
                        program   │ waits │sent│  cells  │
 
-Of a long run the operations beside the slowest I/Os are kept, half a million; where some are
-missing is said (`gaps`). Written by `crates/py/src/inside.rs`.
+For a long run, half a million operations around the slowest I/Os are stored; `gaps` lists the times
+without records. Written by `crates/py/src/inside.rs`.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ WORDS: Mapping[tuple[int, int], str] = {
     (METADATA, PROGRAM): "metadata program",
     (MAPPING, READ): "mapping read",
     (MAPPING, PROGRAM): "mapping program",
-    # Of what was suspended for a read of the host.
+    # Operations that were suspended for a host read.
     (HOST_WRITE, REST): "host program resumed",
     (RELOCATION, REST): "valid-page program resumed",
     (MERGE, REST): "merge program resumed",
@@ -48,7 +48,7 @@ WORDS: Mapping[tuple[int, int], str] = {
     (RETRY, READ): "read in vain",
     (RETRY, PROGRAM): "program in vain",
 }
-"""What an operation is, by its purpose and what its die does."""
+"""Name of an operation, by its purpose and what its die does."""
 _CAUSES = {
     HOST_READ: "cell_read_ns",
     HOST_WRITE: "cell_program_ns",
@@ -61,11 +61,11 @@ _CAUSES = {
     SCRUB: "scrub_ns",
 }
 CAUSE_OF = {each: _CAUSES[each[0]] for each in WORDS} | {(HOST_WRITE, READ): "read_to_modify_ns"}
-"""The cause column that counts the same activity where an I/O waits for it."""
+"""The cause column for the same activity where an I/O waits for it."""
 WAITS = ("free page", "write cache")
-"""Waits of a host page outside of the dies: `Operations::WAITS` of the simulator."""
+"""Waits of a host page outside the dies: `Operations::WAITS` of the simulator."""
 JOBS = ("collection", "merge", "scrub")
-"""What an FTL empties a block for."""
+"""Reasons for which an FTL empties a block."""
 UNDER_WAY = "already under way"
 WHATS = (*WORDS.values(), UNDER_WAY)
 Whole = NDArray[np.int64]
@@ -73,20 +73,20 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of the host's pages that no operation has, in the order of their ends (n,).
+    """Waits of host pages that belong to no operation, in the order of their ends (n,).
 
     Attributes
     ----------
     begin, end : numpy.ndarray
-        Since when and until when, since the run began [ns].
+        Begin and end, since the run began [ns].
     io : numpy.ndarray
-        Which I/O waited, in the order of submission; −1 where that is not known.
+        The waiting I/O, in the order of submission; −1 where it is unknown.
     die : numpy.ndarray
-        The die that had the free page in the end, or that programmed the flushed page.
+        The die with the free page in the end, or that programmed the flushed page.
     page : numpy.ndarray
-        The logical page that was programmed then: its own, or the one that was flushed.
+        The logical page programmed then: its own, or the flushed one.
     kind : numpy.ndarray
-        Which of `WAITS`.
+        Index into `WAITS`.
     """
 
     begin: Whole
@@ -107,30 +107,30 @@ class Operations:
     Attributes
     ----------
     asked, begin, end : numpy.ndarray
-        When it came to the ring of its die, had the die, and left it.
+        When it entered the queue of its die, got the die, and left it.
     cells : numpy.ndarray
-        How long the cells took [ns]: of a read from `begin` on, of others up to `end`.
+        Time of the cells [ns]: of a read from `begin` on, of others up to `end`.
     sent, sent_until : numpy.ndarray
-        Its data on the channel; equal where none went there. Of a program that holds its channel
-        before it has its die, from when on it does.
+        Channel transfer of its data; equal without a transfer. A program that holds its channel
+        before it has its die begins then.
     die, io, job, block : numpy.ndarray
-        Which die; for which I/O in the order of submission, of which collection or merge, and which
-        block that empties: −1 where there is none.
+        Its die, its I/O in the order of submission, its collection or merge, and the block that
+        this empties: −1 where it has none.
     what : numpy.ndarray
-        Which of `WHATS`.
+        Index into `WHATS`.
     channels : numpy.ndarray
         The channel of each die (dies,).
     clocks : numpy.ndarray
-        By whose time each die goes: planes that work together count as dies of one clock (dies,).
+        The clock of each die: planes that work together count as dies of one clock (dies,).
     gaps : numpy.ndarray
-        From when until when operations are missing (gaps, 2).
+        Begin and end of times without records (gaps, 2).
     recorded : int
-        How many there were, kept or not.
+        Number of all operations, stored or not.
     valid : numpy.ndarray
-        How many valid pages the block of a collection had when that began, by its job; −1 of other
-        jobs (jobs,), and of all in a file of before that was recorded.
+        Number of valid pages in the block of a collection at its begin, by its job; −1 for other
+        jobs (jobs,), and for all in older files.
     waits : Waits
-        Waits for a free page and for the write cache; none in a file of before they were recorded.
+        Waits for a free page and for the write cache; empty in older files.
     """
 
     asked: Whole
@@ -156,21 +156,21 @@ class Operations:
 
     @cached_property
     def is_read(self) -> NDArray[np.bool_]:
-        """Whether the cells come first, and then the channel."""
+        """Whether the cells work first, and the channel after them."""
         reads = [place for place, (_, does) in enumerate(WORDS) if does == READ]
         return np.isin(self.what, reads)
 
     @cached_property
     def cells_from(self) -> Whole:
-        """When the cells begin."""
+        """Begin of the cells' work."""
         found: Whole = np.where(self.is_read, self.begin, self.end - self.cells)
         return found
 
     @cached_property
     def jobs(self) -> Whole:
-        """What each job of the FTL is, by its number: which of `JOBS` (jobs,).
+        """Kind of each job of the FTL, by its number: index into `JOBS` (jobs,).
 
-        Of a job that did nothing but erase, as far as is known, the device's other jobs tell.
+        A job with erases only gets the kind of the device's other jobs.
         """
         purposes = np.array([purpose for purpose, _ in WORDS] + [-1])[self.what]
         found = np.zeros(int(self.job.max(initial=-1)) + 1, np.int64)
@@ -187,12 +187,12 @@ class Operations:
 
 
 def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
-    """Make operations of the columns of a file; None where it is of before they were recorded.
+    """Make operations from the columns of a file; return None for an older file without them.
 
     Raises
     ------
     KeyError
-        If some of the columns are there and others are not.
+        If only some of the columns are present.
     """
     if "ops_all" not in columns:
         return None

@@ -1,18 +1,18 @@
-"""Files that people ask for by name: reports, figures, plans, tables, traces, saved devices.
+"""Output files that users name: reports, figures, plans, tables, traces, saved devices.
 
-A name may be a slip of the hand, and what bears it may be a thesis. So a file that is there is
-replaced only where nothing can be lost, or where `--force` says so:
+A name may be a typing error, and the file of that name may be a thesis. So an existing file is
+replaced only where nothing can be lost, or with `--force`:
 
-- A report, a figure and a plan end in a seal (`seals`): a file whose seal is whole can be written
-  again; one that somebody edited is theirs.
-- Tables, traces, logs and saved devices have no place for a seal, and may hold what was measured
-  once: they are never replaced without `--force`.
+- A report, a figure and a plan end in a seal (`checksums`): a file with a valid seal can be written
+  again; an edited one belongs to the user.
+- Tables, traces, logs and saved devices have no room for a seal, and may hold a unique measurement:
+  they are never replaced without `--force`.
 - Devices, FIFOs, sockets, symbolic links and folders are never replaced, and nothing is ever
-  written into a result folder, whatever is forced.
+  written into a result folder, even with `--force`.
 
-What is written bears a name of its own beside the wanted one, is synced, and gets the wanted name
-in one step. A name that was free is given only if it is still free, and a file is replaced only if
-it is still the one that was looked at.
+An output is written to a temporary file in the same folder, synced, and renamed in one step. A name
+that was free is used only if it is still free, and a file is replaced only if it is still the one
+that was checked.
 """
 
 import errno
@@ -31,7 +31,7 @@ from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
 from uflip.results.checksums import OutputKind, is_ours, sealed
 
-# What names a file in a folder takes no more bytes than this on any file system of Linux.
+# The longest file name on any file system of Linux [bytes].
 LONGEST_NAME = 255
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
@@ -40,24 +40,24 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class OutputPath:
-    """A name that may be written: as `check` found it."""
+    """An output name that may be written, as checked by `check`."""
 
     path: Path
     kind: OutputKind
     option: str
-    """What named it, for errors."""
+    """The option that named it, for errors."""
     force: bool
     there: os.stat_result | None
-    """The file that will be replaced."""
+    """The existing file to be replaced."""
 
 
 def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> None:
-    """Refuse a name that does not say which of several formats is meant.
+    """Refuse a name whose ending does not select one of several formats.
 
     Raises
     ------
     UsageError
-        It names the endings that do.
+        With the endings that are allowed.
     """
     known = list(endings)
     if path.suffix not in known:
@@ -76,9 +76,9 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
     Parameters
     ----------
     path : Path
-        What was asked for.
-    kind : Kind
-        What will be written.
+        The requested name.
+    kind : OutputKind
+        The kind of output.
     option : str
         The option that named it, for the error.
     force : bool
@@ -86,15 +86,15 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
 
     Returns
     -------
-    Place
+    OutputPath
         For `write` and `written`.
 
     Raises
     ------
     UsageError
-        For the name of a folder, or in a folder that does not exist; for "-".
+        For the name of a folder, or in a missing folder; for "-".
     RefusedError
-        For anything that would be lost.
+        If a file would be lost.
     """
     where = f"{option} {path}".strip()
     parent = path.absolute().parent
@@ -118,14 +118,14 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
 
 
 def write(place: OutputPath, content: bytes) -> int:
-    """Write a whole output, sealed where its kind can be; returns its size [bytes].
+    """Write a whole output, sealed where its kind has a seal; return its size [bytes].
 
     Raises
     ------
     RefusedError
-        If what stands at the name is not what was there when it was checked.
+        If the file of this name has changed since the check.
     ResultsError
-        If it cannot be written; what was there is as it was.
+        If it cannot be written; the old file is intact then.
     """
     if place.kind.seal is not None:
         content = sealed(content, place.kind)
@@ -136,9 +136,9 @@ def write(place: OutputPath, content: bytes) -> int:
 
 @contextmanager
 def written(place: OutputPath) -> Iterator[Path]:
-    """Give the name of a new empty file beside an output, and make it the output at the end.
+    """Yield the path of a new empty file beside an output, and publish it at the end.
 
-    A failure leaves what was there, and nothing else.
+    On failure the old file stays, and the temporary one is removed.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def written(place: OutputPath) -> Iterator[Path]:
 
 
 def check_new_folder(path: Path, what: str, option: str = "--out") -> None:
-    """Refuse a name that `new_folder` cannot give; raises what it does."""
+    """Refuse a name that `new_folder` cannot use; raise the same errors."""
     refuse_results(path, what, str(path))
     if _lstat(path) is not None:
         raise ResultsError(
@@ -179,11 +179,11 @@ def check_new_folder(path: Path, what: str, option: str = "--out") -> None:
 
 @contextmanager
 def new_folder(path: Path, what: str, option: str = "--out") -> Iterator[Path]:
-    """Make a folder under a name of its own beside `path`, and give it the name at the end.
+    """Make a temporary folder beside `path`, and rename it at the end.
 
-    `option` is what the name was given to.
+    `option` is the option that named it, for errors.
 
-    Raises what `check_new_folder` does, and a ResultsError where the folder cannot be written.
+    Raises the errors of `check_new_folder`, and a ResultsError where the folder cannot be written.
     """
     check_new_folder(path, what, option)
     try:
@@ -192,7 +192,7 @@ def new_folder(path: Path, what: str, option: str = "--out") -> Iterator[Path]:
         try:
             yield temporary
             fsync_tree(temporary)
-            temporary.rename(path)  # fails where anything but an empty folder came in between
+            temporary.rename(path)  # fails if anything but an empty folder appeared meanwhile
             fsync_directory(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -214,7 +214,7 @@ def _lstat(path: Path) -> os.stat_result | None:
 
 
 def _refuse_special(path: Path, there: os.stat_result, kind: OutputKind, where: str) -> None:
-    """Refuse what is no regular file: it stands for something else, or leads somewhere else."""
+    """Refuse a link, a device or another special file."""
     if stat.S_ISREG(there.st_mode):
         return
     if stat.S_ISDIR(there.st_mode):
@@ -269,7 +269,7 @@ def _failed(kind: OutputKind, where: str, error: Exception) -> ResultsError:
 
 
 def _new_beside(path: Path, there: os.stat_result | None) -> Path:
-    """Make an empty file with a name of its own in the folder of `path`."""
+    """Make an empty file with a unique name in the folder of `path`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
     def make(temporary: Path) -> None:
@@ -284,13 +284,13 @@ def _new_beside(path: Path, there: os.stat_result | None) -> Path:
 
 
 def _new_name(path: Path, make: Callable[[Path], None]) -> Path:
-    """Make something beside `path` under a name that nothing has."""
+    """Make something beside `path` under an unused name."""
     stem = os.fsencode(path.name)[: LONGEST_NAME - 60]
     while True:
         name = os.fsdecode(b".%s.%d-%d.tmp" % (stem, os.getpid(), next(_numbers)))
-        # The same ending: some writers ask for it.
+        # The same ending: some writers derive the format from it.
         temporary = path.absolute().with_name(name + path.suffix[:16])
-        with suppress(FileExistsError):  # of somebody who was killed
+        with suppress(FileExistsError):  # left by a killed process
             make(temporary)
             return temporary
 
@@ -308,8 +308,8 @@ def _publish(temporary: Path, place: OutputPath, where: str) -> None:
 
 def _name_new(temporary: Path, place: OutputPath, where: str) -> None:
     """Give a file a name that must be free."""
-    # A second name is given only where there is none yet; a rename would replace. Where a file
-    # system knows no second names, a look beforehand must do.
+    # A hard link fails if the name exists; a rename would replace the file. A file system without
+    # hard links needs a check beforehand.
     try:
         os.link(temporary, place.path, follow_symlinks=False)
     except FileExistsError:

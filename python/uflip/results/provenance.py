@@ -1,7 +1,7 @@
-"""What is worth knowing about the machine that measured, and what must not be said about it.
+"""Provenance of a result: the host that measured it, without private data.
 
-A response time belongs to a device behind a kernel on a processor. No host name, no user name, no
-environment: results are made to be shared.
+A response time belongs to a device behind a kernel on a processor. Results are made to be shared,
+so they contain no host name, no user name and no environment.
 """
 
 import os
@@ -17,12 +17,12 @@ import numpy as np
 from uflip import _native
 from uflip.device.control_group import limits_of_group
 
-# Reading a version from a checkout is a courtesy; it must never hold up a benchmark.
+# Reading a version from a checkout is optional; it must never delay a benchmark.
 GIT_TIMEOUT_S = 2.0
 
 
 def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
-    """Describe the host for a manifest; null stands where something cannot be known.
+    """Describe the host for a manifest; unknown values are null.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def host_provenance(command_line: Sequence[str]) -> dict[str, object]:
             "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         "load_average_1min": round(os.getloadavg()[0], 2),
-        # The program by its name: where it is installed is nobody's business.
+        # Only the program's name: its installation path is private.
         "command_line": [Path(word).name if not i else word for i, word in enumerate(command_line)],
         "executable": Path(sys.executable).name,
     }
@@ -63,10 +63,10 @@ def _below(limit: float | None, most: float) -> float | None:
 
 
 def processor_time(system: Path = Path("/proc/stat")) -> tuple[int, int]:
-    """Return how much time of all processors was stolen by a hypervisor, and how much was wanted.
+    """Return the processor time stolen by a hypervisor, and the time demanded, over all processors.
 
-    Both since the start of the system, in ticks; zeros where the system does not say. What was
-    wanted is what was worked and what was stolen: a processor that idles has nothing stolen.
+    Both are counted since boot, in ticks; zeros where the kernel does not report them. Demanded is
+    worked plus stolen time: an idle processor loses nothing.
     """
     try:
         words = system.read_text(encoding="utf-8").split("\n", 1)[0].split()
@@ -91,7 +91,7 @@ def _os_name() -> str | None:
 
 
 def _cpu_model() -> str | None:
-    """The processor's own name, where /proc/cpuinfo says it (on x86; not everywhere)."""
+    """Return the name of the processor, where /proc/cpuinfo has it (on x86; not everywhere)."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -104,9 +104,9 @@ def _cpu_model() -> str | None:
 
 @cache
 def _git_commit(package: Path) -> str | None:
-    """Commit of the checkout that tracks this very package; "+changes" if files differ from it.
+    """Return the commit of the checkout that tracks this package, "+changes" if files differ.
 
-    Asked for once: what a process runs is what it has imported, whatever is checked out later.
+    Cached: a process runs what it has imported, whatever is checked out later.
     """
     if _git(package, "ls-files", "--error-unmatch", "provenance.py") is None:
         return None

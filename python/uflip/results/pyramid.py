@@ -1,4 +1,4 @@
-"""The response times of a run in brief: least, most, sum and count of neighbours, at every scale.
+"""Aggregated response times of a run: minimum, maximum, sum and count, at every scale.
 
 ::
 
@@ -6,15 +6,15 @@
     [ 0 … 15][16 … 31][32 … 47]…        [0 … 2^k ns)[2^k … 2·2^k)…
        min max sum count                   min max sum count
 
-What is drawn of 10⁸ I/Os on a thousand pixels is decided by a few of them, the slowest and the
-quickest of each pixel; whoever draws means alone hides them. A pyramid has both, for at most
-`ROWS` neighbourhoods and for all larger ones, which follow from these by `Pyramid.coarser`. What is
-finer is read from the run itself, a window at a time.
+A plot of 10⁸ I/Os on a thousand pixels is determined by a few of them, the slowest and the quickest
+of each pixel; a plot of means hides them. A pyramid has both, for at most `ROWS` groups of
+consecutive I/Os. `Pyramid.coarser` derives all larger groups. Finer detail is read from the run
+itself, a window at a time.
 
 **Source** The min–max aggregation of M4 (Jugel, Jerzak, Hackenbroich, Markl, PVLDB 2014) and of the
 overviews of sound editors.
-**Faithful** Least and most of each neighbourhood.
-**Simplified** Where in it they lie, and its first and last, are not kept.
+**Faithful** Minimum and maximum of each group.
+**Simplified** The positions of the two, and the first and last value, are not stored.
 **Ambiguous** Nothing.
 """
 
@@ -29,22 +29,22 @@ from uflip.results.columns import window
 
 ROWS = 4096
 WINDOW = 1 << 20
-"""I/Os that are in memory at once, a power of two."""
+"""Number of I/Os in memory at once, a power of two."""
 FEWEST_PER_ROW = 16
 ROW = np.dtype([("min_ns", "<u8"), ("max_ns", "<u8"), ("sum_ns", "<u8"), ("count", "<u8")])
-"""A neighbourhood; least and most of an empty one are 0."""
+"""A group; minimum and maximum of an empty one are 0."""
 Rows = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Pyramid:
-    """Response times in brief.
+    """Aggregated response times.
 
     Attributes
     ----------
     over_number : numpy.ndarray
-        Rows (n,) of `ROW`, each of `ios_per_row` I/Os, the last of what is left; streams one behind
-        the other, as in the trace.
+        Rows (n,) of `ROW`, each of `ios_per_row` I/Os, the last of the remainder; streams follow
+        each other, as in the trace.
     ios_per_row : int
         A power of two.
     over_time : numpy.ndarray
@@ -52,7 +52,7 @@ class Pyramid:
     ns_per_row : int
         A power of two [ns].
     begin_ns : int
-        When the first I/O was submitted [ns].
+        Submission of the first I/O [ns].
     """
 
     over_number: Rows
@@ -62,7 +62,7 @@ class Pyramid:
     begin_ns: int
 
     def coarser(self, factor: int) -> "Pyramid":
-        """Put `factor` neighbouring rows together.
+        """Merge `factor` neighbouring rows.
 
         Raises
         ------
@@ -81,9 +81,9 @@ class Pyramid:
 
 
 def pyramid_of(trace: _native.Trace | _native.FlashTrace) -> Pyramid | None:
-    """Make the pyramid of a run, the I/Os of its start-up included; a window at a time.
+    """Compute the pyramid of a run, start-up included, a window at a time.
 
-    None of a log with a row a cycle: its rows are no I/Os.
+    Return None for a log with a row per cycle: its rows are not I/Os.
     """
     if "submit_ns" not in trace.columns:
         return None
@@ -111,7 +111,7 @@ def _span(values: NDArray[np.uint64]) -> tuple[int, int]:
 
 def _put(rows: Rows, place: NDArray[np.int64], times: NDArray[np.uint64]) -> None:
     """Add I/Os (n,) [ns] to the rows at their places (n,)."""
-    # Processes follow each other in a trace; in time they do not.
+    # Processes follow each other in a trace, but overlap in time.
     if np.any(place[1:] < place[:-1]):
         order = np.argsort(place, kind="stable")
         place, times = place[order], times[order]

@@ -1,4 +1,4 @@
-"""What several runs together tell: a rate that all keep to, and a device that changes meanwhile.
+"""Patterns across runs: a rate limit that all runs reach, and a trend over the benchmark.
 
     IOPS                                        mean of SW
       |  read  ______________ 500                 |            ·
@@ -6,22 +6,22 @@
       |  16 KiB, 32 KiB: 500                      |·  ·
       +--------------------- time                 +--------------- the same pattern again and again
 
-A disk of a cloud, or of a control group, is limited to so many I/Os or bytes a second, whatever it
-is asked for. No device reads 512 bytes and 256 KiB equally often a second. But a host and a device
-that take equally long for every small I/O do so for some of them: what keeps to a limit is never
-beyond it, however many I/Os are under way. And what is met several times in a benchmark, and is
-slower each time, was measured at several devices.
+A disk of a cloud, or of a control group, is limited to a rate of I/Os or bytes, whatever the load.
+No device reads 512 bytes and 256 KiB equally often a second. But a host and a device that take
+equally long for every small I/O do so for some sizes. A limited disk never exceeds its limit, at
+any queue depth. A pattern that is measured several times in a benchmark, and is slower each time,
+shows that the device changed meanwhile.
 
 **Source** For trends: Mann (Econometrica 1945) and Kendall, the number of pairs in order. For
 limits: a token bucket gives out at a constant rate (Turner, IEEE Communications 1986).
 **Faithful** Both.
 **Simplified** Rates are those of the second half of a run, where the bucket is empty.
 **Ambiguous** (1) What is equal: within 5 %; a limiter of the kernel counts in slices of 0.1 s. (2)
-How many say so: `FEWEST` runs, and either reads whose largest size is `SPAN` times the smallest, or
-reads and writes of two sizes each. Random writes alone do not: they may all cost a merge. Reads and
-writes may have limits of their own, so only a run of a mode that says so speaks against it. (3)
-What a trend is: pairs in order beyond three standard errors, over all patterns that were met four
-times, where a pair differs by more than 2 %.
+How much evidence is needed: `FEWEST` runs, and either reads whose largest size is `SPAN` times the
+smallest, or reads and writes of two sizes each. Random writes alone are not enough: all of them may
+cost a merge. Reads and writes may have separate limits, so only a faster run of a limited mode is
+evidence against a limit. (3) What a trend is: pairs in order beyond three standard errors, over all
+patterns that were measured four times, where a pair differs by more than 2 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ TREND_Z = 3.0
 
 @dataclass(frozen=True)
 class Pace:
-    """What a run without pauses did per second when it had gone on for a while."""
+    """The steady rate of a run without pauses."""
 
     run_id: str
     mode: str
@@ -54,7 +54,7 @@ class Pace:
 
     @property
     def bytes_per_s(self) -> float:
-        """The same in bytes."""
+        """The rate in bytes."""
         return self.ios_per_s * self.io_size
 
 
@@ -64,9 +64,9 @@ def pace_of(
     submit_ns: NDArray[Any],
     response_time_ns: NDArray[Any],
 ) -> Pace | None:
-    """Return the pace of a run of consecutive I/Os, over its second half; None of other runs.
+    """Return the rate of a run of consecutive I/Os, over its second half; None for other runs.
 
-    Of several processes it is that of all together.
+    With several processes it is the total.
     """
     if not isinstance(spec, Basic) or len(submit_ns) < FEWEST_IOS * spec.processes:
         return None
@@ -83,7 +83,7 @@ def pace_of(
 
 @dataclass(frozen=True)
 class Limit:
-    """A rate that runs of several kinds keep to."""
+    """A rate limit that runs of several kinds reach."""
 
     unit: str
     per_s: float
@@ -91,7 +91,7 @@ class Limit:
 
 
 def limit(paces: Sequence[Pace]) -> Limit | None:
-    """Find the rate that runs of several sizes have in common and none exceeds; None if none is."""
+    """Return the rate that runs of several sizes share and none exceeds; None without one."""
     found = []
     for unit in ("ios_per_s", "bytes_per_s"):
         rates = np.array([getattr(pace, unit) for pace in paces])
@@ -107,7 +107,7 @@ def limit(paces: Sequence[Pace]) -> Limit | None:
 
 
 def _is_no_accident(paces: Sequence[Pace]) -> bool:
-    """Whether no device would come to one rate with these."""
+    """Return whether these runs of one rate show a limit, and not a property of the device."""
     reads, writes = (
         {pace.io_size for pace in paces if pace.mode == mode} for mode in ("read", "write")
     )
@@ -118,7 +118,7 @@ def _is_no_accident(paces: Sequence[Pace]) -> bool:
 
 @dataclass(frozen=True)
 class Trend:
-    """How what was met several times changed: standard errors beyond chance, and the worst."""
+    """Change of repeatedly measured patterns: its z score, and the pattern that changed most."""
 
     z: float
     pattern: str
@@ -128,7 +128,7 @@ class Trend:
 
 
 def trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
-    """Find out whether the same patterns become slower, or quicker, in the course of a benchmark.
+    """Test whether the same patterns become slower, or quicker, in the course of a benchmark.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
         variance += n * (n - 1) * (2 * n + 5) / 18
     if not known:
         return None
-    # One less: for the step from whole pairs to a continuous law.
+    # Continuity correction.
     z = (abs(score) - 1) / sqrt(variance) * (1 if score > 0 else -1)
     if abs(z) < TREND_Z:
         return None

@@ -1,19 +1,19 @@
-"""Ratios of two means that were estimated: intervals, and which of many are beyond a limit.
+"""Ratios of two estimated means: intervals, and tests of many ratios against a limit.
 
 **Source** E. C. Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16 (1954): the
 interval of a ratio. B. L. Welch (1947) and F. E. Satterthwaite (1946): the degrees of freedom of a
 difference of two means. S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scand.
-J. Stat. 6 (1979): many questions that are asked together.
-**Faithful** All three, with exact tails of Student's distribution. Holm's procedure holds however
-the questions depend on each other.
+J. Stat. 6 (1979): many tests at once.
+**Faithful** All three, with exact tails of Student's distribution. Holm's procedure holds for any
+dependence between the tests.
 **Simplified** Half widths are taken for those of Student's intervals of 95 %.
-**Ambiguous** How likely a difference is by chance where few repetitions were made. Two faults of
-Welch's test show far out in the tails, where one of hundreds of questions is decided. (1) Where one
-side scatters more than the other, a small scatter of that side by chance is taken for many degrees
-of freedom. So there are no more of them than the typical ratio of the scatters leaves, over all
-experiments of the comparison. (2) Where one side was repeated more often than the other, its
-smaller error by chance does the same. So the test with one variance for both sides must agree: it
-has no such fault where both scatter alike.
+**Ambiguous** The chance of a difference with few repetitions. Two faults of Welch's test show far
+out in the tails, where one of hundreds of tests is decided. (1) Where one side scatters more than
+the other, a small scatter of that side by chance is taken for many degrees of freedom. So the
+degrees of freedom are limited to those of the typical ratio of the scatters, over all experiments
+of the comparison. (2) Where one side was repeated more often than the other, its smaller error by
+chance does the same. So the test with one variance for both sides must agree: it has no such fault
+where both scatter alike.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from uflip import _native
 from uflip.results.agreement import CONFIDENCE
 
 CHANCE = (1 - CONFIDENCE) / 2
-"""The chance that an interval lies above the value it should hold."""
+"""The chance that an interval lies above the true value."""
 ROUNDING = 1e-9
 """A mean that differs from the limit by less than this share equals it."""
 NORMAL = 1e5
@@ -49,7 +49,7 @@ class MeanEstimate:
 def ratio_interval(
     first: float, first_half: float | None, second: float, second_half: float | None
 ) -> tuple[float, float] | None:
-    """Return the interval of second / first, from the half widths of theirs (Fieller 1954).
+    """Return the interval of second / first, from the half widths of both (Fieller 1954).
 
     Response times are positive, so the interval does not begin below 0.
 
@@ -99,7 +99,7 @@ def student_tail(t: float, degrees: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the continued fraction of the incomplete beta function (Lentz's way)."""
+    """Evaluate the continued fraction of the incomplete beta function (Lentz's method)."""
     least = 1e-300
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or least)
     value = d
@@ -115,9 +115,9 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def typical_spread(pairs: Sequence[tuple[MeanEstimate, MeanEstimate]]) -> float:
-    """Return by which factor the squared relative error of the second is typically larger.
+    """Return the typical ratio of the squared relative errors, second over first.
 
-    The median over all pairs in which both have an error; 1 where none has.
+    The median over all pairs in which both have an error; 1 without such a pair.
 
     Examples
     --------
@@ -135,14 +135,14 @@ def typical_spread(pairs: Sequence[tuple[MeanEstimate, MeanEstimate]]) -> float:
 def chance_of(
     first: MeanEstimate, second: MeanEstimate, limit: float, spread: float = 1.0
 ) -> float:
-    """Return how likely so large a ratio of second to first is, where in truth it is the limit.
+    """Return the chance of so large a ratio of second to first, if the true ratio is the limit.
 
     Parameters
     ----------
     first, second
         The two means.
     limit
-        A ratio that is allowed.
+        The ratio that is still allowed.
     spread
         From `typical_spread`.
 
@@ -168,14 +168,14 @@ def chance_of(
 
     degrees = min(welch(one / total), welch(1 / (1 + spread)))
     apart = student_tail(beyond / sqrt(total), degrees)
-    # Of n repetitions a mean has n − 1 degrees of freedom, and an nth of the variance of one.
+    # A mean of n repetitions has n − 1 degrees of freedom, and an nth of the variance of one.
     variance = (ours * one * (ours + 1) + theirs * other * (theirs + 1)) / (ours + theirs)
     error = sqrt(variance * (1 / (ours + 1) + 1 / (theirs + 1)))
     return max(apart, student_tail(beyond / error, ours + theirs))
 
 
 def holm(chances: Sequence[float], level: float = CHANCE) -> list[bool]:
-    """Return which hypotheses are rejected; that any is wrongly has at most the chance `level`.
+    """Return which hypotheses are rejected; a false rejection has at most the chance `level`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What finished runs say while a benchmark goes on: asked again after each round of repetitions.
+"""Statistics of the repetitions of a running benchmark, updated after each round.
 
-A trace is read once; what is kept of it is what a repetition is in a summary.
+Each trace is read once; then only its repetition record is in memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,23 +27,23 @@ from uflip.results.convergence import repetition
 from uflip.results.variance_pooling import Peers, Scatter, supported
 
 Experiments = Sequence[tuple[str, Sequence[str]]]
-"""The sort of each, which its peers have too, and the runs that are its repetitions."""
+"""The sort of each experiment, which its peers share, and the runs that are its repetitions."""
 
 
 def with_certainty(
     repetitions: Sequence[summary.MeanSummary], slowest_ns: float | None, peers: Peers | None = None
 ) -> Certainty:
-    """What repetitions say together, and what the next round is decided by.
+    """Return the statistics of repetitions, with the values that decide the next round.
 
     Returns
     -------
     dict
-        As `together`; `allowed_ns`, the half width that is narrow enough; `expected_ns`, that which
-        more repetitions narrow: with the confidence of a claim, as they scatter so far, which is
-        `widened` where peers do not speak for it, and `supported_ns` by the scatter of these, with
-        its `degrees` of freedom; `fewest` that are believed; `surely`, whether it has converged,
-        and few repetitions begin alike; `hopeless`, whether something speaks against it that more
-        repetitions do not change.
+        As `together`, and: `allowed_ns`, the half width that is narrow enough; `expected_ns`, the
+        half width from which more repetitions are planned, at the confidence of a claim and with
+        the scatter so far; `widened`, its factor without peers like it; `supported_ns`, the half
+        width from the pooled scatter, with its `degrees` of freedom; `fewest`, the number of
+        repetitions needed; `surely`, whether it has converged and few repetitions begin alike;
+        `hopeless`, whether there is a reason against it that more repetitions do not remove.
     """
     few_places = of_few_places(repetitions)
     if few_places:
@@ -83,7 +83,7 @@ def each_with_certainty(
     experiments: Sequence[Sequence[summary.MeanSummary]],
     slowest_ns: float | None,
 ) -> Sequence[Certainty]:
-    """The same of all experiments of a plan; those of one sort are peers."""
+    """Return the same for all experiments of a plan; those of one sort are peers."""
     groups: dict[str, list[Sequence[summary.MeanSummary]]] = {}
     for sort, runs in zip(sorts, experiments, strict=True):
         groups.setdefault(sort, []).append(runs)
@@ -95,21 +95,21 @@ def each_with_certainty(
 
 
 def _begin_alike(repetitions: Sequence[summary.MeanSummary]) -> bool:
-    """Whether all of few repetitions have a start-up, or none.
+    """Return whether all of few repetitions have a start-up, or none has.
 
-    What only some of them show at their beginning may be a slow episode like any other, which is
-    left out as start-up wherever a run happens to begin with it.
+    If only some have one, it may be a slow episode like any other: an episode at the beginning of
+    a run is taken for start-up and left out.
     """
     return len({bool(each.get("startup_ios")) for each in repetitions}) == 1
 
 
 class RepetitionStatistics:
-    """Remembers what each run says of its mean.
+    """Caches the convergence of each run.
 
     Parameters
     ----------
     trace_of : callable
-        Returns the trace of a finished run; None where it is not there.
+        Returns the trace of a finished run; None if it is missing.
     """
 
     def __init__(self, trace_of: Callable[[str], _native.Trace | None]) -> None:
@@ -117,16 +117,16 @@ class RepetitionStatistics:
         self._runs: dict[str, RepetitionSummary] = {}
 
     def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
-        """What the repetitions of each experiment say together; those of one sort are peers."""
+        """Return the statistics of each experiment; those of one sort are peers."""
         every = [[self._of(run_id) for run_id in run_ids] for _, run_ids in experiments]
         return each_with_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
-        """How many I/Os a run made; 0 where it is not there."""
+        """Return the number of I/Os of a run; 0 if it is missing."""
         return int(self._of(run_id)["io_count"])
 
     def hear(self, run_id: str, said: RepetitionSummary) -> None:
-        """Take note of what a run says, where that is known already."""
+        """Store the convergence of a run that is known already."""
         self._runs[run_id] = said
 
     def _of(self, run_id: str) -> RepetitionSummary:

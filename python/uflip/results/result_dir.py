@@ -1,12 +1,11 @@
-"""Where a result folder is made, and whether it is still there.
+"""Result directories: create one atomically, and check that it is still there.
 
-A folder appears whole: it is made beside its place under a hidden name, filled with all that makes
-it results (a manifest, a place for runs), synced, and renamed. Whatever ends that, its own name is
-free as before, or has a folder that can be resumed. What a kill leaves of a hidden one is taken
-away by the next benchmark with this name.
+A folder appears whole: it is made beside its final name under a hidden name, filled with manifest
+and run folder, synced, and renamed. After any interruption, its own name is either free or a folder
+that can be resumed. The next benchmark of this name removes the hidden remains of a kill.
 
 A folder that is moved away while a benchmark fills it, or that another one has replaced, must not
-be filled half here and half there: so each commit first compares the name with the descriptor.
+be filled half here and half there. So each commit first compares the name with the descriptor.
 """
 
 import fcntl
@@ -27,21 +26,21 @@ _numbers = count()
 
 
 def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--out") -> None:
-    """Raise if a result folder cannot be made here because something has this name.
+    """Raise if a result folder cannot be made here because the name is in use.
 
     Parameters
     ----------
     path : Path
-        The folder that is to be made.
+        The folder to be made.
     what, called : str
-        What is never overwritten, and what its name is called on the command line.
+        The thing that is never overwritten, and the option that names it.
 
     Raises
     ------
     ResultsError
-        If `path` exists, whatever it is: results are never overwritten.
+        If `path` exists, whatever its type: results are never overwritten.
     RefusedError
-        Inside of another result folder.
+        Inside another result folder.
     """
     refuse_results(path, "results", str(path))
     if path.exists() or path.is_symlink():
@@ -55,7 +54,7 @@ def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--o
 
 
 def why_not(path: Path) -> str:
-    """Say why nothing can be made at `path`; "" where it can, as far as that is known before."""
+    """Return why nothing can be made at `path`; "" if no obstacle is known beforehand."""
     ancestor = next(folder for folder in path.absolute().parents if folder.exists())
     if not ancestor.is_dir():
         return f"{ancestor} is not a folder"
@@ -64,21 +63,21 @@ def why_not(path: Path) -> str:
 
 @contextmanager
 def made_beside(folder: Path, *, what: str = "result", called: str = "--out") -> Iterator[Path]:
-    """Give a new folder to be filled, which gets its name `folder` when the block is left well.
+    """Yield a new folder to be filled; rename it to `folder` on success.
 
     Parameters
     ----------
     folder : Path
-        Its name.
+        Its final name.
     what, called : str
-        Which folder it is, and what its name is called on the command line.
+        The kind of folder, and the option that names it.
 
     Raises
     ------
     ResultsError
         If it cannot be made, or its name was taken meanwhile.
     """
-    # A number of its own: what a full or read-only disk kept of the last one is no reason to fail.
+    # A unique number: remains of the last one on a full or read-only disk are no reason to fail.
     one = f"{next(_numbers)}-{os.getpid()}"
     hidden = folder.with_name(f".{folder.name[-200:]}-{one}{BEING_MADE}")
     try:
@@ -106,7 +105,7 @@ def made_beside(folder: Path, *, what: str = "result", called: str = "--out") ->
 
 
 def _clear_abandoned(folder: Path) -> None:
-    """Take away what killed processes left of this folder: theirs are locked while they live."""
+    """Remove the remains of killed processes; a live process holds a lock on its folder."""
     for hidden in folder.parent.glob(f".{_literal(folder.name[-200:])}-*{BEING_MADE}"):
         with suppress(OSError):
             descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -119,7 +118,7 @@ def _clear_abandoned(folder: Path) -> None:
 
 
 def _maker(hidden: Path) -> str:
-    """Return the number of the process that made a hidden folder."""
+    """Return the id of the process that made a hidden folder."""
     return hidden.name.removesuffix(BEING_MADE).rpartition("-")[2]
 
 
@@ -128,7 +127,7 @@ def _literal(name: str) -> str:
 
 
 def check_still_there(folder: Path, descriptor: int) -> None:
-    """Refuse to go on where the name of a folder leads somewhere else than its descriptor.
+    """Refuse to continue if the folder of this name is not the one of the descriptor.
 
     Raises
     ------

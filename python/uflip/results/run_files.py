@@ -1,7 +1,7 @@
-"""The run files of a result folder: where they are, and what each is worth.
+"""The run files of a result folder: their paths and their verification.
 
-A file that the ledger has a line of is held against its digest; one that it has none of is read.
-Either may be another run's, or another folder's, which its own metadata tell.
+A file with a ledger line is checked against its digest; one without is read. Either may belong to
+another run or folder, which its own metadata show.
 """
 
 import errno
@@ -23,7 +23,7 @@ Checks = Callable[[list[str]], list[str | None]]
 
 
 def run_file(folder: Path, run: str) -> Path:
-    """Return where the file of a run is."""
+    """Return the path of the file of a run."""
     return folder / manifest.RUNS / f"{run}{SUFFIX}"
 
 
@@ -36,22 +36,22 @@ def run_verdicts(
     *,
     checks: Checks = _native.check_traces,
 ) -> list[FileStatus]:
-    """Hold the run files of a folder against its ledger.
+    """Verify the run files of a folder against its ledger.
 
     Parameters
     ----------
     folder : Path
         The result folder.
     plan : mapping
-        Run -> digest of what the plan says of it.
+        Run -> digest of its plan entry.
     there : iterable of str
-        Runs that have a file.
+        Runs with a file.
     found : Ledger or None
-        Read after `there`, so that every file that a writer has named has its line.
+        Read after `there`, so that every file that a writer has renamed has its line.
     folder_id : str or None
-        Which folder this is.
+        The id of this folder.
     checks : callable
-        Says of each file why it is none of a run; None where it is one.
+        Returns for each file why it is not a valid run file; None for a valid one.
     """
     lines = found.runs if found else {}
     present = set(there)
@@ -107,7 +107,7 @@ def _by_reading(
 def without_impossible(
     folder: Path, verdicts: list[FileStatus], checks: Checks
 ) -> list[FileStatus]:
-    """Read the run files that are proven, and mark those that no device can have made."""
+    """Read the run files with valid digests, and mark those that no device can have made."""
     proven = [each.run for each in verdicts if each.run is not None and each.state == PROVEN]
     problems = checks([str(run_file(folder, run)) for run in proven])
     wrong = {run: problem for run, problem in zip(proven, problems, strict=True) if problem}
@@ -118,7 +118,7 @@ def without_impossible(
 
 
 def _check_readable(path: Path) -> None:
-    """Refuse to judge a file that may not be read: that says nothing of what is in it."""
+    """Refuse to judge a file without read permission: its content may be intact."""
     if path.is_file() and not os.access(path, os.R_OK):
         raise ResultsError(
             "No permission to read the file of a run",
@@ -135,7 +135,7 @@ class _Metadata(Struct):
 
 
 def _stranger(folder: Path, run: str, folder_id: str | None) -> str:
-    """Say whose a file is, if it says itself that it is another's; else nothing."""
+    """Return the owner of a file whose metadata name another run or folder; else ""."""
     text = _native.read_metadata(str(run_file(folder, run)))
     try:
         said = msgspec.json.decode(text or "{}", type=_Metadata)
@@ -156,7 +156,7 @@ def file_name(run: str) -> str:
 
 
 def size_of(folder: Path, run: str) -> int:
-    """Return the size of the file of a run [bytes]; 0 where it cannot be told."""
+    """Return the size of the file of a run [bytes]; 0 where it cannot be read."""
     try:
         return run_file(folder, run).stat().st_size
     except OSError:
@@ -164,7 +164,7 @@ def size_of(folder: Path, run: str) -> int:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Runs that have something of their name."""
+    """Return the runs that have a file."""
     try:
         return [
             path.name.removesuffix(SUFFIX) for path in folder.iterdir() if path.suffix == SUFFIX

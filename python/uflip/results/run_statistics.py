@@ -1,9 +1,9 @@
 """Statistics of a run: as a whole, by mode, and of a mix by pattern.
 
 Reads, writes, trims and appends are different populations: a mean over two of them is the response
-time of neither. So a run that does more than one of them has each apart, whatever makes it do so: a
-mix, patterns side by side, a replay, or an imported log. All of it is gathered in one pass over the
-run, a part at a time, so that memory does not grow with the length of the run.
+time of neither. So a run with several modes has separate statistics for each: a mix, parallel
+patterns, a replay, or an imported log. Everything is computed in one pass over the run, a part at a
+time, so that memory use does not grow with the length of the run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,18 @@ COMPONENTS = ("first", "second")
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatistics:
-    """Numbers of some runs together, without what was left out as start-up.
+    """Statistics of some runs together, without the ignored start-up.
 
     Attributes
     ----------
     count : int
-        I/Os that were measured.
+        Number of measured I/Os.
     statistics : dict or None
-        As `uflip.stats.RunStatistics`; None where start-up is all there is.
+        As `uflip.stats.RunStatistics`; None if the runs contain only start-up.
     components : dict
-        The same of each pattern of a mix, by `COMPONENTS`; empty of anything else.
+        The same for each pattern of a mix, by `COMPONENTS`; empty for anything else.
     by_mode : dict
-        Of each mode that occurs `bytes`, `ios_per_s`, `bytes_per_s` and `statistics`.
+        For each mode that occurs: `bytes`, `ios_per_s`, `bytes_per_s` and `statistics`.
     causes_ns : dict
         Mean time of an I/O by cause [ns].
     ios_per_s, bytes_per_s : float or None
@@ -53,12 +53,12 @@ class RunStatistics:
 
     @property
     def separate_modes(self) -> Mapping[str, ModeDocument]:
-        """Return `by_mode` where there are several; of a single one it repeats the whole."""
+        """Return `by_mode` if there are several modes; a single one repeats the whole."""
         return self.by_mode if len(self.by_mode) > 1 else {}
 
 
 def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
-    """Gather the numbers of the repetitions of a run, at least one.
+    """Compute the statistics of the repetitions of a run, at least one.
 
     Examples
     --------
@@ -93,9 +93,9 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
 
 
 class _Gathered:
-    """Response times, sizes and causes of I/Os that were measured.
+    """Response times, sizes and causes of measured I/Os.
 
-    `mode` is the number of the mode of all of them, where they have one.
+    `mode` is the number of their common mode, if they have one.
     """
 
     def __init__(self, is_mix: bool, mode: int | None, causes: Sequence[str]) -> None:
@@ -129,7 +129,7 @@ class _Gathered:
                 self.causes[name] += int(values[ignored == 0].sum(dtype=np.uint64))
 
     def of_modes(self, amounts: Sequence[Amount]) -> dict[str, ModeDocument]:
-        """Return the numbers of each mode that occurs."""
+        """Return the statistics of each mode that occurs."""
         modes = self.modes if self._mode is None else {self._mode: self.every}
         found: dict[str, ModeDocument] = {}
         for number, times in modes.items():
@@ -151,7 +151,7 @@ def _numbers(times: Distribution) -> Numbers | None:
 
 
 def _one_mode(spec: Pattern) -> int | None:
-    """Return the number of the mode of all I/Os of a pattern; None where there may be several."""
+    """Return the number of the mode of all I/Os of a pattern; None if there may be several."""
     if isinstance(spec, Replay):
         return None
     modes = {part.mode for part in spec.parts}

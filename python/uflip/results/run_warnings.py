@@ -1,8 +1,7 @@
-"""Questions asked of every run: is there a reason to doubt these numbers?
+"""Checks of every run: is there a reason to doubt its numbers?
 
-A check is a function of one run that returns how bad it is and the numbers that show it, or None
-where there is nothing to say. `CHECKS` is the list, in the order in which warnings are shown;
-`warnings` gathers the answers.
+A check is a function of one run. It returns the severity and the numbers behind it, or None.
+`CHECKS` is the list, in the order in which warnings are shown; `warnings` gathers the results.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,29 +19,29 @@ from uflip.results.throttling import ticking
 from uflip.stats import drift
 
 Numbers = Mapping[str, object]
-"""What a warning was raised by: names and plain values."""
+"""Numbers behind a warning: names and plain values."""
 
-# Below 30 I/Os the standard error of a mean is itself guesswork.
+# Below 30 I/Os the standard error of a mean is itself unreliable.
 FEW_IOS = 30
-# The mean of a skewed distribution is carried by few I/Os: a factor of two between mean and median.
+# A few I/Os dominate the mean of a skewed distribution: a factor of two between mean and median.
 SKEW_FACTOR = 2.0
 HARNESS_SHARE = 0.05
 PAUSE_TOLERANCE = 0.10
 # A drift is reported if it is large (a fifth) and beyond chance (three standard errors).
 DRIFT_CHANGE = 0.20
 DRIFT_Z = 3.0
-# Between two I/Os the host takes tens of nanoseconds: beyond that it did something else.
+# Between two I/Os the host needs tens of nanoseconds: beyond this limit it did something else.
 STALL_NS = 50_000
 # One in a thousand I/Os, or a hundredth of the time: less shows in no mean and no percentile.
 STALLED_IOS, STALLED_TIME = 1e-3, 1e-2
-# The queue of an open loop that is this part of the run behind at its end grows with the run.
+# An open loop that lags by this share of the run at its end has a queue that keeps growing.
 BEHIND_SHARE = 0.05
 FEW_ARRIVALS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RunArrays:
-    """What a check sees of a run: arrays over its I/Os, start-up included where not said."""
+    """Input of a check: arrays over the I/Os of a run, start-up included except where noted."""
 
     micro_benchmark: str
     spec: Spec
@@ -52,26 +51,26 @@ class RunArrays:
     submit_ns: NDArray[Any]
     response_time_ns: NDArray[Any]
     measured_ns: NDArray[Any]  # response times without the start-up
-    ended: StopDocument | None = None  # how a run with a stop rule came to its length
-    # Of a fresh run on a simulated device; else empty.
+    ended: StopDocument | None = None  # the end of a run with a stop rule
+    # Counters of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
-    # What others did to a real target meanwhile: see `uflip.device.disturbance`.
+    # Activity of other processes on a real target: see `uflip.device.disturbance`.
     disturbed: Mapping[str, int] = field(default_factory=dict)
-    # How long the host let I/Os wait that were due; empty in virtual time.
+    # Delay of the host before it submitted I/Os that were due; empty in virtual time.
     host_gap_ns: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
     @property
     def is_timed_by_host(self) -> bool:
-        """Whether submissions were timed by a clock of ours: not in virtual time, nor in logs.
+        """Whether our own clock timed the submissions: not in virtual time, nor in logs.
 
-        Those of fio say when an I/O had ended, in whole milliseconds.
+        Logs of fio contain the end of an I/O, in whole milliseconds.
         """
         return self.device.real and self.micro_benchmark != IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
 class RunCheck:
-    """A question asked of every run."""
+    """A check for every run."""
 
     code: str
     sees: str  # completes "In 3 of 20 runs …"
@@ -81,13 +80,13 @@ class RunCheck:
 
 
 def few_ios(run: RunArrays) -> tuple[float, Numbers] | None:
-    """Too few I/Os for statistics."""
+    """Warn about too few I/Os for statistics."""
     n = len(run.measured_ns)
     return (1 / max(n, 1), {"count": n}) if n < FEW_IOS else None
 
 
 def wide_spread(run: RunArrays) -> tuple[float, Numbers] | None:
-    """A standard deviation above the mean."""
+    """Warn about a standard deviation above the mean."""
     if len(run.measured_ns) < 2:
         return None
     mean, std = float(run.measured_ns.mean()), float(run.measured_ns.std(ddof=1))
@@ -95,7 +94,7 @@ def wide_spread(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def skewed(run: RunArrays) -> tuple[float, Numbers] | None:
-    """A mean far from the median."""
+    """Warn about a mean far from the median."""
     if len(run.measured_ns) == 0:
         return None
     mean, median = float(run.measured_ns.mean()), float(np.median(run.measured_ns))
@@ -106,7 +105,7 @@ def skewed(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def harness_share(run: RunArrays) -> tuple[float, Numbers] | None:
-    """A harness that is a visible part of what it measures; virtual time has no such cost."""
+    """Warn about a harness that is a visible part of the result; virtual time has no such cost."""
     cost = run.harness.get("null_ns_per_io")
     real = run.device.real
     if cost is None or not real or len(run.measured_ns) == 0:
@@ -119,7 +118,7 @@ def harness_share(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def pause_off(run: RunArrays) -> tuple[float, Numbers] | None:
-    """Pauses that lasted longer or shorter than asked for."""
+    """Warn about pauses that were longer or shorter than requested."""
     part = run.spec if isinstance(run.spec, Basic) else None
     asked, achieved = float((part and part.pause) or 0), achieved_pauses(run)
     if asked <= 0 or len(achieved) == 0:
@@ -130,13 +129,13 @@ def pause_off(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def falling_behind(run: RunArrays) -> tuple[float, Numbers] | None:
-    """An open loop whose I/Os arrive faster than they are completed."""
+    """Warn about an open loop whose I/Os arrive faster than they are completed."""
     found = [_behind(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
     return max((each for each in found if each is not None), key=lambda one: one[0], default=None)
 
 
 def _open_loops(run: RunArrays) -> Iterator[NDArray[np.bool_] | slice]:
-    """Find the I/Os of each open loop; a closed one beside it has arrivals of no rate."""
+    """Yield the I/Os of each open loop; a closed loop beside it has no arrival rate."""
     if not isinstance(run.spec, Parallel):
         if run.spec.is_open:
             yield slice(None)
@@ -163,7 +162,7 @@ def _behind(
 
 
 def unsteady(run: RunArrays) -> tuple[float, Numbers] | None:
-    """A long baseline run whose second half differs from its first."""
+    """Warn about a long baseline run whose second half differs from its first."""
     if run.micro_benchmark != "baseline":
         return None
     seen = drift(run.measured_ns)
@@ -173,7 +172,7 @@ def unsteady(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def not_converged(run: RunArrays) -> tuple[float, Numbers] | None:
-    """A run whose budget was spent before its mean was known."""
+    """Warn about a run that used its budget before its mean converged."""
     if run.ended is None or run.ended["converged"]:
         return None
     known = [
@@ -188,7 +187,7 @@ def not_converged(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def at_ticks(run: RunArrays) -> tuple[float, Numbers] | None:
-    """Slow I/Os that end with a timer of the host; a simulated device knows none."""
+    """Warn about slow I/Os that end with a timer of the host; simulated devices have no timer."""
     if not run.is_timed_by_host:
         return None
     found = ticking(run.submit_ns, run.response_time_ns)
@@ -199,7 +198,7 @@ def at_ticks(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def host_stalls(run: RunArrays) -> tuple[float, Numbers] | None:
-    """A host that did something else while I/Os were due."""
+    """Warn about a host that did something else while I/Os were due."""
     gaps = run.host_gap_ns
     stalls = gaps[gaps > STALL_NS]
     if not run.is_timed_by_host or len(stalls) == 0:
@@ -213,12 +212,12 @@ def host_stalls(run: RunArrays) -> tuple[float, Numbers] | None:
 
 
 def unreadable(run: RunArrays) -> tuple[float, Numbers] | None:
-    """Pages whose bit errors the ECC could not correct."""
+    """Warn about pages whose bit errors the ECC could not correct."""
     lost, read = run.counters.get("uncorrectable_reads", 0), run.counters.get("pages_read", 0)
     return (lost / max(read, 1), {"count": lost, "pages_read": read}) if lost else None
 
 
-# What others did, and how it is told.
+# Activity of other processes -> its description.
 DISTURBANCES = {
     "closed_by_writers": "closed by others who could write",
     "opened": "opened by others",
@@ -229,7 +228,7 @@ DISTURBANCES = {
 
 
 def disturbed(run: RunArrays) -> tuple[float, Numbers] | None:
-    """Somebody else at the target during the run."""
+    """Warn about other users of the target during the run."""
     found = {name: run.disturbed[name] for name in DISTURBANCES if name in run.disturbed}
     if not found:
         return None
@@ -335,7 +334,7 @@ CHECKS: tuple[RunCheck, ...] = (
 
 
 def achieved_pauses(run: RunArrays) -> NDArray[np.float64]:
-    """The pauses that really stood between I/Os [ns].
+    """Return the pauses that were achieved between I/Os [ns].
 
     Between completion and next submission within a stream: after every I/O for `time = pause`,
     after every group of `burst` I/Os for `time = burst`; empty for any other pattern.
@@ -351,7 +350,7 @@ def achieved_pauses(run: RunArrays) -> NDArray[np.float64]:
     lengths = np.diff(starts, append=n)
     completed = run.submit_ns.astype(np.int64) + run.response_time_ns.astype(np.int64)
     for stream in np.split(completed, starts[1:]):
-        # With a queue the I/O before is not always the last one to end.
+        # With a queue, the preceding I/O is not always the last one to end.
         np.maximum.accumulate(stream, out=stream)
     gaps = (run.submit_ns[1:].astype(np.int64) - completed[:-1]).astype(np.float64)
     group = (spec.burst or 1) if spec.time == "burst" else 1
@@ -361,5 +360,5 @@ def achieved_pauses(run: RunArrays) -> NDArray[np.float64]:
 
 
 def _ns(**numbers: float) -> Numbers:
-    """Name durations as the vocabulary asks: the unit is the last word, whole nanoseconds."""
+    """Return durations in whole nanoseconds, with the unit as the last word of the name."""
     return {f"{name}_ns": round(value) for name, value in numbers.items()}

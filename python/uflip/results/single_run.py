@@ -1,4 +1,4 @@
-"""One run by itself, described: what `uflip pattern --json` prints."""
+"""The description of a single run: the output of `uflip pattern --json`."""
 
 import json
 
@@ -23,15 +23,15 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
     info : DeviceInfo
         The device.
     durability : str
-        What writes waited for.
+        Durability of writes.
 
     Returns
     -------
     OneRun
-        device, durability, spec, elapsed_ns, ios, bytes, ignored; of what was not ignored
-        ios_per_s, bytes_per_s, statistics, components (of a mix), by_mode (where there are several
-        modes), causes_ns (mean per I/O); of the whole run counters, write_amplification; ended
-        (None, or how it came to its length).
+        device, durability, spec, elapsed_ns, ios, bytes, ignored. Of the measured I/Os:
+        ios_per_s, bytes_per_s, statistics, components (of a mix), by_mode (with several modes),
+        causes_ns (mean per I/O). Of the whole run: counters, write_amplification, ended (None, or
+        the end of a run with a stop rule).
     """
     found = statistics_of([trace])
     statistics = found.statistics
@@ -54,7 +54,7 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
         "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
     if found.components:
-        # A pattern may never be drawn.
+        # A mix may never draw one of its patterns.
         document["components"] = {name: of for name, of in found.components.items() if of}
     if found.separate_modes:
         document["by_mode"] = found.separate_modes
