@@ -1,9 +1,9 @@
-"""In which state a device is: a record beside the results, read before the next benchmark.
+"""The state record of a device: kept beside the results, read before the next benchmark.
 
-What it says stands in `uflip.data.state_record`. It is believed only while nobody else has written
-to the device, as far as that can be known: a file tells when it was last written, a block device
-how many sectors were since the machine was started. And only while the medium is the same: the
-brand of the data on it, and the number that the kernel gave it, say so.
+`uflip.data.state_record` defines its content. It is valid only while no one else has written to the
+device, as far as the system shows: a file has a modification time, a block device a count of
+sectors written since boot. And only while the medium is the same, which the brand of the data on it
+and the number from the kernel show.
 """
 
 import hashlib
@@ -24,20 +24,20 @@ from uflip.results.result_dir import why_not
 
 FOLDER = Path("results") / "states"
 PLAIN = re.compile(r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-])", re.ASCII)
-"""Names that can be told from the record's; those of all others have a digest in it."""
+"""Names that can be recovered from the record's name; others get a digest."""
 
 
 class StateRecord:
-    """A record on disk. Made by `open_record`."""
+    """A state record on disk. Made by `open_record`."""
 
     def __init__(self, path: Path, info: DeviceInfo, state: StateDocument | None) -> None:
         self.path = path
         self._info = info
         self.state = state
-        """What is known; None where nothing is, or where it is not to be believed any more."""
+        """The state; None if it is unknown or no longer valid."""
 
     def begin(self, request: StateRequest, total_ios: int) -> int:
-        """Note that a state is to be enforced; returns how many of its writes were made already."""
+        """Record that enforcement of a state begins; return the number of writes already made."""
         known = self.state
         if known and known.state_id is None and known.request == dict(request):
             return known.done_ios
@@ -53,17 +53,17 @@ class StateRecord:
         return 0
 
     def reached(self, done_ios: int) -> None:
-        """Note that so many writes of the enforcement were made."""
+        """Record the number of enforcement writes made so far."""
         assert self.state is not None, "begin comes first"
         self._save(msgspec.structs.replace(self.state, done_ios=done_ios))
 
     def enforced(self, state_id: str) -> None:
-        """Note that the enforcement is over."""
+        """Record that the enforcement is complete."""
         assert self.state is not None, "begin comes first"
         self._save(msgspec.structs.replace(self.state, state_id=state_id))
 
     def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
-        """Note what a run has left behind; nothing where the state was not known before it."""
+        """Record the state after a run; do nothing if it was unknown before."""
         if self.state is None:
             return
         self._save(
@@ -77,7 +77,7 @@ class StateRecord:
         )
 
     def forget(self) -> None:
-        """Note that nothing is known any more: what was deallocated is in no state to begin in."""
+        """Remove the record: a deallocated device is in no state to begin in."""
         self.state = None
         self.path.unlink(missing_ok=True)
         if self.path.parent.exists():
@@ -104,7 +104,7 @@ class StateRecord:
 
 
 def default_path(url: str) -> Path:
-    """Where the record of a device is kept if nobody says where: each has one of its own.
+    """Return the default path of a device's record: each device has its own.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def default_path(url: str) -> Path:
 
 
 def check_place(path: Path) -> None:
-    """Fail now rather than after the device was written to, if no record can be kept there.
+    """Fail before anything is written to the device if no record can be written at this path.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def check_place(path: Path) -> None:
 
 
 def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> StateRecord:
-    """Open the record of a device, or begin one.
+    """Open the record of a device, or begin a new one.
 
     Parameters
     ----------
@@ -158,21 +158,21 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
     info : DeviceInfo
         The device, as it is now.
     ours_is_last : bool
-        Whether the last write to the device is known to be a run of ours that was cut short, after
-        which nothing could be noted.
+        Whether the last write to the device is known to come from our own interrupted run, after
+        which no record could be written.
 
     Returns
     -------
     StateRecord
-        Its `state` is None where the file is missing, tells of another device of this name, or of
-        a device that somebody else has written to since.
+        Its `state` is None if the file is missing, belongs to another device of this name, or if
+        another process has written to the device since.
 
     Raises
     ------
     ResultsError
         If the file is something else, or from a newer uflip.
     RefusedError
-        As `check_place`.
+        From `check_place`.
     """
     check_place(path)
     state = state_record.read(path)
@@ -186,7 +186,7 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
 
 
 def last_write(info: DeviceInfo) -> Written:
-    """What the system says about the last write to a device; empty where it says nothing."""
+    """Return what the system records about the last write to a device; empty if unknown."""
     try:
         if info.kind == "file":
             return Written(mtime_ns=Path(info.url.removeprefix("file:")).stat().st_mtime_ns)
@@ -195,17 +195,17 @@ def last_write(info: DeviceInfo) -> Written:
             counted = Path(f"/sys/class/block/{name}/stat").read_text().split()
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
             # Fields of Documentation/block/stat.rst: the seventh counts sectors written, the
-            # fourteenth those that were discarded, which changes a device as much.
+            # fourteenth those discarded, which change a device as much.
             changed = int(counted[6]) + (int(counted[13]) if len(counted) > 13 else 0)
             return Written(boot_id=boot_id, sectors_written=changed)
     except (OSError, ValueError, IndexError):
-        pass  # what cannot be known cannot be held against the record
+        pass  # an unknown value is no evidence against the record
     return Written()
 
 
 def _undisturbed(then: Written, now: Written) -> bool:
     if then.boot_id != now.boot_id:
-        return True  # counters began anew with the system: nothing is known against it
+        return True  # counters restarted at boot: no evidence against the record
     return then == now
 
 

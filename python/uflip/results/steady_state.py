@@ -1,22 +1,22 @@
-"""Whether random writes have become steady: rate, write amplification and p99 over bytes written.
+"""Steady state of random writes: rate, write amplification and p99 over bytes written.
 
 ::
 
     IOPS  |▇▇▇▇▅▃▃▂▂▂|▂▂▂▂▂▂▂▂▂▂      20 rounds of equal size; the last half decides
           +----------+-----------> bytes written
 
-A device is fast as long as something takes its writes in advance: a write cache, an SLC cache,
-spare space that was collected while it was idle. A flat rate there is not steady. So a verdict
-looks at the last half of a run, and that half must be long.
+A device is fast as long as it can absorb writes in advance: in a write cache, an SLC cache, or
+spare space that was collected while it was idle. A flat rate there is not steady. So the verdict
+uses the last half of a run, and that half must be long.
 
 **Source** SNIA, *Solid state storage performance test specification* (v2.0.2, 2020): rounds, a
 measurement window of five of them, the largest excursion of a round from the mean of the window and
 the excursion of a line fitted through it.
 **Faithful** Rounds, both excursions.
-**Simplified** Rounds are bytes, not minutes: what a device takes in advance is bytes. The window is
-half of all rounds. Limits are half of SNIA's 20 % and 10 % for the rate and for write
-amplification, and SNIA's for p99, which is known less well. A slope counts where it is beyond
-chance. Only simulated devices report write amplification.
+**Simplified** Rounds are bytes, not minutes: a device absorbs bytes. The window is half of all
+rounds. Limits are half of SNIA's 20 % and 10 % for the rate and for write amplification, and SNIA's
+for p99, which is less certain. A slope counts only beyond chance. Only simulated devices report
+write amplification.
 **Ambiguous** How much must be written. SNIA's window is five minutes, whatever the device; here it
 is a part of its capacity (`uflip.startup.steady_bytes`).
 """
@@ -39,7 +39,7 @@ WINDOW = 5
 """Parts of the window: SNIA's rounds. A part is the mean of two of ours."""
 BY_CHANCE = 0.01
 AGREEMENT = 0.10
-"""Repetitions agree whose rates differ by no more than this share."""
+"""Largest relative difference between the rates of agreeing repetitions."""
 MINUTE_NS = 60_000_000_000
 TAIL = 0.99
 
@@ -48,14 +48,14 @@ Samples = Mapping[str, Sequence[int]]
 
 
 def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) -> list[RoundSummary]:
-    """Divide a run into rounds of as many I/Os each.
+    """Divide a run into rounds of equal numbers of I/Os.
 
     Parameters
     ----------
     trace
         A run of I/Os of one size.
     samples
-        Counters that were sampled while it lasted.
+        Counters sampled during the run.
     page_bytes
         Size of a flash page [bytes].
     """
@@ -90,7 +90,7 @@ def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) ->
 def _programmed(
     samples: Samples, written: NDArray[np.float64], page_bytes: int | None
 ) -> NDArray[np.float64] | None:
-    """Return how much was programmed by the end of each round, and 0 before [bytes]."""
+    """Return the bytes programmed by the end of each round, with 0 in front [bytes]."""
     at, pages = samples.get("written_bytes", ()), samples.get("pages_programmed", ())
     if page_bytes is None or len(at) < ROUNDS or len(at) != len(pages):
         return None
@@ -104,14 +104,14 @@ def _tail(times: NDArray[np.uint64]) -> int:
 
 
 def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> Steadiness | None:
-    """Return the verdict on the repetitions of a run; None where nothing was written.
+    """Return the verdict on the repetitions of a run; None if nothing was written.
 
     Parameters
     ----------
     repetitions
-        The rounds of each.
+        The rounds of each repetition.
     needed
-        How much must be written before there is one: `uflip.startup.steady_bytes` [bytes].
+        Least amount written before a steady verdict: `uflip.startup.steady_bytes` [bytes].
     """
     if not repetitions or not all(repetitions):
         return None
@@ -124,7 +124,7 @@ def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> St
         reasons.append("repetitions_differ")
     mean = sum(rates) / len(rates)
     first = repetitions[0]
-    # A rate that still changes after enough was written takes at least as much again.
+    # If the rate still changes after enough was written, at least as much again is needed.
     wanted = needed if written < needed else 2 * written
     lasted = first[-1]["ended_ns"]
     return {
@@ -148,7 +148,7 @@ def _window(rounds: Sequence[RoundSummary]) -> Sequence[RoundSummary]:
 
 
 def _window_rate(rounds: Sequence[RoundSummary]) -> float:
-    """Return the rate of the last half [IOPS]: rounds have as many I/Os, so it is harmonic."""
+    """Return the rate of the last half [IOPS]: the harmonic mean, as rounds have equal I/Os."""
     slow = [1 / rate for each in _window(rounds) if (rate := each["ios_per_s"])]
     return len(slow) / sum(slow) if slow else 0.0
 
@@ -160,7 +160,7 @@ def _window_mean(repetitions: Sequence[Sequence[RoundSummary]], name: str) -> fl
 
 
 def _changes(rounds: Sequence[RoundSummary]) -> list[str]:
-    """Return what still changes in the last half of a run."""
+    """Return the reasons against a steady state in the last half of a run."""
     found = []
     for name, reason, limits in (
         ("ios_per_s", "rate_changes", RATE_LIMITS),
@@ -174,7 +174,7 @@ def _changes(rounds: Sequence[RoundSummary]) -> list[str]:
 
 
 def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
-    """Whether no fifth of some values (n,), and no end of a line through them, is too far off.
+    """Return whether values (n,) are flat: the means of their fifths, and a line through them.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
 
 
 def _left_ns(rounds: Sequence[RoundSummary], left_bytes: int) -> float:
-    """Return how long so much more takes at the rate of the last half [ns]."""
+    """Return the time for writing `left_bytes` more at the rate of the last half [ns]."""
     window = _window(rounds)
     before = rounds[len(rounds) // 2 - 1]
     written = window[-1]["written_bytes"] - before["written_bytes"]
@@ -207,7 +207,7 @@ def _left_ns(rounds: Sequence[RoundSummary], left_bytes: int) -> float:
 
 
 def _first_minute(rounds: Sequence[RoundSummary]) -> float | None:
-    """Return what the first minute would have shown [IOPS]: all of a run that is shorter."""
+    """Return the rate of the first minute [IOPS]; of a shorter run, of all of it."""
     ends = np.array([each["ended_ns"] for each in rounds], dtype=np.float64)
     share = np.arange(1, len(rounds) + 1) / len(rounds)
     ios_of_round = float((rounds[0]["ios_per_s"] or 0.0) * ends[0] / 1e9)

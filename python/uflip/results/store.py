@@ -1,11 +1,10 @@
-"""Reads a result folder back: finished runs, missing runs, and what is wrong with it.
+"""Reads a result folder back: finished runs, missing runs, and damage.
 
-Every file is held against the folder's ledger when the folder is opened (`proof`). A run whose file
-is not what was written is left out, and a warning names it: what is wrong with one run is no reason
-to doubt the others.
+Every file is verified against the folder's ledger when the folder is opened (`integrity`). A
+damaged run is left out, and a warning names it; the other runs stay valid.
 
-Nothing is kept in memory but the manifest: a run's I/Os are read from its Parquet file when they
-are asked for, so that a folder of any size can be opened.
+Only the manifest stays in memory: the I/Os of a run are read from its Parquet file on demand, so
+that a folder of any size can be opened.
 """
 
 import os
@@ -54,11 +53,11 @@ class StoredRun:
     path: Path
     repetition: int = 1
     page_bytes: int | None = None
-    """Size of a flash page of the device that was measured [bytes]; None where it is unknown."""
+    """Size of a flash page of the measured device [bytes]; None if unknown."""
     expected: tuple[int, str] | None = None
-    """Length [bytes] and digest of the file; None where nothing says what they must be."""
+    """Expected length [bytes] and digest of the file; None if the ledger has no line."""
     is_job: bool = False
-    """Whether it is a job over physical addresses: `log` then reads it, and not `trace`."""
+    """Whether it is a job over physical addresses, to be read with `log` instead of `trace`."""
 
     def trace(self) -> _native.Trace:
         """Read every I/O of the run.
@@ -108,12 +107,12 @@ class StoredRun:
 
     @cached_property
     def meta(self) -> RunMetadata:
-        """What was stored with the run: counters, when it finished."""
+        """Metadata stored with the run: counters, time of its end."""
         stored = self.log() if self.is_job else self.trace()
         return metadata_of(self.path, stored.metadata_json)
 
     def response_time_ns(self, *, include_ignored: bool = False) -> NDArray[np.uint64]:
-        """Response times (n,) [ns], by default without the I/Os inside `io_ignore`; as `trace`."""
+        """Return response times (n,) [ns], by default without the I/Os inside `io_ignore`."""
         trace = self.trace()
         return as_array(trace, "response_time_ns") if include_ignored else measured(trace)
 
@@ -128,7 +127,7 @@ class Results:
         self.manifest = content
         self.runs = runs
         self.proof = proof
-        """What each file is worth."""
+        """The verification result of each file."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":
@@ -137,8 +136,8 @@ class Results:
         Raises
         ------
         ResultsError
-            If it is not one, is of a newer format, or its manifest is damaged. A damaged run is
-            left out, and named in `warnings`.
+            If it is not a result folder, is of a newer format, or its manifest is damaged. A
+            damaged run is left out, and named in `warnings`.
         """
         folder = Path(path)
         proof = examine(folder)
@@ -153,7 +152,7 @@ class Results:
         return cls(folder, content, runs, proof)
 
     def summary_of(self, runs: Sequence[StoredRun]) -> RunSummary:
-        """Summarise the repetitions of a run: as it was kept, or from their I/Os.
+        """Summarise the repetitions of a run: from the cache, or from their I/Os.
 
         Raises
         ------
@@ -166,9 +165,9 @@ class Results:
         return runs[0].summary() if len(runs) == 1 else merged([run.part() for run in runs])
 
     def pyramid_of(self, run: StoredRun) -> Pyramid | None:
-        """The response times of a run in brief: as they were kept, or from its I/Os.
+        """Return the aggregated response times of a run: from the cache, or from its I/Os.
 
-        None of a job that wears out a block.
+        None for a job that wears out a block.
 
         Raises
         ------
@@ -184,7 +183,7 @@ class Results:
 
     @property
     def missing(self) -> list[str]:
-        """Ids of planned runs that are not there."""
+        """Ids of planned runs without a usable file."""
         there = {run.id for run in self.runs}
         return [entry.id for entry in self.manifest.plan if entry.id not in there]
 
@@ -195,14 +194,14 @@ class Results:
 
     @property
     def status(self) -> str:
-        """How the benchmark ended; "interrupted" if it says running and nobody is at work."""
+        """State of the benchmark; "interrupted" if it is "running" without a live writer."""
         status = str(self.manifest.status)
         return "interrupted" if status == "running" and not lock.is_held(self.path) else status
 
     @cached_property
     def warnings(self) -> list[WarningSummary]:
-        """Stored doubts, and those about the files; of a benchmark that never finished, also those
-        that its runs raise now.
+        """Stored warnings, and those about the files; for an unfinished benchmark also those that
+        its runs raise now.
         """
         stored: list[WarningSummary] = msgspec.to_builtins(self.manifest.warnings)
         found = about_the_files(self.proof)
@@ -227,7 +226,7 @@ class Results:
 
 
 def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
-    """Gather the repetitions of each run, in the order of their first."""
+    """Group the repetitions of each run, in the order of their first."""
     groups: dict[tuple[Any, ...], list[StoredRun]] = {}
     for run in runs:
         groups.setdefault(experiment_of(run), []).append(run)
@@ -235,14 +234,14 @@ def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
 
 
 def examiner_of(content: Manifest) -> Examiner | FlashExaminer:
-    """Make what gathers the doubts of the runs of a benchmark."""
+    """Return the examiner that gathers warnings about the runs of a benchmark."""
     if content.is_of_jobs:
         return FlashExaminer()
     return Examiner(content.device, content.harness)
 
 
 def damaged(path: Path, got: str) -> ResultsError:
-    """Make the error for a run file that cannot be read."""
+    """Return the error for a run file that cannot be read."""
     return ResultsError(
         what="A run file is damaged",
         where=str(path),

@@ -1,4 +1,4 @@
-"""A result folder as one document: what `uflip show --json` prints and the report is made of.
+"""A result folder as one document: the output of `uflip show --json` and the report's input.
 
 The document holds numbers and names only, no arrays over I/Os: a standard run of nine
 micro-benchmarks comes to a few hundred kilobytes of JSON.
@@ -42,7 +42,7 @@ from uflip.startup import startup_of, steady_bytes
 from uflip.units import format_size
 
 BASELINE = "baseline"  # the long runs of the four patterns; not one of the nine micro-benchmarks
-INTERFERENCE = "interference"  # the measurement of the pause between runs; none of the nine either
+INTERFERENCE = "interference"  # measures the pause between runs; not one of the nine either
 PATTERNS = ("SR", "RR", "SW", "RW")
 NO_MARKS: Mapping[str, Mark] = MappingProxyType({})
 
@@ -121,10 +121,10 @@ def _only_what_is_decided(
     baselines: Sequence[ExperimentSummary],
     benchmarks: Mapping[str, Sequence[ExperimentSummary]],
 ) -> KeyCharacteristics:
-    """Replace the verdicts that rest on runs of the start-up or of the write cache.
+    """Replace the verdicts that depend on runs of the start-up or of the write cache.
 
-    A marked baseline leaves a verdict undecided, and so do marks on most of the other experiments:
-    a single marked point among many does not move the end of an area or of a pause.
+    A marked baseline leaves a verdict undecided, and so do marks on most of the other experiments.
+    A single marked point among many does not move the end of an area or of a pause.
     """
     decided = row.copy()
     for name in RESTS_ON:
@@ -139,10 +139,10 @@ def _only_what_is_decided(
 
 
 def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> ExperimentSummary:
-    """Return what is kept of a run, and its repetitions, as a row of a summary.
+    """Return the stored summary of a run, and of its repetitions, as a row of a summary.
 
-    A run that did not leave the start-up behind has not converged (`marks`: which did not, and
-    why), whatever it says itself.
+    A run inside the start-up has not converged, whatever its own analysis; `marks` holds these runs
+    and the reasons.
     """
     row = plain(kept)
     for each in row["repetitions"]:
@@ -154,7 +154,7 @@ def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experi
 
 
 def _judge_steadiness(document: ExperimentSummary, kept: manifest.Manifest, io_size: int) -> None:
-    """Add the verdict on writes that were to become steady; those that are not are not converged.
+    """Add the verdict on steady state of random writes; without it they have not converged.
 
     `io_size` is that of the baselines [bytes].
     """
@@ -177,7 +177,7 @@ def _judge_steadiness(document: ExperimentSummary, kept: manifest.Manifest, io_s
 def around(
     results: Results, found: BenchmarkSummary, target_spaces: Sequence[TargetSpace]
 ) -> Summary:
-    """Put what stands in every summary around what was found, whatever benchmark it is of."""
+    """Add the fields common to all summaries to the results of one kind of benchmark."""
     kept = results.manifest
     said = plain(kept)
     return {
@@ -212,7 +212,7 @@ def around(
 
 
 def _answer(name: str, run: ExperimentSummary) -> tuple[Question | None, Answer]:
-    """What a run asked for, if it was a baseline pattern, and what it found."""
+    """Return the baseline pattern that a run repeats, or None, and its result."""
     statistics = run["statistics"]
     found = None
     if statistics is not None and name != INTERFERENCE:
@@ -223,7 +223,7 @@ def _answer(name: str, run: ExperimentSummary) -> tuple[Question | None, Answer]
 
 
 def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:
-    """Where the runs of a plan write sequentially, with the resets between them."""
+    """Return the spaces of sequential writes, with the resets between them."""
     return [
         {
             "run": run.id,
@@ -238,7 +238,7 @@ def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:
 
 
 def experiments_of(document: Summary) -> Iterator[tuple[str, ExperimentSummary]]:
-    """Every experiment of a summary with its micro-benchmark, the baselines first."""
+    """Yield every experiment of a summary with its micro-benchmark, the baselines first."""
     for run in document["baselines"]:
         yield BASELINE, run
     for name, runs in document["micro_benchmarks"].items():
@@ -247,7 +247,7 @@ def experiments_of(document: Summary) -> Iterator[tuple[str, ExperimentSummary]]
 
 
 def baseline_of(document: Summary, pattern: str) -> ExperimentSummary | None:
-    """The baseline run of a pattern in a summary, or None if it was not measured."""
+    """Return the baseline run of a pattern in a summary, or None if it was not measured."""
     for run in document["baselines"]:
         if run["pattern"] == pattern:
             return run
@@ -255,14 +255,14 @@ def baseline_of(document: Summary, pattern: str) -> ExperimentSummary | None:
 
 
 def key_row_of(document: Summary) -> KeyCharacteristics:
-    """Return the key characteristics of a benchmark of patterns; one of jobs has none."""
+    """Return the key characteristics of a benchmark of patterns; one of jobs has no such row."""
     row = document["key_characteristics"]
     assert row is not None, "a benchmark of patterns"
     return row
 
 
 def describe_device(device: DeviceInfo) -> str:
-    """One line that names a device: model (of a file its name), and capacity.
+    """Return one line about a device: model (for a file its name), and capacity.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def describe_device(device: DeviceInfo) -> str:
 
 
 def _pattern_place(run: ExperimentSummary) -> int:
-    """SR RR SW RW as the paper lists them; a plan runs them in another order."""
+    """Return the rank of a pattern in the paper's order SR RR SW RW; plans use another order."""
     return PATTERNS.index(run["pattern"]) if run["pattern"] in PATTERNS else len(PATTERNS)
 
 
@@ -288,7 +288,7 @@ def _baseline_means(baselines: Sequence[ExperimentSummary]) -> dict[str, float |
 
 
 def _io_size(baselines: Sequence[ExperimentSummary]) -> int | None:
-    """Return that of the last baseline that was measured and says it [bytes]."""
+    """Return the I/O size of the last measured baseline that has one [bytes]."""
     sizes: list[int] = [
         run["spec"]["io_size"]
         for run in baselines

@@ -1,15 +1,15 @@
-"""Keeps what runs say beside them, and finds it again, so that results are read without their I/Os.
+"""Cache of run summaries beside the runs, so that results are shown without reading their I/Os.
 
 ::
 
     results/demo/
-      summaries/0001-baseline-SR-….json            a run's own summary, from when it was committed
-      summaries/0001-baseline-SR-….pyramid.npy     its response times in brief
-      summaries/experiments.json                   all repetitions together, from the end
+      summaries/0001-baseline-SR-….json            summary of a run, written at its commit
+      summaries/0001-baseline-SR-….pyramid.npy     its aggregated response times
+      summaries/experiments.json                   all repetitions together, written at the end
 
-Nothing here is measured, and nothing here proves anything: these files can be removed, and whatever
-does not fit the run files as the ledger has them is not used (`uflip.data.run_summary`). So none of
-them is synced, and where one cannot be written the benchmark goes on without it.
+The cache holds derived data only and proves nothing: its files can be removed, and a file that does
+not match the run files in the ledger is ignored (`uflip.data.run_summary`). So its files are not
+synced, and a failed write does not stop the benchmark.
 """
 
 import contextlib
@@ -46,16 +46,16 @@ Proof = tuple[int, str]
 """Length [bytes] and digest of a run file."""
 Log = _native.Trace | _native.FlashTrace
 ENDINGS = SUMMARY, PYRAMID = (".json", ".pyramid.npy")
-"""Of the files that are kept."""
+"""Endings of the cache files."""
 
 
 class SummaryCache:
-    """The summaries that are kept in a result folder.
+    """The cached summaries of a result folder.
 
     Parameters
     ----------
     folder : Path
-        The result folder; it need not have any.
+        The result folder; the cache may be empty.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,12 +67,12 @@ class SummaryCache:
         return {kept.of: kept.summary for kept in run_summary.read(path)}
 
     def find(self, runs: Sequence[tuple[str, Proof | None]]) -> RunSummary | None:
-        """Find the summary of these repetitions, given the proofs of their files.
+        """Find the summary of these repetitions, by the digests of their files.
 
         Returns
         -------
         RunSummary or None
-            None where none is kept that follows from exactly these files.
+            None if no cached summary was made from exactly these files.
         """
         of = _sources(runs)
         if of is None:
@@ -84,7 +84,7 @@ class SummaryCache:
         return found
 
     def pyramid(self, run: str, proof: Proof | None) -> Pyramid | None:
-        """Find the pyramid of a run, given the proof of its file; None where none is kept."""
+        """Find the pyramid of a run, by the digest of its file; None if it is not cached."""
         of = _sources([(run, proof)])
         kept = None if of is None else self._kept(of[0])
         if kept is None or kept.pyramid is None:
@@ -100,7 +100,7 @@ class SummaryCache:
     def keep_run(
         self, run: str, proof: Proof, summary: RunSummary, pyramid: Pyramid | None
     ) -> None:
-        """Keep what a committed run says; a job that wears out a block has no pyramid."""
+        """Cache the summary of a committed run; a job that wears out a block has no pyramid."""
         about = None
         with contextlib.suppress(OSError):
             self._folder.mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ class SummaryCache:
     def keep_experiments(
         self, found: Sequence[tuple[Sequence[tuple[str, Proof | None]], RunSummary]]
     ) -> None:
-        """Keep what all repetitions say together, of every experiment of the folder."""
+        """Cache the summaries of all repetitions, for every experiment of the folder."""
         known = [(_sources(runs), summary) for runs, summary in found]
         kept = tuple(StoredSummary(of, summary) for of, summary in known if of is not None)
         with contextlib.suppress(OSError):
@@ -132,7 +132,7 @@ class SummaryCache:
 
 
 class SummaryWriter:
-    """Keeps the summaries of a benchmark that is at work.
+    """Caches the summaries of a running benchmark.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class SummaryWriter:
     def committed(
         self, run: PlanEntry, path: Path, proof: Proof, trace: Log, sampled: Samples | None = None
     ) -> None:
-        """Keep what a run says whose file is this."""
+        """Cache the summary of a committed run."""
         if isinstance(trace, _native.FlashTrace):
             summary = summary_of(run, trace)
         else:
@@ -159,7 +159,7 @@ class SummaryWriter:
         self._summaries.keep_run(run.id, proof, summary, pyramid_of(trace))
 
     def repetition(self, run: str) -> RepetitionRow:
-        """What a run that was committed says of its mean."""
+        """Return the convergence of a committed run."""
         said: RepetitionRow = msgspec.to_builtins(self._made[run].repetitions[0])
         return said
 
@@ -172,7 +172,7 @@ class SummaryWriter:
         runs: Iterable[tuple[PlanEntry, Path, Proof | None]],
         trace_of: Callable[[str], Log | None],
     ) -> None:
-        """Keep what all repetitions of each of these runs say together."""
+        """Cache the summaries of all repetitions of these runs."""
         groups: dict[tuple[Any, ...], list[tuple[PlanEntry, Path, Proof | None]]] = {}
         for run in runs:
             groups.setdefault(experiment_of(run[0]), []).append(run)
@@ -202,7 +202,7 @@ class SummaryWriter:
 
 
 def _sources(runs: Sequence[tuple[str, Proof | None]]) -> tuple[SummarySource, ...] | None:
-    """What a summary must follow from; None where a file is unproven."""
+    """Return the files that a summary is made from; None if one has no digest."""
     known = [SummarySource(run, *proof) for run, proof in runs if proof is not None]
     return tuple(known) if len(known) == len(runs) else None
 
@@ -219,7 +219,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _pack(pyramid: Pyramid) -> tuple[bytes, PyramidFile]:
-    """Return the bytes of a file with a pyramid, and what it takes to read them."""
+    """Return the bytes of a pyramid file, and the record that is needed to read it."""
     content = io.BytesIO()
     np.save(content, np.concatenate([pyramid.over_number, pyramid.over_time]), allow_pickle=False)
     about = PyramidFile(

@@ -1,22 +1,22 @@
-"""Do I/Os end when a timer expires? Then a scheduler was measured, not a device.
+"""Throttling: detect I/Os that end with a timer of the host, which limits the rate of the disk.
 
     timer      |       |       |       |       |       |       |
     I/Os       ▌▌▌▌▌___________|▌▌▌▌▌__|▌▌▌▌▌▌_________|▌▌▌▌▌
                     waits      ends     ends           ends
 
-Who limits a disk to a rate makes an I/O that comes too early wait, and looks again when a timer of
-the kernel expires: 100, 250, 300 or 1000 times a second. What waited ends right behind a tick, all
-through a run. How long it waited may be anything: what is told apart is *when* it ended. The slow
-I/Os of a device keep no time: each takes a bit more or less, and these add up.
+A rate limiter delays an I/O that comes too early, and checks again when a timer of the kernel
+expires: 100, 250, 300 or 1000 times a second. Delayed I/Os end right after a tick, all through a
+run. The length of the delay varies: the detection uses *when* an I/O ended. The slow I/Os of a
+device follow no clock: each takes a bit more or less, and these differences add up.
 
 **Source** Linux, `block/blk-throttle.c`: what exceeds its budget is dispatched from a timer, whose
 grain is the jiffy; `kernel/Kconfig.hz` for the rates. Rayleigh's test for directions (Mardia and
 Jupp, Directional Statistics, 2000, §6.3).
 **Faithful** All four rates of that list.
-**Simplified** What takes half of an interval or more is taken for what waited.
-**Ambiguous** How many must keep time, and how well. Here: the mean direction is 0.4 long or more (a
-busy host delays some of them), by chance in one of a million runs, ten I/Os at least, a fifth of
-all time. Who has a period of exactly a tick looks the same.
+**Simplified** I/Os that take half of an interval or more are taken for delayed ones.
+**Ambiguous** The number of I/Os and their precision. Here: the mean direction is 0.4 long or more
+(a busy host delays some of them), by chance in one of a million runs, ten I/Os at least, a fifth of
+all time. A device with a period of exactly a tick looks the same.
 """
 
 from math import exp
@@ -44,12 +44,12 @@ class Ticking(NamedTuple):
 def ticking(
     submit_ns: NDArray[np.float64], response_time_ns: NDArray[np.float64]
 ) -> Ticking | None:
-    """Find the timer that slow I/Os end with; None if there is none.
+    """Find the timer that slow I/Os end with; return None without one.
 
     Parameters
     ----------
     submit_ns, response_time_ns
-        Of all I/Os (n,), on one clock [ns].
+        Values of all I/Os (n,), on one clock [ns].
 
     Examples
     --------
@@ -61,7 +61,7 @@ def ticking(
     submit = np.asarray(submit_ns, dtype=np.float64)
     times = np.asarray(response_time_ns, dtype=np.float64)
     found = (_at(submit, times, 1e9 / rate) for rate in TICKS_PER_S)
-    # The longest interval says most: what keeps time with 4 ms does so with 1 ms, too.
+    # The longest interval comes first: I/Os in step with 4 ms are also in step with 1 ms.
     return next((each for each in found if each is not None), None)
 
 

@@ -1,4 +1,4 @@
-"""How many I/Os a run gets done a second, of the part of it in which it is at work as asked.
+"""Throughput of a run: I/Os per second over the part in which its queues are full.
 
 ::
 
@@ -11,21 +11,21 @@
 
 **Source**: operational analysis: P. Denning, J. Buzen, *The operational analysis of queueing
 network models* (Computing Surveys 1978): throughput is completions over the time that they take.
-**Faithful**: of a run with several I/Os under way, completions are counted while all of its streams
-are behind their start-up and go on submitting: neither while a queue fills, nor while it runs out.
-**Simplified**: a *round* is as many completions as I/Os are under way. What is taken is the time
-from each completion of the first two rounds to its peer in the last two, on average, so that it
-does not matter where between two bursts of completions, or between a fast I/O and a slow one of
-each stream, counting begins. Servers whose I/Os take at least s complete no more than one each in
-any s: where their number divides a round, no such time is shorter than they need, and what is found
-is never above what they can do. I/Os of several pages, which are served in turn, are half done when
-counting begins: that overstates by a share of a round.
-**Ambiguous**: with one I/O under way nothing is filled or runs out, and a run of fewer than two
-rounds has no steady part: then all that is measured counts, from the submission of the first I/O
-to the completion of the last. Of several under way that understates, by a round at most.
+**Faithful**: with several I/Os in flight, completions are counted while all streams are past their
+start-up and still submit: neither while a queue fills, nor while it runs out.
+**Simplified**: a *round* is as many completions as there are I/Os in flight. The elapsed time is
+that from each completion of the first two rounds to its peer in the last two, on average. So the
+begin of counting does not matter, between two bursts of completions, or between a fast I/O and a
+slow one of each stream. Servers whose I/Os take at least s complete no more than one each in any s.
+Where their number divides a round, no such time is shorter than they need, and the result never
+exceeds their capacity. I/Os of several pages, which are served in turn, are half done when counting
+begins: that overstates by a share of a round.
+**Ambiguous**: with one I/O in flight no queue fills or runs out, and a run of fewer than two rounds
+has no steady part. Then all measured I/Os count, from the submission of the first to the completion
+of the last. With several in flight that understates, by a round at most.
 
 A run of more than `PIECE` I/Os is read a part at a time. A round of it is as many completions as
-all queues together are deep, which is as many as are under way wherever they are full.
+the total depth of all queues, which equals the I/Os in flight wherever the queues are full.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,19 +40,19 @@ from uflip.results.columns import PIECE, as_array, pieces
 
 Times = NDArray[np.uint64]
 EDGE = 2
-"""So many rounds at the begin are held against as many at the end."""
+"""Number of rounds at the begin that are compared with as many at the end."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """What was done in a part of a run that lies behind the start-up.
+    """I/Os and bytes completed in the measured part of a run.
 
     Attributes
     ----------
     ios : float
-        So many I/Os.
+        Number of I/Os.
     size_bytes, elapsed_ns : float
-        Of so many bytes together, in so long, pauses included.
+        Their total size, and the time that they took, pauses included.
     modes : mapping
         Number of a mode -> its shares of the I/Os and of the bytes.
     """
@@ -63,15 +63,15 @@ class Amount:
     modes: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def of_mode(self, number: int) -> "Amount":
-        """Return what was done of one mode in the same time."""
+        """Return the amount of one mode in the same time."""
         ios, size = self.modes.get(number, (0.0, 0.0))
         return Amount(ios * self.ios, size * self.size_bytes, self.elapsed_ns)
 
 
 def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
-    """Return how much was done in the steady part of a run, and how long that took.
+    """Return the I/Os and bytes completed in the steady part of a run, and the elapsed time.
 
-    `mode` is the number of the mode of all I/Os, where they have one: then it is not read.
+    `mode` is the number of the mode of all I/Os, if they share one: then its column is not read.
     """
     if len(trace) > PIECE:
         return _of_a_long_run(trace)
@@ -94,7 +94,7 @@ def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
 
 
 class _Shares:
-    """I/Os and bytes of each mode."""
+    """Numbers of I/Os and bytes of each mode."""
 
     def __init__(self) -> None:
         self.ios: dict[int, int] = {}
@@ -119,7 +119,7 @@ class _Shares:
 
 
 def _of_a_long_run(trace: _native.Trace) -> Amount:
-    """Do as `measured_amount` does, with one part of the run in memory at a time."""
+    """Compute `measured_amount` with one part of the run in memory at a time."""
     depths = _queue_depths(read_spec(trace.spec_json))
     most = sum(depths)
     begin, end, first, last = _at_work(trace, depths)
@@ -139,7 +139,7 @@ def _of_a_long_run(trace: _native.Trace) -> Amount:
     if most > 1 and count >= 2 * EDGE * most:
         rounds = count // most
         apart = (rounds - EDGE) * most
-        # Ranks are counted from the end: what is left of the last round comes after all rounds.
+        # Ranks are counted from the end: the rest of the last round comes after all rounds.
         begins, ends = count - rounds * most, count - apart
         at, sizes = (column[len(column) - ends : len(column) - begins] for column in tails.found())
         behind = tails.found()[1].astype(np.float64)
@@ -156,7 +156,7 @@ def _of_a_long_run(trace: _native.Trace) -> Amount:
 
 
 def _queue_depths(spec: Pattern) -> list[int]:
-    """Return how many I/Os each process of a complete pattern has under way at most."""
+    """Return the queue depth of each process of a complete pattern."""
     if isinstance(spec, Parallel):
         return [depth for each in spec.patterns for depth in _queue_depths(each)]
     processes = 1 if isinstance(spec, Mix) else getattr(spec, "processes", 1)
@@ -164,7 +164,7 @@ def _queue_depths(spec: Pattern) -> list[int]:
 
 
 class _Extremes:
-    """The smallest, or largest, instants of all that are added, with the sizes beside them."""
+    """The smallest, or largest, of all added times, with the sizes of their I/Os."""
 
     def __init__(self, count: int, *, largest: bool) -> None:
         self.count, self.largest = count, largest
@@ -179,21 +179,21 @@ class _Extremes:
             near = at >= self._at[0]
             at, sizes = at[near], sizes[near]
         at, sizes = np.concatenate([self._at, at]), np.concatenate([self._sizes, sizes])
-        # Of equal instants the I/O that was submitted first comes first, as in the trace.
+        # Of equal times the I/O that was submitted first comes first, as in the trace.
         order = np.argsort(at, kind="stable")
         order = order[-self.count :] if self.largest else order[: self.count]
         self._at, self._sizes = at[order], sizes[order]
 
     def found(self) -> tuple[Times, NDArray[np.uint32]]:
-        """Return instants and sizes (count,) in the order of time."""
+        """Return times and sizes (count,) in the order of time."""
         return self._at, self._sizes
 
 
 def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, int]:
-    """Return what `_all_at_work` does, and the first submission and last completion measured [ns].
+    """Return the result of `_all_at_work`, and the first submission and last completion [ns].
 
-    The first k completions of a queue of depth d are among its first k + d - 1 I/Os, since nothing
-    behind them was submitted before. So the one that ends a start-up is the d-th last of these.
+    The first k completions of a queue of depth d are among its first k + d - 1 I/Os, since no later
+    I/O was submitted before. So the completion that ends a start-up is the d-th last of these.
     """
     begin, end, first, last = 0, None, None, 0
     start = 0
@@ -222,7 +222,7 @@ def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, in
 
 
 def _lengths(trace: _native.Trace, processes: int) -> list[tuple[int, int]]:
-    """Return how many I/Os each process made, and how many of them were ignored."""
+    """Return for each process the number of its I/Os, and of the ignored ones."""
     totals, ignored = np.zeros(processes, dtype=int), np.zeros(processes, dtype=int)
     for stream, left_out in pieces(trace, ["stream", "ignored"]):
         totals += np.bincount(stream, minlength=processes)
@@ -231,7 +231,7 @@ def _lengths(trace: _native.Trace, processes: int) -> list[tuple[int, int]]:
 
 
 def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
-    """I/Os and bytes a second of runs one after the other; None where no time passed.
+    """Return I/Os and bytes per second of consecutive runs; None if no time passed.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
 
 
 def most_under_way(began: Times, ended: Times) -> int:
-    """Return how many I/Os are under way at most, of submissions and completions (n,) [ns].
+    """Return the largest number of I/Os in flight, from submissions and completions (n,) [ns].
 
     Examples
     --------
@@ -260,10 +260,10 @@ def most_under_way(began: Times, ended: Times) -> int:
 
 
 def _all_at_work(trace: _native.Trace) -> tuple[int, int]:
-    """From when on all streams are behind their start-up, until one makes its last I/O [ns].
+    """Return the time when all streams are past their start-up, and when one submits its last [ns].
 
-    A start-up is over with as many completions as I/Os are ignored: when the first of the others is
-    submitted, all of a queue are still under way that were there before it.
+    A start-up ends with as many completions as there are ignored I/Os: when the first measured I/O
+    is submitted, all earlier I/Os of a queue are still in flight.
     """
     began, kept = as_array(trace, "submit_ns"), as_array(trace, "ignored") == 0
     ended = began + as_array(trace, "response_time_ns")
@@ -279,7 +279,7 @@ def _all_at_work(trace: _native.Trace) -> tuple[int, int]:
 
 
 def _rounds(ended: Times, sizes: NDArray[np.uint32], most: int) -> Amount | None:
-    """Say what whole rounds got done; None where there are not two.
+    """Return the amount completed in whole rounds; None with fewer than two.
 
     `ended` (n,) [ns] are completions in any order, and `sizes` (n,) [bytes] those of their I/Os.
     """

@@ -1,4 +1,4 @@
-"""How repetitions scatter, by all experiments of a sort: three of one hardly say it.
+"""Scatter of repetitions, estimated from all experiments of a sort: three repetitions are too few.
 
     experiment   three repetitions each      its scatter, of two degrees of freedom
         1            ·   · ·                     known to a factor of three
@@ -7,31 +7,31 @@
                          together: how much experiments of this sort scatter, and how much that
                          differs between them
 
-Three repetitions that lie together by chance, or that all found the device in the state that it is
-in two times of three, claim what is not so, and an interval of their own cannot tell. What the
-others of the same sort did, on the same device and at the same time, can. The variance that a claim
-rests on is the weighted mean of an experiment's own and of theirs. They speak for it as far as
-nothing shows that it is not like them: one that scatters more, or whose neighbours are more alike,
-stands for itself (`is_odd`), and one that is quiet where others are not is believed when it has
-been repeated so often that it would have shown what they show (`fewest`).
+Three repetitions may lie together by chance, or may all have met the device in a state that it is
+in two times of three. Their own interval cannot show that; the other experiments of the same sort,
+on the same device at the same time, can. A claim rests on the weighted mean of an experiment's own
+variance and theirs. They count as peers unless there is evidence that the experiment is unlike
+them. An experiment that scatters more, or whose neighbours are more correlated, uses its own
+variance alone (`is_odd`). One that scatters less than its peers must be repeated so often that it
+would have shown their scatter (`fewest`).
 
 **Source** H. Robbins (1956), empirical Bayes; G. K. Smyth, "Linear models and empirical Bayes
 methods for assessing differential expression in microarray experiments" (2004): the same question,
-thousands of means of three each. M. S. Bartlett (1937): whether two variances are one. B. Phipson
-et al., "Robust hyperparameter estimation protects against hypervariable genes" (2016): who is not
-like the others gets no support from them. W. Edwards, H. Lindman, L. J. Savage (1963): what a
-posterior says does not depend on when one stops looking, so that rounds may ask again.
+thousands of means of three each. M. S. Bartlett (1937): the test whether two variances are equal.
+B. Phipson et al., "Robust hyperparameter estimation protects against hypervariable genes" (2016):
+an outlier gets no support from the others. W. Edwards, H. Lindman, L. J. Savage (1963): a posterior
+does not depend on the stopping rule, so that it may be evaluated after every round.
 **Faithful** A scaled inverse χ² for the variances of a sort; degrees of freedom of both added,
 never more than all of them have together.
-**Simplified** Neighbours that resemble each other do so like an AR(1) process (`neighbours`), in
-all experiments of a sort alike but for odd ones. The two numbers of the distribution are the most
-likely ones (Smyth takes moments of logarithms, which repetitions that went on until they agreed
-would move).
-**Ambiguous** (1) In what unit scatters are comparable: in what is allowed, which is what claims are
-held against. A tenth of that or less is as good as none. (2) Who is a peer: experiments of the same
+**Simplified** The correlation of neighbours is that of an AR(1) process (`autocorrelation`), the
+same in all experiments of a sort but odd ones. The two numbers of the distribution are the most
+likely ones (Smyth takes moments of logarithms; repetitions that went on until they agreed would
+bias these).
+**Ambiguous** (1) The unit in which scatters are comparable: the allowed half width, to which claims
+are compared. A tenth of that or less counts as none. (2) Peers: experiments of the same
 micro-benchmark and pattern, which differ in the value of one parameter only. Fewer than `FEWEST`
-say nothing. (3) What a quiet one may hide: a state of the device that makes its peers scatter as
-much as the loudest of them do, and that less than a third of repetitions need not meet.
+are not used. (3) What an experiment with little scatter may hide: a state of the device that makes
+its peers scatter as much as the largest of them, and that fewer than a third of repetitions meet.
 """
 
 from collections.abc import Sequence
@@ -43,42 +43,42 @@ from uflip.results import autocorrelation
 from uflip.results.autocorrelation import common, kept
 
 FEWEST = 5
-"""So many experiments with repetitions are peers."""
+"""Least number of experiments with repetitions that are used as peers."""
 LEAST = 0.1
-"""A scatter, in what is allowed, that is as good as none."""
+"""A scatter, relative to the allowed half width, that counts as none."""
 MISSED = 0.02
-"""The chance at which a state of the device may be missed."""
+"""The accepted chance of missing a state of the device."""
 ENOUGH = 12
-"""More are not asked for: of so many one in 130 misses a state in which a third find the device."""
+"""Most repetitions required: with this number, one in 130 misses a state of a third of the time."""
 BEYOND_CHANCE = 1.645**2
-"""Twice the logarithm of a ratio of likelihoods, beyond which chance gets once in 20 times."""
+"""Twice the logarithm of a likelihood ratio that chance exceeds once in 20 times."""
 WORTH = tuple(2.0**power for power in range(-1, 9))
-"""Degrees of freedom that others may be worth."""
+"""Degrees of freedom that peers may be worth."""
 CLOSE = 1.001
 
 
 @dataclass(frozen=True)
 class Peers:
-    """How the repetitions of a sort's experiments scatter.
+    """The pooled scatter of the repetitions of a sort's experiments.
 
     Attributes
     ----------
     variance : float
-        Of one repetition, in the square of what is allowed.
+        Of one repetition, in units of the allowed half width, squared.
     degrees : float
-        Of freedom that this is worth, beside an experiment's own; many where all are alike.
+        Degrees of freedom added to an experiment's own; many where all scatter equally.
     together : int
         Degrees of freedom of all.
     correlation : float
-        Of repetitions that follow each other.
+        Correlation of consecutive repetitions.
     pooled : float
-        Mean of the variances of all, each by its degrees of freedom.
+        Mean of all variances, weighted by degrees of freedom.
     loudest : float
-        The largest of them, each weighed with that of all.
+        The largest of them, each combined with that of all.
     mixed : bool
-        Whether they scatter otherwise than each other beyond chance.
+        Whether their scatters differ beyond chance.
     unlike : bool
-        Whether neighbours of some are more alike than those of others, beyond chance.
+        Whether the correlations of neighbours differ beyond chance.
     """
 
     variance: float
@@ -93,8 +93,8 @@ class Peers:
 
 @dataclass(frozen=True)
 class Scatter:
-    """The means of an experiment's repetitions, two or more, in the order in which they were made,
-    and half the width of an interval that is narrow enough [ns].
+    """The means of an experiment's two or more repetitions, in the order of measurement, and half
+    the width of an interval that is narrow enough [ns].
     """
 
     means: Sequence[float]
@@ -102,7 +102,7 @@ class Scatter:
 
 
 def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
-    """What experiments of one sort say together; None of fewer than `FEWEST`.
+    """Return the pooled scatter of experiments of one sort; None for fewer than `FEWEST`.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
 
 
 def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
-    """Half the width of the interval of the mean [ns], and the degrees of freedom it rests on.
+    """Return half the width of the interval of the mean [ns], and its degrees of freedom.
 
     Examples
     --------
@@ -147,10 +147,10 @@ def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, flo
 
 
 def is_odd(peers: Peers, one: Scatter) -> bool:
-    """Whether an experiment of theirs stands for itself.
+    """Return whether an experiment is unlike its peers and uses its own variance alone.
 
-    Beyond chance it scatters more than the others, or its neighbours are more alike, or those of
-    some of them are: then few repetitions do not show whose.
+    Beyond chance, it scatters more than the others, or its neighbours are more correlated; or those
+    of some peers are, and few repetitions do not show which.
 
     Examples
     --------
@@ -163,12 +163,12 @@ def is_odd(peers: Peers, one: Scatter) -> bool:
 
 
 def fewest(peers: Peers, one: Scatter) -> int:
-    """So many repetitions of an experiment of theirs are believed.
+    """Return the least number of repetitions that an experiment with peers needs.
 
-    One that is quiet where others are not may hide what they show. A state that a share p of
-    repetitions meet makes them scatter by s, and their mean wrong by s √(p/(1 − p)) where none has
-    met it. That is more than is allowed from p = 1/(1 + s²) on, which n miss with the chance (1 −
-    p)ⁿ.
+    One with less scatter than its peers may hide their states. A state that a share p of
+    repetitions meet makes them scatter by s, and their mean wrong by s √(p/(1 − p)) if none has met
+    it. That exceeds the allowed half width from p = 1/(1 + s²) on; n repetitions miss it with the
+    chance (1 − p)ⁿ.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def fewest(peers: Peers, one: Scatter) -> int:
 
 
 def _louder(peers: Peers, one: Scatter) -> float:
-    """Bartlett's ratio of an experiment's variance and its peers'; below zero if it is lower."""
+    """Return Bartlett's ratio of an experiment's variance and its peers'; negative if lower."""
     own, rest = len(one.means) - 1, peers.together - len(one.means) + 1
     if rest < 1 or own < 1:
         return 0.0
@@ -196,15 +196,15 @@ def _louder(peers: Peers, one: Scatter) -> float:
 
 
 def _variance(one: Scatter, correlation: float, least: float = 0.0) -> float:
-    """Variance of repetitions in the square of what is allowed, with what they have in common."""
+    """Return the variance in units of the allowed half width, corrected for correlation."""
     n, middle = len(one.means), sum(one.means) / len(one.means)
     variance = sum((each - middle) ** 2 for each in one.means) / (n - 1)
     return max(variance / one.allowed**2 / kept(correlation, n), least**2)
 
 
 def _fitted(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """The middle of what variances, with degrees of freedom of their own each, come from, and its
-    degrees of freedom: those that are most likely.
+    """Return the most likely prior of some variances with their degrees of freedom: its centre and
+    its degrees of freedom.
     """
     tried = ((_middle(scatters, degrees), degrees) for degrees in WORTH)
     variance, degrees = max(tried, key=lambda prior: _likelihood(scatters, *prior))
@@ -212,7 +212,7 @@ def _fitted(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
 
 
 def _middle(scatters: Sequence[tuple[float, int]], degrees: float) -> float:
-    """The most likely middle, if it is worth so many degrees of freedom."""
+    """Return the most likely centre of the prior for given degrees of freedom."""
     low = min(variance for variance, _ in scatters)
     high = max(variance for variance, _ in scatters)
 
@@ -227,7 +227,7 @@ def _middle(scatters: Sequence[tuple[float, int]], degrees: float) -> float:
 
 
 def _likelihood(scatters: Sequence[tuple[float, int]], middle: float, degrees: float) -> float:
-    """Logarithm of that of all variances, whatever the stopping of any of them rested on."""
+    """Return the log likelihood of all variances; it does not depend on the stopping rule."""
     half = degrees / 2
     one = half * log(degrees * middle) - lgamma(half)
     parts = (

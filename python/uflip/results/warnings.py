@@ -1,11 +1,11 @@
-"""Doubts about the data, as stored values: what was seen, in which runs, and what to do about it.
+"""Warnings about the data, as stored values: the observation, its runs, and the next step.
 
-A benchmark that prints a warning and then forgets it has lied to everybody who reads the numbers
-later. Here a doubt is a value with a code, a sentence, its numbers and an advice; it is stored in
-the manifest and shown wherever the numbers are shown.
+A warning that is printed and forgotten misleads everybody who reads the numbers later. Here a
+warning is a value with a code, a sentence, its numbers and an advice. It is stored in the manifest
+and shown with the numbers.
 
-One run raises the same doubt as its hundred sisters: doubts are gathered, one warning per code,
-with the runs it concerns and the worst of them.
+A hundred similar runs raise the same warning: warnings are gathered by code, with the runs
+concerned and the worst of them.
 """
 
 import json
@@ -54,7 +54,7 @@ NOTHING = np.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class StoredWarning:
-    """A doubt with its numbers and a next step, as the manifest stores it."""
+    """A warning with its numbers and a next step, as the manifest stores it."""
 
     code: str
     message: str
@@ -62,7 +62,7 @@ class StoredWarning:
     advice: str
 
     def as_dict(self) -> WarningSummary:
-        """The value as JSON stores it."""
+        """Return the value as JSON stores it."""
         return {
             "code": self.code,
             "message": self.message,
@@ -73,7 +73,7 @@ class StoredWarning:
 
 @dataclass(slots=True)
 class Examiner:
-    """Gathers the doubts of many runs into one warning per code."""
+    """Gathers the warnings about many runs, one per code."""
 
     device: DeviceInfo
     harness: Mapping[str, float]
@@ -86,16 +86,16 @@ class Examiner:
     _met: dict[Question, list[float]] = field(default_factory=dict)
 
     def look(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
-        """Ask every check about one run.
+        """Apply every check to one run.
 
         Parameters
         ----------
         entry
-            What the plan says of it.
+            Its entry in the plan.
         trace
             Its native trace, fresh or loaded.
         about
-            What is stored with a fresh one; a loaded one has it.
+            Metadata of a fresh run; a loaded one contains it.
         """
         run_id, spec = entry.id, read_spec(trace.spec_json)
         others: Mapping[str, int] | None = (
@@ -148,16 +148,16 @@ class Examiner:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
 
     def _has_gaps(self, trace: Any) -> bool:
-        """Whether the host can have let I/Os wait: not in virtual time, nor where nothing is."""
+        """Return whether the host can delay I/Os: not in virtual time, nor without the column."""
         return self.device.real and HOST_GAP in trace.columns
 
     def warnings(self, phases: Phases | None, plan: Sequence[PlanEntry]) -> list[StoredWarning]:
-        """One warning per code that was raised, in the order of `CHECKS`.
+        """Return one warning per code that was raised, in the order of `CHECKS`.
 
         Parameters
         ----------
         phases, plan
-            As the manifest holds them.
+            The values of the manifest.
         """
         found = [
             self._gather(check, self._doubts[check.code])
@@ -170,7 +170,7 @@ class Examiner:
         return found + inside + together + self._disagreements() + self._inconsistencies()
 
     def _limits(self) -> list[StoredWarning]:
-        """A rate that reads and writes of several sizes keep to."""
+        """Warn about a rate that reads and writes of several sizes share."""
         found = limit(self._paces)
         if found is None:
             return []
@@ -189,7 +189,7 @@ class Examiner:
         ]
 
     def _trends(self) -> list[StoredWarning]:
-        """Patterns that were met several times, and slower or quicker each time."""
+        """Warn about patterns that became slower or quicker with each measurement."""
         named = {" ".join(map(str, asked)): means for asked, means in self._met.items()}
         found = None if self.device.null else trend(named)
         if found is None:
@@ -216,7 +216,7 @@ class Examiner:
         ]
 
     def _never_left_cache(self, checked: Checked) -> list[StoredWarning]:
-        """Write runs that were over before a write waited for flash."""
+        """Warn about write runs that ended before a write waited for flash."""
         if not checked.never_left:
             return []
         cache, most = checked.cache_bytes, checked.most_bytes
@@ -240,7 +240,7 @@ class Examiner:
         ]
 
     def _inside_startup(self, checked: Checked) -> list[StoredWarning]:
-        """Runs that are within the start-up that the baselines show."""
+        """Warn about runs inside the start-up that the baselines show."""
         found, looked_at = checked.inside, checked.runs
         if not found:
             return []
@@ -264,7 +264,7 @@ class Examiner:
         ]
 
     def _inconsistencies(self) -> list[StoredWarning]:
-        """Baselines under another name that are not what the baseline is."""
+        """Warn about repeats of a baseline that differ from it."""
         answers = gathered(
             (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
         )
@@ -298,7 +298,7 @@ class Examiner:
         ]
 
     def _disagreements(self) -> list[StoredWarning]:
-        """Repetitions whose means lie further apart than uFLIP §5.1 found: 5 %."""
+        """Warn about repetitions whose means differ by more than the 5 % of uFLIP §5.1."""
         known = {key: disagreement(means) for key, means in self._means.items()}
         apart = {key: value for key, value in known.items() if value and value > AGREEMENT}
         if not apart:

@@ -1,9 +1,9 @@
 """Creates a result folder and commits one run at a time.
 
-A benchmark is killed, the disk fills up, the power goes: whatever happens, the runs that finished
-before are there and whole. A run is written under a temporary name, fsynced, entered into the
-folder's ledger with its digest, and renamed before the next one starts; the manifest, which names
-every planned run, is written before the first. See `uflip.data.ledger` for why in this order.
+A benchmark may be killed, the disk may fill up, the power may fail: the finished runs stay complete
+in any case. A run is written under a temporary name, fsynced, entered into the folder's ledger with
+its digest, and renamed before the next one starts. The manifest, which names every planned run, is
+written before the first. `uflip.data.ledger` explains this order.
 
 While it lives, the writer holds a lock on the folder: see `lock`.
 """
@@ -41,7 +41,7 @@ from uflip.results.warnings import StoredWarning
 
 
 class PlannedRunLike(Protocol):
-    """A planned run, as far as the writer cares: the entry of its id is in the plan."""
+    """A planned run, as far as the writer needs it: the plan has an entry of its id."""
 
     @property
     def id(self) -> str:
@@ -54,14 +54,14 @@ class ResultsWriter:
     def __init__(self, path: Path, content: Manifest, held: int) -> None:
         self.path = path
         self.at_end: Callable[[], manifest.After] | None = None
-        """Asked at the end for what the host then says of the device."""
+        """Returns, at the end, the state of the host and the device."""
         self._files = Files(path)
         self._manifest = content
         self._held = held
         self._began, self._before_s = time.monotonic(), 0.0
         self._found: FolderProof | None = None
         self.done: list[str] = []
-        """Ids of the runs that were there when the benchmark went on."""
+        """Ids of the runs that existed when the benchmark was resumed."""
         self._examiner = examiner_of(content)
         self._is_open_channel = content.is_of_jobs
         self._said = RepetitionStatistics(self.trace_of)
@@ -73,9 +73,9 @@ class ResultsWriter:
         Parameters
         ----------
         path : path
-            A name that is not taken; missing parents are made.
+            An unused name; missing parents are made.
         content : Manifest
-            As `uflip.results.initial_manifest.manifest_of` makes it.
+            From `uflip.results.initial_manifest.manifest_of`.
 
         Raises
         ------
@@ -101,13 +101,13 @@ class ResultsWriter:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> "ResultsWriter":
-        """Go on in a folder whose benchmark was cut short; `done` says what is there.
+        """Resume an interrupted benchmark in its folder; `done` lists the finished runs.
 
         Raises
         ------
         ResultsError
-            If it is no result folder, is complete, is open in another process, or was written by
-            a version of the format that does not know how to go on; nothing is changed then.
+            If it is not a result folder, is complete, is open in another process, or has a format
+            version that cannot be resumed; nothing is changed then.
         """
         folder = Path(path)
         found = examine(folder)
@@ -138,7 +138,7 @@ class ResultsWriter:
         return writer
 
     def _take_up(self, found: FolderProof) -> None:
-        """Find what is there, and look at it again; nothing is changed before `replan`."""
+        """Examine the finished runs again; nothing is changed before `replan`."""
         self._found = found
         for entry in self._manifest.plan:
             trace = self.log_of(entry.id)
@@ -151,12 +151,12 @@ class ResultsWriter:
         )
 
     def note(self, key: str, value: Phases | Interference) -> None:
-        """Store what was found out about the device: `phases` or `interference`."""
+        """Store a measured property of the device: `phases` or `interference`."""
         self._manifest = msgspec.structs.replace(self._manifest, **{key: dict(value)})
         self._keep()
 
     def trace_of(self, run_id: str) -> _native.Trace | None:
-        """Read a finished run; None where it is not there, or is not what was written."""
+        """Read a finished run; return None if it is missing or damaged."""
         path = self._usable(run_id)
         if path is None:
             return None
@@ -164,7 +164,7 @@ class ResultsWriter:
             return _native.read_trace(str(path), self._expected(run_id))
 
     def log_of(self, run_id: str) -> Log | None:
-        """Read a finished run, or the log of a job over physical addresses; else as `trace_of`."""
+        """Read a finished run, or the log of a job over physical addresses; like `trace_of`."""
         if not self._is_open_channel:
             return self.trace_of(run_id)
         path = self._usable(run_id)
@@ -180,18 +180,18 @@ class ResultsWriter:
         return path
 
     def grow(self, plan: Sequence[object]) -> None:
-        """Note that the plan has more runs, before the first of them is made."""
+        """Store a plan with more runs, before the first of them is made."""
         self._manifest = msgspec.structs.replace(
             self._manifest, plan=tuple(entry_of(run) for run in plan)
         )
         self._keep()
 
     def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
-        """What the finished repetitions of each experiment, with its sort, say together."""
+        """Return the statistics of the finished repetitions of each experiment."""
         return self._said.together(experiments, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
-        """How many I/Os a finished run made."""
+        """Return the number of I/Os of a finished run."""
         return self._said.ios_of(run_id)
 
     def _expected(self, run_id: str) -> tuple[int, str] | None:
@@ -200,10 +200,9 @@ class ResultsWriter:
         return self._found.expected(run_id) if self._found else None
 
     def replan(self, plan: Sequence[object]) -> None:
-        """Note that the benchmark goes on, and with which plan; runs keep their ids.
+        """Record that the benchmark is resumed, and its plan; runs keep their ids.
 
-        Lets go of what a kill left half written, and moves run files aside that are not what was
-        written.
+        Removes half-written files of a kill, and moves damaged run files aside.
         """
         self._manifest = msgspec.structs.replace(
             self._manifest,
@@ -219,17 +218,17 @@ class ResultsWriter:
         self._keep()
 
     def _keep(self) -> None:
-        """Write the manifest as it is now."""
+        """Write the current manifest."""
         self._manifest = self._files.keep(self._manifest)
 
     @property
     def spool(self) -> Path:
-        """Where the I/Os of a long run can be while it lasts: beside the runs that are stored."""
+        """Folder for the I/Os of a long run during the run: beside the stored runs."""
         return self.path / manifest.RUNS
 
     @property
     def manifest(self) -> Manifest:
-        """What the manifest says now."""
+        """The current manifest."""
         return self._manifest
 
     def commit(self, run: PlannedRunLike, trace: Log, extra: About | None = None) -> Path:
@@ -240,7 +239,7 @@ class ResultsWriter:
         run
             One of the planned runs.
         trace
-            Every I/O of it.
+            All its I/Os.
         extra
             More metadata to store beside the plan's entry and the device's counters.
 
@@ -252,8 +251,8 @@ class ResultsWriter:
         Raises
         ------
         ResultsError
-            If the run is not in the plan, is there already, or cannot be written (a full disk);
-            nothing is left of it then.
+            If the run is not in the plan, exists already, or cannot be written (a full disk);
+            no file is left of it then.
         """
         entry = self._entry(run.id)
         counters = trace.counters_json() if isinstance(trace, _native.Trace) else None
@@ -280,19 +279,19 @@ class ResultsWriter:
         return path
 
     def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
-        """Write the last manifest: how it ended, and every doubt about the data.
+        """Write the last manifest, with the final status and all warnings.
 
         Parameters
         ----------
         status
             "complete", "interrupted" or "failed".
         warnings
-            More doubts, beside those of the plan and of the data.
+            Further warnings, beside those of the plan and of the data.
 
         Raises
         ------
         ResultsError
-            If the manifest cannot be written; the runs are readable all the same.
+            If the manifest cannot be written; the runs stay readable.
         """
         said = self._manifest
         if self.at_end is not None:
@@ -334,7 +333,7 @@ class ResultsWriter:
         )
 
     def close(self) -> None:
-        """Let go of the folder; without `finish` its benchmark counts as interrupted."""
+        """Release the folder; without `finish` its benchmark counts as interrupted."""
         lock.release(self._held)
         self._held = lock.NONE
         self._files.close()
