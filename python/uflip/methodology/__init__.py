@@ -1,31 +1,31 @@
-"""What happens between runs: the plan that orders them, its estimate, and its execution.
+"""The method between runs: the plan, its estimate, and its execution.
 
-=============  ============================================================================
-`state`        how a well-defined state is enforced, and what it is called (uFLIP §4.1)
-`chosen`       what a user may choose about a plan, and what suits the device where he does not
-`plan`         which runs, in which order, where on the device (uFLIP §4.2)
-`placing`      runs get their places, with a reset where there is no room
-`plan_file`    the plan as a file that people can edit
-`rounds`       what is not known yet is repeated further
-`refresh`      what a run leaves is written over in part
-`lengths`      how long runs are: until their mean is known, or as the paper says
-`phases`       start-up and period of the device (uFLIP §4.2)
-`interference` how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
-`found`        both, found on the way and kept
-`limits`       how much a plan may write, how long it may take
-`order`        what comes first: what tells, what hardly disturbs, what does
-`places`       targets of their own for sequential writes
-`estimate`     how many I/Os, bytes and minutes a plan will take, and how many are left
-`wear`         how worn the device is, and how much of its endurance a plan uses up
-`cost`         what an I/O is assumed to take before the first one is made
-`harness`      what the measuring itself costs
-`history`      what has been written since the state was enforced
-`resume`       what is left of a plan that was cut short
-`ending`       complete, interrupted, failed: noted, and said with what is kept
-`groups`       which runs come next, and which follow each other at once; the plan grows there
-`events`       what whoever watches is told
-`execute`      the plan on a device: pause, run, commit, and so on until the end or Ctrl-C
-=============  ============================================================================
+=================  ========================================================================
+`state`            enforces a well-defined state, and names it (uFLIP §4.1)
+`plan_options`     the user's choices about a plan, and defaults that suit the device
+`plan`             which runs, in which order, where on the device (uFLIP §4.2)
+`space_allocation` assigns target spaces to runs, with a reset where space runs out
+`plan_file`        the plan as a file that people can edit
+`rounds`           repeats experiments that have not converged
+`refresh`          overwrites a part of what a run has written
+`run_lengths`      length of runs: until their mean converges, or as in the paper
+`phases`           start-up and period of the device (uFLIP §4.2)
+`interference`     how long a run lingers, and the pause that follows (uFLIP §4.3, Figure 5)
+`calibration`      both, measured during the benchmark and stored
+`limits`           how much a plan may write, how long it may take
+`order`            the order of runs: baselines, undisturbing runs, disturbing runs
+`target_spaces`    separate target spaces for sequential writes
+`estimate`         I/Os, bytes and minutes of a plan, and the time left
+`wear`             wear of the device, and the share of its endurance that a plan uses
+`cost`             assumed cost of an I/O before the first measurement
+`harness`          cost of the measuring itself
+`history`          writes since the state was enforced
+`resume`           the remainder of an interrupted plan
+`outcome`          complete, interrupted, failed: stored, and reported with the finished runs
+`run_groups`       runs that must follow each other without a pause; the plan grows there
+`events`           progress events of an execution
+`execute`          the plan on a device: pause, run, commit, until the end or Ctrl-C
+=================  ========================================================================
 """
 
 from uflip.methodology.calibration import Calibration

@@ -1,6 +1,6 @@
-"""What a plan finds out about the device before its experiments: phases and pause.
+"""Calibration of the device before the experiments of a plan: phases and pause.
 
-Both are stored as soon as they are known, so that a benchmark that goes on later goes on with them.
+Both are stored as soon as they are known, so that a resumed benchmark uses them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ RESPONSE = "response_time_ns"
 
 
 class Noting(Protocol):
-    """Where findings and finished runs are; `uflip.results.ResultsWriter` is one."""
+    """Storage of findings and finished runs; `uflip.results.ResultsWriter` is one."""
 
     def note(self, key: str, value: Phases | Interference) -> None:
         """Store a finding durably."""
 
     def trace_of(self, run_id: str) -> Trace | None:
-        """Read a finished run; None where it is not there."""
+        """Read a finished run; return None if it is missing."""
 
 
 class Calibration:
@@ -40,11 +40,11 @@ class Calibration:
     Parameters
     ----------
     plan : Plan
-        What is executed.
+        The plan that is executed.
     noting : Noting
-        Where finished runs are, and findings go.
+        Source of finished runs, and storage of findings.
     lingering : mapping or None
-        What is known from before.
+        A stored interference result.
     """
 
     def __init__(
@@ -60,24 +60,24 @@ class Calibration:
         self._lingering = lingering
 
     def grown(self, plan: Plan) -> None:
-        """Take note that the plan has more runs."""
+        """Use a plan with more runs."""
         self._plan = plan
         self._number = {run.id: number for number, run in enumerate(plan.runs)}
 
     @property
     def planned(self) -> int:
-        """How many runs there are by now."""
+        """Current number of planned runs."""
         return len(self._plan.runs)
 
     @property
     def pause_ns(self) -> int:
-        """How long the device is left alone before a run [ns]."""
+        """Idle time of the device before a run [ns]."""
         if self._lingering is None:
             return self._plan.pause_ns
         return max(self._plan.pause_ns, int(self._lingering["pause_ns"]))
 
     def pause_before(self, run: PlannedRun) -> int:
-        """How long the device is left alone before a run that follows no other at once [ns]."""
+        """Return the idle time before a run that does not follow another at once [ns]."""
         number = self._number[run.id]
         before = self._plan.runs[number - 1] if number else None
         return interference.pause_before(run, before, self.pause_ns, self._plan.device)
@@ -88,8 +88,8 @@ class Calibration:
         Parameters
         ----------
         before : PlannedRun, optional
-            Of the baseline runs, only those that are planned before this one are looked at: so a
-            benchmark that goes on does what it would have done at once.
+            Use only baseline runs that are planned before this one: a resumed benchmark then
+            decides as an uninterrupted one does.
         """
         runs = self._plan.runs if before is None else self._plan.runs[: self._number[before.id]]
         shown = self._ids_of(BASELINE, runs)
@@ -105,7 +105,7 @@ class Calibration:
         return {run.pattern: run.id for run in reversed(ours) if run.repetition == 1}
 
     def adapted(self, run: PlannedRun) -> Spec:
-        """Return the specification of a run with what is known of the device by then."""
+        """Return the specification of a run, adapted to the phases known by then."""
         if keeps_its_length(run):
             return run.spec
         ours = run.micro_benchmark in (BASELINE, interference.NAME)
@@ -114,13 +114,13 @@ class Calibration:
         phases, io_size = self.phases(before=run), self._io_size()
         if run.micro_benchmark != BASELINE and run.spec.stop is not None:
             fixed = once_more(run, phases, io_size)
-            # A run of some thousand I/Os need not show the start-up that it has.
+            # A run of some thousand I/Os does not always show its start-up.
             if fixed.io_ignore:
                 return fixed
         return adapted(run, phases, io_size)
 
     def longer(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
-        """Return the baseline that is made after others of the same run; None for no other."""
+        """Return the next longer baseline after others of the same run; None without one."""
         longest = long_baseline.goes_on_in(self._plan, run)
         if longest is None:
             return None
@@ -132,11 +132,11 @@ class Calibration:
         return long_baseline.next_length(longest, made[-1])
 
     def once_more(self, run: PlannedRun) -> Spec:
-        """Return the specification of a further repetition, by what is known by then."""
+        """Return the specification of a further repetition, by the phases known by then."""
         return once_more(run, self.phases(before=run), self._io_size())
 
     def _io_size(self) -> int:
-        """Return that of the runs that show the phases [bytes]."""
+        """Return the I/O size of the runs that show the phases [bytes]."""
         sizes = (
             each.spec.parts[0].io_bytes
             for name in (BASELINE, interference.NAME)
@@ -167,14 +167,14 @@ class Calibration:
         parts: Sequence[tuple[int, Trace]],
         device_busy_ns: int | None,
     ) -> None:
-        """Take the batches of the interference experiment; if all are there the pause is known.
+        """Evaluate the batches of the interference experiment; a complete set gives the pause.
 
         Parameters
         ----------
         runs, parts
-            The batches in order, and what `Device.run_series` returned.
+            The batches in order, and the result of `Device.run_series`.
         device_busy_ns : int or None
-            What the device itself says.
+            Busy time that the device itself reports [ns].
         """
         if [run.pattern for run in runs] != list(interference.BATCHES):
             return

@@ -1,4 +1,4 @@
-"""What an I/O is assumed to take before the first one is made: guesses, each with its reason."""
+"""Assumed cost of an I/O before the first measurement: estimates, each with its reason."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from uflip.units import format_duration_ns
 
 @dataclass(frozen=True)
 class Cost:
-    """What an I/O is assumed to take, on the wall clock."""
+    """Assumed cost of an I/O, on the wall clock."""
 
     read_ns: float
     write_ns: float
@@ -15,12 +15,12 @@ class Cost:
     pauses: bool = True
     """Whether pauses take time: in virtual time they do not."""
     state_ns_per_byte: float = 0.0
-    """What enforcing a state takes a byte, where that is not what other writes take."""
+    """Cost of enforcing a state per byte, where it differs from that of other writes."""
     run_ns: float = 0.0
-    """What a run takes beside its I/Os."""
+    """Overhead of a run beside its I/Os."""
 
     def describe(self) -> str:
-        """Say it in words."""
+        """Return the assumptions in words."""
         per_mib = format_duration_ns(self.ns_per_byte * 2**20)
         return (
             f"a read takes {format_duration_ns(self.read_ns)}, "
@@ -28,25 +28,25 @@ class Cost:
         )
 
     def run_time_ns(self, reads: float, writes: float, size_bytes: int, pauses_ns: int) -> int:
-        """Return the time of a run of so many I/Os and bytes, with its pauses [ns]."""
+        """Return the time of a run with these I/Os and bytes, pauses included [ns]."""
         time_ns = reads * self.read_ns + writes * self.write_ns + size_bytes * self.ns_per_byte
         return round(self.run_ns + time_ns + (pauses_ns if self.pauses else 0))
 
     def state_ns(self, ios: int, size_bytes: int) -> int:
-        """Return the time that enforcing a state takes [ns]."""
+        """Return the time for enforcing a state [ns]."""
         if self.state_ns_per_byte:
             return round(size_bytes * self.state_ns_per_byte)
         return round(ios * self.write_ns + size_bytes * self.ns_per_byte)
 
 
-# A solid-state disk of today behind direct, synchronous I/O, seen through a file system.
+# A current SSD behind direct, synchronous I/O, through a file system.
 _REAL = Cost(read_ns=100_000, write_ns=600_000, ns_per_byte=1.5)
 _COSTS = {
     "file": _REAL,
     "block": _REAL,
     "nbd": _REAL,
     # One core of a laptop: a simulated flash page of 4 KiB costs some 100 ns, with collection 400;
-    # a run beside that what its trace and file cost.
+    # a run also has the cost of its trace and file.
     "sim": Cost(
         read_ns=1_000,
         write_ns=1_500,
@@ -60,5 +60,5 @@ _COSTS = {
 
 
 def cost_of(kind: str) -> Cost:
-    """Return what I/Os take on a kind of device: file, block, nbd, sim or null."""
+    """Return the cost of I/Os on a kind of device: file, block, nbd, sim or null."""
     return _COSTS[kind]

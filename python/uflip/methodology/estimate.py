@@ -1,8 +1,8 @@
-"""How much a plan will do, how long it will take, and how much of that is left.
+"""Estimate of a plan: its I/Os, its duration, and the time left.
 
-I/Os, bytes and pauses are counted exactly: they follow from the specifications. Where a run ends
-when its mean is known, there are two counts: the fewest I/Os that it may end with, and the most.
-Time is a guess until the first runs are over, and the guess says on what it rests.
+I/Os, bytes and pauses are counted exactly from the specifications. A run that ends when its mean
+has converged has two counts: the smallest and the largest number of I/Os. Time is an assumption
+until the first runs are over; the estimate names the assumption.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,9 +22,9 @@ from uflip.spec import Spec
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What one run does, and its time on the wall clock [ns].
+    """I/Os of one run, and its time on the wall clock [ns].
 
-    The pause before it is included, and so is a reset of the state.
+    Includes the pause before it, and a reset of the state.
     """
 
     ios: int
@@ -35,7 +35,7 @@ class RunEstimate:
 
 @dataclass(frozen=True)
 class PlanEstimate:
-    """What a plan does at most; `fewest` is what it does at least.
+    """The most that a plan does; `fewest` is the least.
 
     `each` holds the most for every run, in order.
     """
@@ -51,7 +51,7 @@ class PlanEstimate:
 
 
 def estimate(plan: Plan) -> PlanEstimate:
-    """Count what a plan does and guess how long it takes. Nothing is touched.
+    """Count the I/Os of a plan and estimate its duration. The device is not touched.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def estimate(plan: Plan) -> PlanEstimate:
 
     Returns
     -------
-    Estimate
+    PlanEstimate
 
     Raises
     ------
@@ -97,7 +97,7 @@ def _sum(runs: Iterable[RunEstimate]) -> RunEstimate:
 
 
 def _pauses_ns(plan: Plan) -> list[int]:
-    """How long the device is left alone before each run [ns]."""
+    """Return the idle time before each run [ns]."""
     return [
         pause_before(run, before, plan.pause_ns, plan.device)
         for before, run in zip((None, *plan.runs), plan.runs, strict=False)
@@ -107,10 +107,10 @@ def _pauses_ns(plan: Plan) -> list[int]:
 def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: int) -> RunEstimate:
     totals = resolve(spec, plan.device).totals
     ios, read, written = totals.total_ios, totals.bytes_read, totals.bytes_written
-    # A trim moves nothing, and takes about what a write does.
+    # A trim transfers nothing, and costs about as much as a write.
     changed = written + totals.bytes_trimmed
     moved = read + changed
-    # What moves nothing is a command, which takes about what a write does.
+    # A command that transfers nothing costs about as much as a write.
     written_ios = ios * changed / moved if moved else ios
     read_ios = ios - written_ios
     pauses_ns = totals.pause_ns + rest_ns
@@ -126,13 +126,13 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
 def _going_on(
     plan: Plan, run: PlannedRun, laid_out: RunEstimate, cost: Cost, rest_ns: int
 ) -> RunEstimate:
-    """Add what a baseline does that goes on: as on a device that answers from a buffer."""
+    """Add the longer repeats of a baseline, as on a device that answers from a buffer."""
     longer = long_baseline.goes_on_in(plan, run)
     if longer is None:
         return laid_out
     totals = resolve(longer, plan.device).totals
     ios, written = totals.total_ios, totals.bytes_written
-    # What the longest of them leaves is written over.
+    # Refresh after the longest of them.
     again = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
     took_ns = min(cost.run_time_ns(0, ios, written, 0), long_baseline.TIME_NS)
     return RunEstimate(
@@ -147,21 +147,21 @@ def _written(plan: Plan, run: PlannedRun) -> int:
     return int(resolve(run.spec, plan.device).totals.bytes_written)
 
 
-# A share of a run that is long enough to say how long the rest takes.
+# Share of a run from which its pace predicts the rest.
 TOLD_SHARE = 0.05
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class TimeLeft:
-    """Corrects an estimate by the runs that are over, and by that at hand, pattern by pattern.
+    """Corrects an estimate by finished runs, and by the current one, pattern by pattern.
 
-    Reads come first in a plan: their pace says nothing about writes, so each pattern keeps its own.
+    Reads come first in a plan, and their pace does not predict writes, so each pattern has its own.
 
     Parameters
     ----------
     plan : Plan
         The plan that is executed.
-    estimated : Estimate
+    estimated : PlanEstimate
         Its estimate.
     """
 
@@ -171,17 +171,17 @@ class TimeLeft:
         self._taken_ns: dict[str, float] = {}
 
     def grown(self, plan: Plan) -> None:
-        """Take note that the plan has more runs."""
+        """Use a plan with more runs."""
         self._plan_is(plan, estimate(plan))
 
     def _plan_is(self, plan: Plan, estimated: PlanEstimate) -> None:
         self._patterns = [run.pattern for run in plan.runs]
         self._times_ns = [run.time_ns for run in estimated.each]
-        # In virtual time a pause takes no time.
+        # In virtual time a pause takes no wall-clock time.
         self._rests_ns = [0 if plan.device.simulated else ns for ns in _pauses_ns(plan)]
 
     def finished(self, index: int, taken_ns: int) -> None:
-        """Note how long run number `index` took, with the pause before it [ns]."""
+        """Record the duration of run number `index`, with the pause before it [ns]."""
         pattern = self._patterns[index]
         self._estimated_ns[pattern] = self._estimated_ns.get(pattern, 0) + self._times_ns[index]
         self._taken_ns[pattern] = self._taken_ns.get(pattern, 0) + taken_ns
@@ -192,12 +192,12 @@ class TimeLeft:
         Parameters
         ----------
         index : int
-            The run at hand.
+            The current run.
         share_done : float
-            How much of it is done, 0 to 1.
+            Its finished share, 0 to 1.
         taken_ns : float
-            How long that took without the pause before it [ns]: it says how long the rest takes,
-            and how long other runs of its pattern do, as long as none is over.
+            Time taken so far without the pause before it [ns]. It predicts the rest of the run,
+            and other runs of its pattern until one is finished.
         """
         if index >= len(self._times_ns):
             return 0.0
@@ -213,7 +213,7 @@ class TimeLeft:
         return (1 - share_done) * whole_ns + sum(self._expected_ns(each, pace) for each in others)
 
     def _expected_ns(self, number: int, told: Mapping[str, float] = NOTHING) -> float:
-        """Return the time of a run, at the pace of those of its pattern: finished, else `told`."""
+        """Return the expected time of a run, from finished runs of its pattern, else `told`."""
         pattern = self._patterns[number]
         estimated = self._estimated_ns.get(pattern, 0)
         pace = self._taken_ns[pattern] / estimated if estimated else told.get(pattern, 1.0)

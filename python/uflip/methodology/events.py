@@ -1,4 +1,4 @@
-"""What the execution of a plan tells whoever watches it."""
+"""Progress events of the execution of a plan."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class ResetProgress:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A run is about to start: the device is left alone first. `index` counts from 0."""
+    """A run is about to start; the device idles first. `index` counts from 0."""
 
     index: int
     run: PlannedRun
@@ -26,7 +26,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """A run is under way."""
+    """A run is in progress."""
 
     index: int
     run: PlannedRun
@@ -37,7 +37,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class RunFinished:
-    """A run is over and stored. `taken_ns` is on the wall clock, with the pause before it."""
+    """A run is finished and stored. `taken_ns` is on the wall clock, with the pause before it."""
 
     index: int
     run: PlannedRun
@@ -46,7 +46,7 @@ class RunFinished:
 
 @dataclass(frozen=True)
 class PlanGrew:
-    """What is not known yet is repeated: the plan has more runs, none before what was made."""
+    """Experiments that have not converged are repeated: the plan has more runs at its end."""
 
     plan: Plan
 
@@ -55,4 +55,4 @@ Event = PlanGrew | ResetProgress | RunStarted | RunProgress | RunFinished
 
 
 def ignore(_event: Event) -> None:
-    """Tell nobody."""
+    """Ignore an event."""

@@ -1,17 +1,16 @@
-"""A plan on a device: pause, run, commit, and again, until the plan or the user ends it.
+"""Execution of a plan on a device: pause, run, commit, until the plan or the user ends it.
 
-For each run, or several that must follow each other at once (`groups`)::
+For each run, or several that must follow each other at once (`run_groups`)::
 
-    reset            if the plan says so: the state is enforced again
-    or refresh       what the run before left is written over in part
-    zones            those that the run uses are prepared for it, where the device has any
-    pause            the device is left alone
-    run              one call of the engine, by what is known of the device by then (`found`)
-    look             is the target still what it was; did others disturb it
-    store            on disk before the next one starts; or, where it is there already, compared
+    reset            if the plan requires it: the state is enforced again
+    or refresh       a part of the previous run's writes is overwritten
+    zones            a zoned device prepares the zones of the run
+    pause            the device idles
+    run              one call of the engine, adapted to the device (`calibration`)
+    check            is the target unchanged; did other processes disturb it
+    store            on disk before the next one starts; or compared, if it is stored already
 
-What the runs do to the state of the device is followed (`history`), whoever watches is told
-(`events`), and how the work ends is for `ending`.
+`history` tracks the state of the device, `events` report progress, and `outcome` handles the end.
 """
 
 import time
@@ -57,17 +56,17 @@ from uflip.microbench import has_rounds
 
 
 class Writer(Growing, Finisher, Protocol):
-    """Where finished runs go; `uflip.results.ResultsWriter` is one."""
+    """Storage of finished runs; `uflip.results.ResultsWriter` is one."""
 
     @property
     def spool(self) -> Path:
-        """A folder where the I/Os of a long run can be put while it lasts."""
+        """A folder for the I/Os of a long run during the run."""
 
     def commit(self, run: PlannedRun, trace: Trace, extra: About) -> Any:
         """Store a finished run durably."""
 
     def trace_of(self, run_id: str) -> Trace | None:
-        """Read a finished run; None where it is not there."""
+        """Read a finished run; return None if it is missing."""
 
 
 def execute(
@@ -87,39 +86,38 @@ def execute(
     Parameters
     ----------
     plan : Plan
-        What to do.
+        The plan.
     device : Device
         The device, open for writing.
     writer : Writer
         Stores runs; `finish` is called on it in every case.
     on_event : callable
-        Told about the start, the progress and the end of each run.
+        Receives the start, the progress and the end of each run.
     history : History
         The state of the device, which runs change.
-    found : Found
-        Phases and pause: found on the way, or known from before.
+    found : Calibration
+        Phases and pause, measured on the way or stored before.
     max_time_ns : int, optional
-        No run begins after so much time on the wall clock [ns]: the plan ends as interrupted, with
-        a warning.
+        After this wall-clock time no run begins [ns]: the plan ends as interrupted, with a
+        warning.
     done : collection of str
         Ids of runs that are stored already.
     replay : callable, optional
-        For a device that was rebuilt: runs that are stored are made again, on it and in their
-        place, and handed to this function, which checks that they are the same. Without it they are
-        passed over.
+        For a rebuilt device: stored runs are repeated on it in their order and passed to this
+        function, which checks that they are the same. Without it stored runs are skipped.
 
     Raises
     ------
     InterruptedRun
         After Ctrl-C. Finished runs are stored.
     UflipError
-        What the device or the writer says. Finished runs are stored.
+        From the device or the writer. Finished runs are stored.
     """
     tally, started_ns = Tally(len(done), lambda: found.planned), time.monotonic_ns()
     left: int | None = None
     left_to_make = to_be_made(plan, done, all_of_them=replay is not None)
     with ending(writer, tally):
-        # On a device with a past nothing comes before what was made.
+        # On a device with earlier runs, no new run may come before them.
         closed = replay is None and any(run.id in done for run in disturbing(plan))
         stood = as_opened(device.standing())
         check_whole(stood, device.info)
@@ -156,7 +154,7 @@ def execute(
 
 @dataclass(frozen=True)
 class _Made:
-    """A run that was made, and what is stored about it."""
+    """A finished run, and its metadata."""
 
     run: PlannedRun
     trace: Trace
@@ -173,9 +171,9 @@ def _make(
     before: Standing | None,
     spool: Path,
 ) -> tuple[list[_Made], Standing | None]:
-    """Leave the device alone for a while, make a run, or several without a rest between them.
+    """Let the device idle, then make a run, or several without a pause between them.
 
-    `before` is how the target stood when the run before was over; how it stands now is returned.
+    `before` is the status of the target after the previous run; the new status is returned.
     """
     pause_ns = found.pause_before(runs[0])
     if device.info.zoned:
@@ -221,7 +219,7 @@ def _store(
     done: Collection[str],
     replay: Callable[[PlannedRun, Trace], None] | None,
 ) -> int:
-    """Store a run that is new, check one that is stored; returns how many were stored."""
+    """Store a new run, or check a stored one; return the number of stored runs."""
     if made.run.id not in done:
         writer.commit(made.run, made.trace, made.about)
         return 1
@@ -243,7 +241,7 @@ def _reset(plan: Plan, device: Device, history: History, on_state: OnState) -> N
 
 
 def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size_bytes: int) -> int:
-    """Write over a part of what the run before has left; returns how much was written [bytes]."""
+    """Overwrite a part of the previous run's writes; return the number of bytes written."""
     if not size_bytes:
         return 0
     seed = run_seed(plan.seed, "refresh", run.id, 0)
@@ -253,7 +251,7 @@ def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size
 
 
 def _left_by_stored(plan: Plan, index: int, writer: Writer) -> int:
-    """What is to be written after the run before, which is stored already, if there is one."""
+    """Return the refresh that is due after the previous run, if that is stored already [bytes]."""
     before = plan.runs[index - 1] if index else None
     trace = None if before is None else writer.trace_of(before.id)
     if before is None or trace is None:

@@ -1,7 +1,7 @@
-"""What the measuring itself costs, per I/O: stored with every result, so that it can be judged.
+"""Cost of the measuring itself, per I/O: stored with every result.
 
-The engine drives a device that does nothing, exactly as it drives the device under test. What that
-takes per I/O is the error that every response time may contain.
+The engine drives a device that does nothing, exactly as it drives the device under test. The time
+per I/O is the error that every response time may contain.
 """
 
 from statistics import median
@@ -11,7 +11,7 @@ from uflip.device.opener import open_device
 from uflip.errors import native_errors
 from uflip.spec import baseline
 
-# Enough that the clock's granularity vanishes; over in some ten milliseconds.
+# Enough to hide the granularity of the clock; takes some ten milliseconds.
 IO_COUNT = 20_000
 # The median of a few runs: one of them may meet an interruption by the system.
 REPETITIONS = 5
@@ -24,7 +24,7 @@ def measure_harness() -> dict[str, float]:
     -------
     dict
         null_ns_per_io: from one submission to the next on the null device [ns];
-        clock_ns: one reading of the clock [ns]; io_count: how many I/Os that rests on.
+        clock_ns: one reading of the clock [ns]; io_count: the number of I/Os measured.
 
     Examples
     --------

@@ -1,24 +1,24 @@
-"""How long a run lingers: sequential reads, a batch of random writes, sequential reads again.
+"""Interference between runs: sequential reads, a batch of random writes, sequential reads again.
 
     SR  ········   RW  |||||||||   SR  ''''''''''··········
                                        affected  as before
 
-What the writes left behind makes the first reads after them slower. How many, and for how long, is
-the lower bound of the pause between runs.
+Work left by the writes makes the first reads after them slower. The number of affected reads, and
+their duration, is the lower bound of the pause between runs.
 
 **Source**: uFLIP (CIDR 2009) §4.3, Figure 5; §5.1: an effect of 2.5 s on the Mtron, "for this
 device, we therefore overestimate the pause to 5 seconds"; 1 s where there is none.
 **Faithful**: the experiment; the pause is twice the effect, and at least that of the plan. Before
-it the device is left alone for the longest pause of the paper: reads that meet what earlier writes
-left are no measure of those that come later.
+it the device idles for the longest pause of the paper: reads that are slowed by earlier writes are
+no baseline for later ones.
 **Simplified**: the effect is resolved to windows of 64 reads. The three batches are one call of the
-engine; the longest rest between two of them is kept as `gap_ns`.
+engine; the longest gap between two of them is stored as `gap_ns`.
 **Ambiguous**: when a read is affected. Decided against the first batch: a window is affected if it
 has more slow reads (above the first batch's 95 %), or higher ranks among the first batch
 (Mann-Whitney), than chance and the scatter of the first batch's own windows allow. Slow reads that
-are too rare for that count by blocks of 16 windows: one is affected if its windows' means rank
-higher among those of the first batch than chance allows, and it is slower by `LEAST`. The effect
-ends with the last window or block that is affected.
+are too rare for that are tested by blocks of 16 windows: a block is affected if its windows' means
+rank higher among those of the first batch than chance allows, and it is slower by `LEAST`. The
+effect ends with the last affected window or block.
 """
 
 import math
@@ -42,54 +42,53 @@ from uflip.microbench.layout import baseline_spec
 NAME = "interference"
 BATCHES = ("SR", "RW", "SR")
 WINDOW = 64
-# Windows in a block.
+# Windows per block.
 BLOCK = 16
-# Of one false alarm in all windows and blocks together.
+# Chance of one false alarm in all windows and blocks together.
 ALPHA = 0.01
-# A block that is slower by less is as before: a device drifts without any writes.
+# A block that is slower by less counts as unaffected: a device drifts without any writes.
 LEAST = 0.02
 SLOW_SHARE = 0.05
 # The paper: an effect of 2.5 s, a pause of 5 s.
 PAUSE_FACTOR = 2
-# Reads after the writes: the Mtron's effect took some 3,000 of them. Those before them only have to
-# show what is usual.
+# Reads after the writes: the Mtron's effect took some 3,000 of them. The reads before only have to
+# show the usual response times.
 READS_AFTER = 5120
 QUICK_READS_BEFORE = 1024
 # uFLIP §5.1: IOCount of random writes.
 STANDARD_WRITES = 5120
-# 512 end where the collector of a device in a random state has come half of its way, on a slope
-# that looks like a start-up without end.
+# 512 would end half-way through the garbage collection of a device in a random state, on a slope
+# that looks like an endless start-up.
 QUICK_WRITES = 1024
-# The reads before must not meet what earlier writes left: the longest pause of the paper [ns].
+# The reads before must not be slowed by earlier writes: the longest pause of the paper [ns].
 REST_NS = 5_000_000_000
-# A device is idle when nothing changes in it any more for so long [ns].
+# A device counts as idle when no counter changes for this time [ns].
 LONGEST_BUSY_NS = 100_000_000_000
 
 
 @dataclass(frozen=True)
 class Lingering:
-    """What a batch of random writes leaves behind.
+    """The effect of a batch of random writes on later reads.
 
     Attributes
     ----------
     reads_affected : int
         Sequential reads after it that are slower than before it.
     lingering_ns : int
-        How long that takes, from the first of them [ns].
+        Duration of these reads, from the first of them [ns].
     over : bool
-        Whether it was over before the reads were.
+        Whether the effect ended before the reads did.
     slow_ns : float
-        Reads above this count as slow: 95 % of the first batch are not [ns].
+        Reads above this limit are slow: 95 % of the first batch are below [ns].
     device_busy_ns : int or None
-        How long the device itself is busy after the writes if it is left alone [ns]; None where
-        that is unknowable.
+        Busy time of the device after the writes if it idles [ns]; None if unknown.
     gap_ns : int
         The longest time between two batches in which the device had nothing to do [ns].
     pause_ns : int
-        The pause that follows [ns].
+        The resulting pause [ns].
     windows : dict
-        What Figure 5 is drawn from: `ios` in a window, and for `before`, `writes` and `after` the
-        means and the maxima of the windows [ns].
+        Data of Figure 5: `ios` per window, and for `before`, `writes` and `after` the means and
+        the maxima of the windows [ns].
     """
 
     reads_affected: int
@@ -102,7 +101,7 @@ class Lingering:
     windows: Batches
 
     def as_dict(self) -> Interference:
-        """Return plain data, as the manifest holds it."""
+        """Return plain data for the manifest."""
         return cast("Interference", asdict(self))
 
 
@@ -130,14 +129,14 @@ def lingering(
     gap_ns: int = 0,
     device_busy_ns: int | None = None,
 ) -> Lingering:
-    """Find out how many reads after the writes are affected by them.
+    """Find the reads after the writes that are affected by them.
 
     Parameters
     ----------
     before_ns, after_ns
         Response times of the reads before (n,) and after (m,) the writes [ns].
     submit_ns
-        When the reads after them were submitted (m,) [ns].
+        Submission times of the reads after the writes (m,) [ns].
     least_pause_ns : int
         The pause is at least this [ns].
     writes_ns : optional
@@ -145,7 +144,7 @@ def lingering(
     gap_ns : int
         The longest time between two batches [ns].
     device_busy_ns : int, optional
-        What the device says.
+        Busy time that the device reports [ns].
     """
     before = np.sort(np.asarray(before_ns, dtype=np.float64))
     after = np.asarray(after_ns, dtype=np.float64)
@@ -190,11 +189,11 @@ def _end_of_windows(
     before: NDArray[np.float64],
     slow_ns: float,
 ) -> int:
-    """Where the windows end that are affected each by itself.
+    """Return where the windows that are affected individually end.
 
-    In the first batch the scores of a window would have a standard deviation of 1 if reads were
-    independent. Where they come in bursts it is more, and the scores have longer tails as well:
-    there the bound rises with the square, and blocks decide.
+    If reads were independent, the scores of a window in the first batch would have a standard
+    deviation of 1. Reads that come in bursts have more, and scores with longer tails: there the
+    bound rises with the square, and blocks decide.
     """
     usual = _scores(calm, before, slow_ns)
     spread = np.maximum(usual.std(axis=0, ddof=min(1, len(calm) - 1)), 1.0)
@@ -207,7 +206,7 @@ def _end_of_windows(
 def _scores(
     windows: list[NDArray[np.float64]], before: NDArray[np.float64], slow_ns: float
 ) -> NDArray[np.float64]:
-    """How many reads of each window are slow, and how they rank: standard scores (windows, 2)."""
+    """Return the number of slow reads of each window, and ranks: standard scores (windows, 2)."""
     usual = _angle(SLOW_SHARE)
     rows = [
         (
@@ -220,12 +219,12 @@ def _scores(
 
 
 def _angle(share: float) -> float:
-    """A share of successes, transformed so that its variance is 1 / 4n whatever the share is."""
+    """Transform a share of successes so that its variance is 1 / 4n for every share."""
     return math.asin(math.sqrt(share))
 
 
 def _end_of_blocks(calm: list[NDArray[np.float64]], windows: list[NDArray[np.float64]]) -> int:
-    """Where slower blocks end; windows that resemble their neighbours raise the bound."""
+    """Return where slower blocks end; correlated neighbouring windows raise the bound."""
     usual = np.array([window.mean() for window in calm])
     means = np.array([window.mean() for window in windows])
     blocks = [means[at : at + BLOCK] for at in range(0, len(means), BLOCK)]
@@ -246,7 +245,7 @@ def _after_last(affected: NDArray[np.bool_]) -> int:
 
 
 def _rank_z(window: NDArray[np.float64], before: NDArray[np.float64]) -> float:
-    """Mann-Whitney: how far the window's ranks among `before` (sorted) lie above the middle."""
+    """Return the Mann-Whitney score of the window's ranks among `before` (sorted)."""
     n, m = len(window), len(before)
     below = np.searchsorted(before, window, side="left")
     ties = np.searchsorted(before, window, side="right") - below
@@ -264,7 +263,7 @@ def _last_slow(stretch: NDArray[np.float64], slow_ns: float) -> int:
 
 
 def follows_at_once(before: PlannedRun, run: PlannedRun) -> bool:
-    """Say whether a run is the next batch of the same experiment."""
+    """Return whether a run is the next batch of the same experiment."""
     ours = before.micro_benchmark == run.micro_benchmark == NAME
     return ours and int(run.value) == int(before.value) + 1 and not run.reset_before
 
@@ -272,25 +271,25 @@ def follows_at_once(before: PlannedRun, run: PlannedRun) -> bool:
 def pause_before(
     run: PlannedRun, before: PlannedRun | None, pause_ns: int, device: DeviceInfo
 ) -> int:
-    """Return how long the device is left alone before a run [ns].
+    """Return the idle time before a run [ns].
 
-    Longer before the first batch and before what follows the writes of a state, so that it does not
-    meet what these left, and not at all between the batches. The null device does not need it, and
-    a pattern or a replay by itself starts from the device as it is.
+    Longer before the first batch and after the writes of a state, whose effects must have ended.
+    Zero between the batches. The null device needs no rest, and a single pattern or replay starts
+    from the device as it is.
 
     Parameters
     ----------
     run, before : PlannedRun
-        The run, and that before it, None of the first.
+        The run, and the one before it, None for the first.
     pause_ns : int
         The pause before any other run [ns].
     device : DeviceInfo
-        What is measured.
+        The measured device.
     """
     if before is not None and follows_at_once(before, run):
         return 0
-    # Behind the writes of a state a device has most to do: on sim:tlc-nvme for more than a second.
-    # A file only lies on one.
+    # After the writes of a state a device has most background work: on sim:tlc-nvme more than a
+    # second. A file only lies on a device.
     follows_state = (before is None or run.reset_before) and device.kind != "file"
     follows_state = follows_state and run.micro_benchmark in MICRO_BENCHMARKS
     rests = (run.micro_benchmark == NAME or follows_state) and not device.null
@@ -303,7 +302,7 @@ def longest_gap_ns(parts: Sequence[tuple[int, Trace]]) -> int:
     Parameters
     ----------
     parts : sequence of (int, Trace)
-        As `Device.run_series` returns them.
+        From `Device.run_series`.
     """
     gaps, end = [0], None
     for began_ns, trace in parts:
@@ -316,10 +315,10 @@ def longest_gap_ns(parts: Sequence[tuple[int, Trace]]) -> int:
 
 
 def busy_after_writes(device: Device, batches: Sequence[PlannedRun]) -> int | None:
-    """Say how long a simulated device will be busy after the writes if it is left alone [ns].
+    """Return the busy time of a simulated device after the writes if it idles [ns].
 
-    Asked of a copy, on which the batches are made up to the writes; None for devices that cannot be
-    copied, and where there are no writes.
+    Measured on a copy, which makes the batches up to the writes; None for devices that cannot be
+    copied, and without writes.
     """
     writes = [number for number, run in enumerate(batches) if run.pattern == "RW"]
     if not writes or not device.info.simulated:
@@ -330,10 +329,10 @@ def busy_after_writes(device: Device, batches: Sequence[PlannedRun]) -> int | No
 
 
 def busy_ns(device: Device) -> int | None:
-    """Say how long a simulated device will be busy if it is left alone from now on [ns].
+    """Return the busy time of a simulated device if it idles from now on [ns].
 
-    Asked of copies of it, which idle for different times: from when on does idling longer change
-    nothing that the device counts? None for devices that cannot be copied.
+    Measured on copies that idle for different times: the shortest idle time after which further
+    idling changes no counter. None for devices that cannot be copied.
     """
     if not device.info.simulated or device.counters() is None:
         return None

@@ -9,17 +9,17 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.run_groups import without_a_rest
 from uflip.units import format_duration_ns, format_size
 
-# How reasons begin that limits are.
+# Prefix of skip reasons that are limits.
 MAY = "the plan may "
 
 
 def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
-    """Leave out what does not fit.
+    """Leave out runs that exceed a limit.
 
-    Runs are taken in their order as long as they fit; one that does not is skipped with the reason,
-    and a smaller one after it may still be made. Those that follow each other at once (the batches
+    Runs are taken in their order as long as they fit. One that does not is skipped with the reason,
+    and a smaller one after it may still be made. Runs that follow each other at once (the batches
     of the interference experiment) are taken or left together. A reset that is left out with its
-    run is done before the next one that writes sequentially.
+    run is done before the next run that writes sequentially.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     max_bytes_written : int or None
         Of all runs and resets [bytes]; the state before the first run not included.
     max_time_ns : int or None
-        By the estimate [ns]. While the plan is executed the clock decides, see `execute`.
+        By the estimate [ns]. During execution the clock decides, see `execute`.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
         first = group[0][1]
         reset_due = reset_due or first.reset_before
         resets = reset_due and first.spec.writes_sequentially
-        # A reset that was left out with its run is paid for by the run that it comes before now.
+        # The cost of a postponed reset belongs to the run that it now precedes.
         late = plan.state if resets and not first.reset_before else None
         more_bytes = written + sum(costs[place].bytes_written for place, _ in group)
         more_time_ns = time_ns + sum(costs[place].time_ns for place, _ in group)
@@ -67,7 +67,7 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     return replace(plan, runs=tuple(kept), skipped=tuple(skipped))
 
 
-# A day: a longer pause is a slip of the pen.
+# A day: a longer pause is probably a typing error.
 LONGEST_PAUSE_NS = 86_400 * 10**9
 
 
@@ -77,7 +77,7 @@ def check_worth_running(plan: Plan) -> None:
     Raises
     ------
     UsageError
-        If no run is left of it, or it pauses for longer than a day before each.
+        If no run is left, or the pause before each run is longer than a day.
     """
     if not plan.runs:
         raise _nothing_left(plan)
@@ -92,7 +92,7 @@ def check_worth_running(plan: Plan) -> None:
 
 
 def _nothing_left(plan: Plan) -> UsageError:
-    """Say why a plan has no runs, and what would give it some."""
+    """Return the error for a plan without runs, with the reasons and remedies."""
     reasons = sorted({skip.reason for skip in plan.skipped})
     limited = any(reason.startswith(MAY) for reason in reasons)
     others = "choose other micro-benchmarks (--only, --suite), or another device"

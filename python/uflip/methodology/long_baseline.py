@@ -1,24 +1,23 @@
-"""Long baseline runs of writes go on where a device answers writes from a buffer.
+"""Longer baseline runs of writes, for devices that answer writes from a buffer.
 
     laid out   ▁▁▁▃▃▃▃▃▃▃                       320 MiB: write cache, blocks that were ready
-    goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and what collecting garbage costs
+    goes on    ▁▁▁▃▃▃▃▃▃▃▃▃▃▃█████████████████  2.5 GiB: and the cost of garbage collection
 
-A drive of today writes into a cache, then into an SLC cache or blocks that it collected while it
-was idle, and only then as fast as it can in the long run. A baseline of 10,240 writes ends
-before. Where its writes were answered from a buffer (`uflip.flash_waits`), the device is left
-alone as before any run and the baseline is made again, eight times as long at most, as often as
-the budget of bytes and of time has room for twice the length. Slow devices keep the length that
-was laid out, and so do those that have no buffer.
+A current drive writes into a cache, then into an SLC cache or blocks that it collected while idle,
+and only then at its long-term rate. A baseline of 10,240 writes ends before that. If its writes
+were answered from a buffer (`uflip.flash_waits`), the device idles as before any run and the
+baseline is made again, up to eight times as long, as often as the budget of bytes and of time
+allows twice the length. Slow devices keep the planned length, and so do devices without a buffer.
 
 **Source** uFLIP (CIDR 2009) §4.2: run the baselines "with a very large IOCount" to see the
 start-up.
 **Faithful** The start-up of such devices is seen, and their running phase.
-**Simplified** What is stored is the longest run; those before it are not kept. Its first half is
-ignored: it cannot show a longer start-up.
-**Ambiguous** How long. As much as the spare space of most drives must be written before a start-up
-can be called over (`SPARE_SHARE`); a little more is. In the standard scale only, 32 GiB of 32 KiB
-I/Os at most, and where 120 s are enough at the pace of the last quarter of the run before. Where
-that does not suffice, the runs are marked (`uflip.results.startup_check`).
+**Simplified** The longest run is stored, and the shorter ones before it are dropped. Its first half
+is ignored: it cannot show a longer start-up.
+**Ambiguous** The length. As much as the spare space of most drives must be written before a
+start-up can be called over (`SPARE_SHARE`); the run writes a little more. In the standard scale
+only, 32 GiB of 32 KiB I/Os at most, and where 120 s are enough at the pace of the last quarter of
+the run before. Where that does not suffice, the runs are marked (`uflip.results.startup_check`).
 """
 
 from typing import TYPE_CHECKING
@@ -40,24 +39,24 @@ if TYPE_CHECKING:
 STANDARD = "standard"
 MOST_IOS = 1 << 20
 TIME_NS = 120_000_000_000
-# More than the spare space by a tenth: a part of it is ignored.
+# More than the spare space by a tenth: a part of the run is ignored.
 ROOM = 1.1 * SPARE_SHARE
 PATTERNS = ("SW", "RW")
-# A run is made again for twice the length at least, and at the pace that one before it shows.
+# A repeat has at least twice the length, limited by the pace of the run before it.
 WORTHWHILE, LONGER = 2, 8
 
 
 def goes_on(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:
-    """Return the longest that a baseline may become; None of a run that never goes on.
+    """Return the longest repeat of a baseline; None for a run without one.
 
     Parameters
     ----------
     run : PlannedRun
         A run of a plan.
     info : DeviceInfo
-        The device; its capacity is what is measured of it.
+        The device; its capacity is the measured part.
     scale, method : str
-        Of the plan.
+        As planned.
     """
     if run.micro_benchmark != BASELINE or run.pattern not in PATTERNS or method == "paper":
         return None
@@ -74,13 +73,13 @@ def _of_length(spec: Basic, ios: int) -> Basic:
 
 
 def goes_on_in(plan: "Plan", run: PlannedRun) -> Basic | None:
-    """Return the same of a run of a plan."""
+    """Return the same for a run of a plan."""
     info = structs.replace(plan.device, capacity_bytes=plan.target_size)
     return goes_on(run, info, plan.scale, plan.method)
 
 
 def next_length(longest: Basic, made: Trace) -> Basic | None:
-    """Return the baseline that follows one that was made; None where the budget is spent."""
+    """Return the baseline that follows a finished one; None if the budget is spent."""
     times = np.asarray(made.column("response_time_ns"))
     pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
     ios = min(longest.ios, LONGER * len(times), int(TIME_NS / pace_ns))
@@ -88,12 +87,12 @@ def next_length(longest: Basic, made: Trace) -> Basic | None:
 
 
 def was_buffered(trace: Trace, read_ns: float | None) -> bool:
-    """Whether the writes of a baseline were answered from a buffer.
+    """Return whether the writes of a baseline were answered from a buffer.
 
     Parameters
     ----------
     trace : Trace
-        The baseline as it was laid out.
+        The baseline at its planned length.
     read_ns : float or None
         The quickest random reads of this size, where they were measured [ns].
     """

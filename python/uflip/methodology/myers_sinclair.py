@@ -10,7 +10,7 @@ out, five times. Latency classes as in `uflip.stats.latency_classes`.
 `uflip pattern --preset` does, has O_DIRECT and, with each write, RWF_DSYNC. These differ by
 metadata that a block device does not have. O_NOATIME has no effect on one either.
 
-**Ambiguous** Where the start-up ends is read off a figure in the report; here `uflip.analysis`
+**Ambiguous** In the report the end of the start-up is read off a figure; here `uflip.analysis`
 finds it.
 """
 
@@ -37,18 +37,18 @@ OnBatch = Callable[[int, Trace], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the micro-benchmark found.
+    """The result of the micro-benchmark.
 
     Attributes
     ----------
     response_time_ns : ndarray
-        Of all batches (ios,) [ns].
+        Response times of all batches (ios,) [ns].
     analysis : Analysis
         Phases of the whole series.
     startup : LatencyClasses or None
-        Of the start-up; None where none was found.
+        Classes of the start-up; None without one.
     steady : LatencyClasses
-        Of what follows it, or of everything.
+        Classes of the rest, or of everything.
     """
 
     response_time_ns: NDArray[np.uint64]
@@ -58,7 +58,7 @@ class Findings:
 
     @property
     def ios(self) -> int:
-        """Writes of all batches."""
+        """Number of writes of all batches."""
         return len(self.response_time_ns)
 
 
@@ -114,11 +114,11 @@ def run(
     device : Device
         Open for writing, with `durability="fua"`.
     batches, batch_ios : int, optional
-        How many batches of how many writes.
+        Number of batches, and writes per batch.
     seed : int, optional
-        Of the first batch; each further one has the next.
+        Seed of the first batch; each further one has the next.
     on_batch : callable, optional
-        Is given each batch when it is over, to write it out.
+        Receives each finished batch, to write it out.
     on_progress : callable, optional
         As for `uflip.device.handle.Device.run`, counted over all batches.
 

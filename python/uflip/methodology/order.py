@@ -1,25 +1,25 @@
-"""The order of runs: what tells first, then what hardly disturbs the state, then what does.
+"""The order of runs: first baselines, then runs that hardly disturb the state, then the others.
 
-    stage 0   all that reads, then random writes over the whole target
+    stage 0   all reads, then random writes over the whole target
     stage 1   random writes within a part of it
     stage 2   sequential writes, mixes with them first
-    behind    what deallocates, in turn: once, and in the order in which it was laid out
+    at end    deallocating runs: once, in the order in which they were laid out
 
 **Source**: uFLIP (CIDR 2009) §4.2: experiments with sequential writes are delayed; §4.1: "only
 sequential writes disturb the state significantly". R. A. Fisher (1935): complete blocks, each in an
 order drawn by chance.
-**Faithful**: what writes sequentially comes last.
-**Simplified**: what only reads, or writes all over, keeps its order.
-**Ambiguous**: (1) random writes within a part of the target. In the paper they disturb nobody; on a
-device that collects garbage in turn, some thousand of them within a few MiB make those that follow
-over the whole target two or three times as slow, and sequential reads of these MiB a tenth quicker.
-With any method but the paper's they come after these, and where runs end when their mean is known,
-all that disturbs comes in another order in each repetition. Reads come first of all: otherwise
-they meet what earlier writes left to be done in the background. On sim:tlc-nvme reads with a stride
-of one took 1.3 ms behind random writes, and 0.1 ms before. (2) The long run of sequential writes is
-among what is made first (§4.2), yet disturbs what random patterns over the whole device would then
-touch: it comes first of those that disturb. (3) Mixes with sequential writes follow it: their other
-pattern needs half of the device, undisturbed.
+**Faithful**: runs with sequential writes come last.
+**Simplified**: reads, and writes over the whole target, keep their order.
+**Ambiguous**: (1) random writes within a part of the target. In the paper they disturb nothing. On
+a device that collects garbage in turn, some thousand of them within a few MiB make later ones over
+the whole target two or three times as slow, and sequential reads of these MiB a tenth quicker. With
+any method but the paper's they come after these. Where runs end when their mean has converged, all
+disturbing runs have another order in each repetition. Reads come first of all: otherwise they are
+slowed by background work of earlier writes. On sim:tlc-nvme reads with a stride of one took 1.3 ms
+after random writes, and 0.1 ms before. (2) The long run of sequential writes is among the first
+runs (§4.2), yet disturbs what random patterns over the whole device would then touch: it is the
+first of the disturbing runs. (3) Mixes with sequential writes follow it: their other pattern needs
+half of the device, undisturbed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from uflip.microbench import in_turn
 from uflip.spec import Basic, Mix, Spec
 
 BASELINE = "baseline"
-# What runs do to the state: hardly anything; random writes that keep to a part of the target;
+# Disturbance of the state by a run: hardly any; random writes within a part of the target;
 # sequential writes.
 STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2
 
@@ -51,11 +51,11 @@ def in_order(
 ) -> list[PlannedRun]:
     """Put runs in order, and number them.
 
-    First what tells about the device and hardly disturbs its state (uFLIP §4.2, §4.3), then all
-    else that hardly does, then what does: what tells, what needs undisturbed space beside its own,
-    and the rest. `staged`: what reads comes first, and what writes within a part after what hardly
-    disturbs.
-    `shuffled`: what disturbs has another order each time. What is made in turn comes last, once.
+    First the calibration runs that hardly disturb the state (uFLIP §4.2, §4.3), then all others
+    that hardly do. Then the disturbing ones: calibration, mixes, which need undisturbed space
+    beside their own, and the rest. `staged`: reads come first, and writes within a part after runs
+    that hardly disturb. `shuffled`: disturbing runs have another order in each repetition. Runs
+    with a fixed order come last, once.
     """
     last = sorted((run for run in runs if in_turn(run)), key=lambda run: run.value)
     runs = [run for run in runs if not in_turn(run)]
@@ -83,10 +83,10 @@ def in_order(
 
 
 def by_chance(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[PlannedRun]:
-    """Put those runs of a repetition that disturb the state into an order of its own.
+    """Shuffle those runs of a repetition that disturb the state.
 
-    What a run leaves then meets another experiment each time: it is scatter, which repetitions
-    show, and no bias, which they would repeat. What is wide comes last.
+    The disturbance by a run then affects another experiment in each repetition: it becomes scatter,
+    which repetitions show, and not bias, which they would repeat. Wide runs come last.
     """
 
     def place(run: PlannedRun) -> tuple[int, ...]:
@@ -100,9 +100,9 @@ def by_chance(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[Plan
 
 
 def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
-    """Return how many runs are over when a stage is, of runs in order: a number for each.
+    """Return for each stage the number of runs up to its end, given runs in order.
 
-    What is made in turn belongs to none, and comes behind all of them.
+    Runs with a fixed order belong to no stage, and come after all of them.
     """
     staged = [stage_of(run.spec, capacity) for run in runs if not in_turn(run)]
     each = np.maximum.accumulate(np.array(staged, dtype=np.int64))
@@ -110,14 +110,14 @@ def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
 
 
 def stage_of(spec: Spec, capacity: int) -> int:
-    """How much a run disturbs the state: `UNDISTURBING`, `WITHIN_A_PART` or `SEQUENTIAL`."""
+    """Return how much a run disturbs the state: `UNDISTURBING`, `WITHIN_A_PART`, `SEQUENTIAL`."""
     if spec.writes_sequentially:
         return SEQUENTIAL
     return WITHIN_A_PART if writes_within_a_part(spec, capacity) else UNDISTURBING
 
 
 def is_wide(spec: Spec, capacity: int) -> bool:
-    """Whether sequential writes span half of the device: beside them is room for little else."""
+    """Return whether sequential writes span half of the device, with little space beside them."""
     if not (isinstance(spec, Basic) and spec.writes_sequentially):
         return False
     return spec.target_bytes >= capacity // 2
@@ -126,7 +126,7 @@ def is_wide(spec: Spec, capacity: int) -> bool:
 def _repeated(
     runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
 ) -> list[PlannedRun]:
-    """All runs, then all of them again with other seeds, each run at a place of its own."""
+    """Return all runs, then all of them again with other seeds and target spaces."""
     first, places = list(runs), OwnPlaces(capacity)
     every = [_at_own_place(run, places, seed, capacity) for run in first]
     for number in range(2, repetitions + 1):

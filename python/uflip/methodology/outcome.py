@@ -1,7 +1,7 @@
-"""How a benchmark ends: complete, interrupted or failed, and what is said of what is there then.
+"""Outcome of a benchmark: complete, interrupted or failed.
 
-However the work ends, the runs that were finished are kept, the manifest says how it ended, and the
-error says how to see what is there. So it is for runs of patterns and for jobs alike.
+However the work ends, the finished runs are stored, the manifest contains the outcome, and the
+error explains how to see them. The same holds for runs of patterns and for jobs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,28 +15,28 @@ from uflip.errors import InterruptedRun, ResultsError, UflipError
 
 
 class Finisher(Protocol):
-    """Where finished runs go; `uflip.results.ResultsWriter` is one."""
+    """Storage of finished runs; `uflip.results.ResultsWriter` is one."""
 
     path: Path
 
     def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
-        """Note how the plan ended: complete, interrupted or failed."""
+        """Store the outcome of the plan: complete, interrupted or failed."""
 
 
 @dataclass
 class Tally:
-    """How far a benchmark is; told by whoever carries it out.
+    """The progress of a benchmark, updated by its execution.
 
     Attributes
     ----------
     finished : int
-        Runs that are stored.
+        Number of stored runs.
     planned : callable
-        How many there are to be; a plan may grow.
+        Returns the number of planned runs; a plan may grow.
     status : str
-        How it ended, where nothing stopped it: "interrupted" if its time was over.
+        The outcome without an exception: "interrupted" if its time was over.
     warnings : sequence of mapping
-        Doubts that come with that.
+        Warnings about the outcome.
     """
 
     finished: int
@@ -47,23 +47,23 @@ class Tally:
 
 @contextmanager
 def ending(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterator[None]:
-    """Note how the work within ends, and say with an error what is kept.
+    """Store the outcome of the enclosed work, and add the finished runs to an error message.
 
     Parameters
     ----------
     writer : Finisher
         `finish` is called on it in every case.
     tally : Tally
-        Kept up to date by the work.
+        Updated by the work.
     runs : str
-        What it makes.
+        The word for its runs.
 
     Raises
     ------
     InterruptedRun
         After Ctrl-C.
     UflipError
-        What the work raised, with what is kept.
+        The error of the work, with a note on the finished runs.
     """
     try:
         yield
@@ -75,7 +75,7 @@ def ending(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterator[None]
             action=_how_to_see(tally.finished, runs, writer.path),
         ) from None
     except BaseException as error:
-        # The disk may be full: then there is no second error to tell, the first one says it.
+        # The disk may be full: the first error then names the cause, and a second one adds nothing.
         with suppress(ResultsError):
             writer.finish("failed")
         if isinstance(error, UflipError):

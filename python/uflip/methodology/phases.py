@@ -3,17 +3,16 @@
 **Source**: uFLIP (CIDR 2009) §4.2: run SR, RR, SW and RW with a very large IOCount, identify the
 two phases of each pattern, derive upper bounds of start-up and period across the patterns.
 **Faithful**: all four; the bounds are the largest values of any pattern.
-**Simplified**: found by `uflip.analysis` in the place of the eye.
+**Simplified**: `uflip.analysis` replaces the eye.
 **Ambiguous**: how the bounds fix IOCount. (1) No run with a stop rule may end before it has seen
-twice the longest start-up and `FEWEST_PERIODS` of the longest periods; how much longer it goes on,
-at most a quarter, the rule decides, and IOIgnore is the start-up that it shows itself. (2) Runs
-of fixed length are laid out with the longest IOIgnore that there is room for; once the baselines
-are known they ignore what these show and a quarter more, the first I/O at least, and keep as many
-I/Os as before. (3) What the start-up is counted in: see `uflip.startup`. (4) A run is bound by the
-baselines that are made before it: reads and random writes are not by what sequential writes show
-(`plan`). (5) A device that was idle for longer has more free blocks: the batches of the
-interference experiment, which follow the longest rest, count as baselines that were met again, and
-are all there is in a plan without baselines.
+twice the longest start-up and `FEWEST_PERIODS` of the longest periods. The rule may prolong it by a
+quarter at most, and IOIgnore is the start-up that the run shows itself. (2) Runs of fixed length
+are laid out with the longest IOIgnore that fits. Once the baselines are known they ignore the
+start-up of these and a quarter more, at least the first I/O, and keep as many I/Os as before. (3)
+The unit of the start-up: see `uflip.startup`. (4) A run is bound by the baselines made before it:
+reads and random writes are not bound by sequential writes (`plan`). (5) A device that was idle for
+longer has more free blocks. The batches of the interference experiment follow the longest rest;
+they count as repeated baselines, and are the only ones in a plan without baselines.
 """
 
 import math
@@ -35,14 +34,14 @@ from uflip.spec import Spec, Stop
 from uflip.startup import Startup, in_rows, startup_of
 
 FEWEST_PERIODS = 10
-# One start-up is as long as another only about: the same device shows 106 I/Os and then 119.
+# Start-ups vary: the same device shows 106 I/Os and then 119.
 MARGIN = 1.25
-# The beginning has this many parts, the finest first that show anything; what differs by
-# less than that of the mean, or by less than three standard errors, is no start-up.
+# Numbers of parts of the beginning, tried from the finest on. A difference of less than this share
+# of the mean, or of less than three standard errors, is not a start-up.
 PARTS = (16, 8, 4, 2, 1)
 LEAST_EFFECT = 0.05
 BY_CHANCE = 3.0
-# Fewer I/Os than these do not show what is usual.
+# Fewer I/Os do not show the usual response time.
 FEWEST_RUNNING = 64
 
 
@@ -91,15 +90,15 @@ def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesO
 
 
 def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
-    """Return where the parts at the beginning of a run end that differ from its running phase.
+    """Return where the initial parts of a run that differ from its running phase end.
 
     Parameters
     ----------
     times_ns : ndarray
         Response times (n,) [ns].
     startup_ios : int
-        Where the analysis sees the end of the start-up: chance may prolong it, and hide it where
-        slow I/Os alternate with quick ones.
+        End of the start-up by the analysis: chance may prolong it, and hide it where slow I/Os
+        alternate with quick ones.
 
     Examples
     --------
@@ -116,7 +115,7 @@ def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
         starts = np.arange(0, first, each)
         sizes = np.diff(np.append(starts, first))
         means = np.add.reduceat(times_ns[:first], starts) / sizes
-        # A single slow I/O is no start-up.
+        # A single slow I/O is not a start-up.
         largest = np.maximum.reduceat(times_ns[:first], starts)
         others = (means * sizes - largest) / np.maximum(sizes - 1, 1)
         means = np.where(means > mean, np.maximum(others, mean), means)
@@ -130,7 +129,7 @@ def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
 def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     """Return the specification of a run of fixed length: the shortest that `adapted` allows.
 
-    The start-up that the baselines show is left out, whether this run would show it or not.
+    It ignores the start-up of the baselines, whether or not this run would show it.
     """
     spec = adapted(run, phases, io_size)
     most = _rule(run.spec).most
@@ -138,7 +137,7 @@ def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     safe = replace(known, writes=math.ceil(MARGIN * known.writes))
     left_out = in_rows(spec, safe)
     if left_out > most // 2:
-        # It cannot be left behind: as long as without, and marked (`uflip.results.startup_check`).
+        # There is no room for it: keep the length, and mark it (`uflip.results.startup_check`).
         left_out = 0
     ios = min(_rule(spec).fewest + left_out, most)
     return spec.but(stop=None, io_count=ios, io_ignore=left_out)
@@ -150,18 +149,18 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     Parameters
     ----------
     run : PlannedRun
-        With a stop rule, or with an `io_ignore` that is the longest that it has room for.
+        With a stop rule, or with the longest `io_ignore` that it has room for.
     phases : Phases or None
-        What is known.
+        The phases, if known.
     io_size : int
-        Of the runs that show them [bytes].
+        I/O size of the runs that show them [bytes].
     """
     if phases is None:
         return run.spec
     known, stop = startup_of(phases, io_size), run.spec.stop
     startup = in_rows(run.spec, known)
     if stop is None:
-        # A baseline that comes later may still show that the first I/O is another.
+        # A later baseline may still show that the first I/O is different.
         safe = replace(known, writes=max(math.ceil(MARGIN * known.writes), 1))
         left_out = min(in_rows(run.spec, safe), run.spec.ignored_ios)
         shorter = run.spec.ignored_ios - left_out
@@ -169,7 +168,7 @@ def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     behind = 2 * startup if 2 * startup <= stop.most else 0
     wanted = max(stop.fewest, behind + FEWEST_PERIODS * phases["period_ios"])
     shortest = min(wanted, stop.most)
-    # A longer run knows hardly more where the device is slower to change: see `rounds`.
+    # A longer run gains little where the device changes more slowly: see `rounds`.
     most = min(longest(shortest), stop.most)
     return run.spec.but(stop=structs.replace(stop, min_ios=shortest, max_ios=most))
 

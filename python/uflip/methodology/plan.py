@@ -1,18 +1,18 @@
-"""The plan: which runs, in which order, at which place on the device, with which pauses.
+"""The plan: its runs, their order, their places on the device, and the pauses between them.
 
 **Source**: uFLIP (CIDR 2009) §4.2 and §4.3: experiments with sequential writes are delayed and
 grouped so that their target spaces do not overlap; the state is reset when these are used up;
 consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
 **Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
 sequential writes; the others get places of their own (`places`), so that no run reads or writes
-what an earlier one has written sequentially; a reset before the first run that finds no place;
-three repetitions, each at places of its own; 1 s between runs, the paper's conservative choice, or
-more if the device needs it.
-**Simplified**: what the quick scale does otherwise is in `chosen`.
+sequential writes; the others get separate target spaces (`target_spaces`), so that no run reads or
+writes what an earlier one has written sequentially; a reset before the first run without free
+space; three repetitions, each in a space of its own; 1 s between runs, the paper's conservative
+choice, or more if the device needs it.
+**Simplified**: `plan_options` documents the differences of the quick scale.
 **Ambiguous**: (1) what a sequential write is. Here ordered, partitioned and parallel sequential
-writes count, and so do mixes with them; random writes do not. (2) How repetitions are ordered: all
-runs of a group, then all of them again, so that what changes slowly shows as disagreement
-(`order`).
+writes count, and so do mixes with them; random writes do not. (2) The order of repetitions: all
+runs of a group, then all of them again, so that slow changes show as disagreement (`order`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,34 +62,34 @@ class Plan:
     Attributes
     ----------
     device : DeviceInfo
-        What is known about the device.
+        Properties of the device.
     scale, seed
         As given to `make_plan`.
     runs : tuple of PlannedRun
         In order; their ids begin with their number.
     skipped : tuple of Skipped
-        What the device cannot do, or a limit has no room for, with reasons.
+        Runs that the device does not support, or a limit excludes, with reasons.
     pause_ns : int
-        Time the device is left alone before each run, on its own clock [ns].
+        Idle time of the device before each run, on its own clock [ns].
     target_size : int
         The part of the device that is used, from its beginning [bytes].
     state : Enforcement or None
         The state that the plan begins in, and that resets enforce again; None for "as-is".
     repetitions : int
-        How often each run is made.
+        Number of repetitions of each run.
     method : str
-        One of `METHODS`: how long runs are.
+        One of `METHODS`: the rule for the length of runs.
     durability : str
-        What writes wait for, see `uflip.durability`.
+        Durability of writes, see `uflip.durability`.
     warnings : tuple of dict
-        Doubts about the plan: code, message, numbers, advice.
+        Warnings about the plan: code, message, numbers, advice.
     why_reset : mapping of str to str
-        Id of a run -> why the state is reset before it; empty for a plan that was read.
+        Id of a run -> reason for the reset before it; empty for a plan from a file.
     fewest_resets : int or None
-        How many resets would do if every run ended as soon as it may; None where it was read.
+        Resets needed if every run were as short as allowed; None for a plan from a file.
     block_bytes : int or None
-        No two runs with sequential writes share a block of this size; None where it was read
-        [bytes].
+        No two runs with sequential writes share a block of this size; None for a plan from a
+        file [bytes].
     """
 
     device: DeviceInfo
@@ -110,12 +110,12 @@ class Plan:
 
     @property
     def resets(self) -> int:
-        """How often the state is enforced again."""
+        """Number of resets of the state."""
         return sum(run.reset_before for run in self.runs)
 
 
 def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None = None) -> Plan:
-    """Plan the micro-benchmarks for a device. Nothing is touched.
+    """Plan the micro-benchmarks for a device. The device is not touched.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     seed : int
         Seed of all random patterns; each run gets its own from it.
     choices : Choices, optional
-        What else the user chose.
+        The user's other choices.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     Raises
     ------
     UsageError
-        For an unknown scale, micro-benchmark or state, sizes that the device cannot do.
+        For an unknown scale, micro-benchmark or state, or unsupported sizes.
     """
     chosen = Choices() if choices is None else choices
     if scale not in SCALES:
@@ -151,7 +151,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         chosen.io_size,
         chosen.io_counts,
         budgets=method == "auto",
-        # What does nothing has no free blocks to use up.
+        # The null device has no free blocks to use up.
         startup=method == "startup" and not info.null,
     )
     check_io_size(context)
@@ -199,13 +199,13 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
 
 
 def _timed(run: PlannedRun, method: str) -> PlannedRun:
-    """The long baseline runs show the phases, and some ask for a length: no rule cuts them."""
+    """Apply the stop rule to a run, except to baselines and runs that need a fixed length."""
     fixed = method != "auto" or run.micro_benchmark == BASELINE or keeps_its_length(run)
     return run if fixed else self_timed(run)
 
 
 def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
-    """Whether the pause is measured: where writes of a run may linger in the next one."""
+    """Return whether the pause is measured: where writes of a run may linger in the next one."""
     if chosen.pause_ns is not None or context.info.zoned:
         return False
     whole = any(run.micro_benchmark == BASELINE for run in runs)

@@ -97,7 +97,7 @@ def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
 
 
 def read_inside(run: "StoredRun") -> DeviceLog | None:
-    """Read the device log of a run; return None where there is none.
+    """Read the device log of a run; return None if it has none.
 
     Raises
     ------

@@ -182,7 +182,7 @@ def examine_open_channel(folder: Path) -> list[FileStatus]:
 
 
 def read_ledger(folder: Path) -> Ledger | None:
-    """Read the ledger of a folder; return None where there is none.
+    """Read the ledger of a folder; return None if it is missing.
 
     Raises
     ------

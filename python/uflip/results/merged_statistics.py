@@ -1,7 +1,7 @@
 """Statistics of all I/Os of the repetitions of a run, and the convergence of each repetition.
 
 The summary of a run is cached beside it at its commit, that of all repetitions at the end of the
-benchmark (`summary_cache`). What is not cached is computed from the run files, with the same
+benchmark (`summary_cache`). Everything else is computed from the run files, with the same
 result.
 """
 
