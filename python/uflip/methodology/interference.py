@@ -7,7 +7,7 @@ Work left by the writes makes the first reads after them slower. The number of a
 their duration, is the lower bound of the pause between runs.
 
 **Source**: uFLIP (CIDR 2009) §4.3, Figure 5; §5.1: an effect of 2.5 s on the Mtron, "for this
-device, we therefore overestimate the pause to 5 seconds"; 1 s where there is none.
+device, we therefore overestimate the pause to 5 seconds"; 1 s without an effect.
 **Faithful**: the experiment; the pause is twice the effect, and at least that of the plan. Before
 it the device idles for the longest pause of the paper: reads that are slowed by earlier writes are
 no baseline for later ones.

@@ -55,7 +55,7 @@ PREAMBLE = """\
 
 
 def write_plan(plan: Plan) -> str:
-    """Write a plan as TOML; what it skips and its doubts are not part of it."""
+    """Return a plan as TOML, without its skipped runs and warnings."""
     head: dict[str, object] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -90,7 +90,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
     Parameters
     ----------
     path : Path
-        A file that `write_plan` made, edited or not.
+        A file from `write_plan`, edited or not.
     info : DeviceInfo
         The device.
 
@@ -102,7 +102,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
     ------
     UsageError
         If it is not a plan, has an unknown key or a value of a wrong type, is for another device,
-        has a run that the device cannot do, or sequential writes on each other without a reset.
+        has an unsupported run, or overlapping sequential writes without a reset.
     """
     content = read_toml(path, KIND)
     head = _shaped(content, PlanFile, str(path))
@@ -143,7 +143,7 @@ def check_device(path: Path, info: DeviceInfo) -> None:
     Parameters
     ----------
     path : Path
-        A file that `read_plan` takes.
+        A file for `read_plan`.
     info : DeviceInfo
         The device.
 
@@ -157,7 +157,7 @@ def check_device(path: Path, info: DeviceInfo) -> None:
 
 
 def _shaped(content: Any, shape: type[Shape], where: str) -> Shape:
-    """Check the keys of a table and what each holds."""
+    """Check the keys of a table and the types of their values."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
     for key in content:
         if key not in fields:
@@ -177,7 +177,7 @@ def _shaped(content: Any, shape: type[Shape], where: str) -> Shape:
 
 
 def _shortened(text: str) -> str:
-    """Show the beginning of what may be long."""
+    """Return the beginning of a text that may be long."""
     return text if len(text) <= SHOWN_OF_A_VALUE else f"{text[:SHOWN_OF_A_VALUE]} ..."
 
 
@@ -197,7 +197,7 @@ def _check_device(device: Mapping[str, object], info: DeviceInfo, path: Path) ->
 
 
 def _check_medium(device: Mapping[str, object], info: DeviceInfo, path: Path) -> None:
-    """The data that uflip left on the medium, if there were any, must be there still."""
+    """Check that the data that uflip left on the medium, if any, is still there."""
     nothing = info.details.brand is None or info.details.brand_is_new
     if "brand" not in device or (info.kind == "file" and nothing):
         return  # a file may be rebuilt for a plan
@@ -218,7 +218,7 @@ def _check_names(head: PlanFile, path: Path) -> None:
 
 
 def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
-    """What writes wait for; before a plan said so that followed from the device."""
+    """Return the durability; older plans imply it by the kind of device."""
     if head.durability is not None:
         with _found_in(f"{path}, durability"):
             return durabilities.chosen(head.durability)
@@ -228,7 +228,7 @@ def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
 
 
 def _check_target(size: int, info: DeviceInfo, path: Path) -> None:
-    """The part of the device that is used must be there."""
+    """Check that the used part of the device exists."""
     capacity, sector = info.capacity_bytes, info.sector_bytes
     if size > capacity or size % sector:
         raise _wrong(
@@ -247,7 +247,7 @@ def _read_state(head: PlanFile, info: DeviceInfo, path: Path) -> Enforcement | N
 
 @contextmanager
 def _found_in(where: str) -> Iterator[None]:
-    """Say of an error where in the file it is."""
+    """Add the position in the file to an error."""
     try:
         yield
     except UflipError as error:
@@ -263,7 +263,7 @@ def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
 
 
 def _spec_of(kind: type, content: object) -> Spec:
-    """Read a specification as the native part would: it knows what to say about a wrong one."""
+    """Read a specification with the native part, which explains invalid ones."""
     if kind is not Spec or not isinstance(content, Mapping):
         raise ValueError("Expected `object`")
     return read_spec(content)
@@ -280,13 +280,13 @@ def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
 
 
 def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
-    """Check that a run fits on the device; returns what its sequential writes touch there."""
+    """Check that a run fits on the device; return the extents of its sequential writes."""
     with _found_in(f"{path}, run {run.id}"):
         return written_sequentially(resolve(run.spec, info).spec)
 
 
 def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: Path) -> None:
-    """Two runs may write sequentially to the same bytes only with a reset between them."""
+    """Check that sequential writes to the same bytes have a reset between them."""
     first, taken = 0, NOTHING
     for number, (run, here) in enumerate(zip(runs, written, strict=True)):
         if run.reset_before:
@@ -312,12 +312,12 @@ def _lines(content: Mapping[str, object]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Write a value of JSON's types as TOML."""
+    """Return a value of JSON's types as TOML."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(each) for each in value) + "]"
     if isinstance(value, float):
         return repr(value)
-    # Text, whole numbers and booleans look the same in both, but for one character.
+    # Text, whole numbers and booleans have the same form in both, but for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""What a user may choose about a plan, and what suits the device and the scale where nobody does.
+"""The user's choices about a plan, and defaults that suit the device and the scale.
 
 **Source**: uFLIP (CIDR 2009) §4.3: a pause of 1 s between runs, the paper's conservative choice;
 §5.1: each experiment is run three times.
@@ -19,7 +19,7 @@ from uflip.methodology.state import FEWEST_OVERWRITES, OVERWRITES
 from uflip.units import format_size
 
 PAUSE_NS = 1_000_000_000
-# In quick a second between a hundred runs of half a second would be most of the time.
+# In quick, a second between a hundred runs of half a second would be most of the time.
 QUICK_PAUSE_NS = 100_000_000
 # uFLIP §5.1: "each experiment was run three times".
 REPETITIONS = 3
@@ -29,7 +29,7 @@ ZONES, AS_IS = "zones", "as-is"
 
 @dataclass(frozen=True)
 class Choices:
-    """What a user may choose about a plan; what is None suits the device and the scale.
+    """The user's choices about a plan; None selects the default of device and scale.
 
     Attributes
     ----------
@@ -40,21 +40,22 @@ class Choices:
     pause_ns : int or None
         Pause before each run [ns].
     target_size : int or None
-        Use only so much of the device, from its beginning [bytes].
+        The part of the device to use, from its beginning [bytes].
     state : str or None
         One of `STATES`.
     repetitions : int or None
-        How often each run is made.
-    io_counts : mapping of str to Counts or None
+        Number of repetitions of each run.
+    io_counts : mapping of str to IoCounts or None
         Lengths of the ordinary runs of SR, RR, SW and RW; without it those of the scale.
     used_bytes : int
-        Up to here earlier plans have written sequentially since the state was enforced [bytes].
+        End of the space that earlier plans have written sequentially since the state was
+        enforced [bytes].
     method : str or None
-        One of `METHODS`: how long runs are.
+        One of `METHODS`: the rule for the length of runs.
     durability : str
-        What writes wait for, see `uflip.durability`.
+        Durability of writes, see `uflip.durability`.
     suite : str
-        One of `SUITES`: which micro-benchmarks there are to choose from.
+        One of `SUITES`: the set of micro-benchmarks to choose from.
     """
 
     only: tuple[str, ...] | None = None
@@ -71,7 +72,7 @@ class Choices:
 
 
 def check_target(info: DeviceInfo, target_size: int | None) -> int:
-    """Return how much of the device is used [bytes]."""
+    """Return the size of the used part of the device [bytes]."""
     capacity, sector = info.capacity_bytes, info.sector_bytes
     if target_size is None:
         return capacity
@@ -91,7 +92,7 @@ NO_STATE = "A device with zones has no state to be enforced: its zones are reset
 
 
 def check_has_states(info: DeviceInfo) -> None:
-    """Refuse to prepare a device that is written in zones."""
+    """Refuse to enforce a state on a zoned device."""
     if info.zoned:
         raise UsageError(
             NO_STATE,
@@ -103,7 +104,7 @@ def check_has_states(info: DeviceInfo) -> None:
 
 
 def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
-    """Refuse to write at random, or over what was written, where a device is written in zones."""
+    """Refuse micro-benchmarks and states that a zoned device does not support."""
     if not info.zoned:
         return
     if suite != ZONES:
@@ -125,7 +126,7 @@ def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
 
 
 def check_io_size(context: Context) -> None:
-    """Refuse an I/O size that the device cannot do."""
+    """Refuse an I/O size that the device does not support."""
     io_size, sector = context.io_size, context.sector
     if 0 < io_size <= context.capacity and io_size % sector == 0:
         return
@@ -142,7 +143,7 @@ def check_io_size(context: Context) -> None:
 
 
 def repetitions_for(context: Context, chosen: int | None) -> int:
-    """Return how often each run is made."""
+    """Return the number of repetitions of each run."""
     if chosen is None:
         return QUICK_REPETITIONS if context.quick else REPETITIONS
     if 1 <= chosen <= MOST_REPETITIONS:
@@ -157,12 +158,12 @@ def repetitions_for(context: Context, chosen: int | None) -> int:
 
 
 def overwrites_for(method: str) -> int:
-    """How often the target is overwritten at random where runs are that long."""
+    """Return how many times the target is overwritten at random, for a rule of run lengths."""
     return OVERWRITES if method != "paper" else FEWEST_OVERWRITES
 
 
 def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) -> str:
-    """Return how long runs are: lengths that somebody chose are fixed, quick knows no mean well."""
+    """Return the rule of run lengths: chosen lengths are fixed, and quick runs do not converge."""
     if method is None:
         if chosen_lengths:
             return "paper"
@@ -173,7 +174,7 @@ def method_for(scale: str, method: str | None, *, chosen_lengths: bool = False) 
 
 
 def pause_for(context: Context) -> int:
-    """Return how long the device is left alone before each run [ns]."""
+    """Return the idle time before each run [ns]."""
     if context.info.null:
         return 0
     if context.info.simulated or not context.quick:

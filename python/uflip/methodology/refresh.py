@@ -1,15 +1,15 @@
-"""What a run leaves behind is written over at random, in part, before the next run.
+"""Refresh: random overwrites after a disturbing run, before the next run.
 
-    SW run     |████|                            what it wrote stays whole until it is overwritten
+    SW run     |████|                            its data stays contiguous until it is overwritten
     refresh    |▒ ▒  ▒    ▒   ▒ ▒    ▒  ▒   ▒|   more than that, at random over the whole target
-    next run           |████|                    finds the device as it found it the time before
+    next run           |████|                    finds the device in about the same state
 
 A run that writes in sequence, or at random within a part of the target, leaves a device that is no
-longer written at random all over. That comes back long after the run is over, when a collector of
-garbage reaches what was written then: in the time of another experiment, which takes the blame. A
-reset mends that, and writes several times the device. What mends it in part is more of what the
-state consists of, in proportion to what was written: then a run is a fifth of what was written of
-late, wherever the collector is, and each finds about what the one before found.
+longer randomly written throughout. The effect shows long after the run, when the garbage collector
+reaches its data: during another experiment, whose result is then wrong. A reset removes it, but
+writes several times the device. A refresh removes it in part: more random writes of the kind that
+made the state, in proportion to the run. The run is then a fifth of the recent writes, wherever the
+collector is, and each run finds about the same state as the one before.
 
 **Source** uFLIP (CIDR 2009) §4.1: experiments begin in a well-defined state, random writes over the
 whole device, and what disturbs it is limited.
@@ -17,10 +17,10 @@ whole device, and what disturbs it is limited.
 **Simplified** Their size does not vary. They are written, and not measured, but take their time,
 on a simulated device, too: in functional mode a benchmark of the demo takes half as long, and 256,
 247 and 252 of its 310 experiments converge for three seeds, where 266 and 261 do for the first two.
-**Ambiguous** (1) How much. Nothing follows from the paper; `TIMES` bounds what a single run is of
-what was written of late. (2) What disturbs. In the paper only sequential writes do; here also a run
-that keeps to less than `NEARLY_ALL` of the target. Only where runs end when their mean is known, on
-devices in a random state: one that is measured as it is is left as it is.
+**Ambiguous** (1) How much. Nothing follows from the paper; `TIMES` bounds the share of a single run
+in the recent writes. (2) What disturbs. In the paper only sequential writes do; here also a run
+that uses less than `NEARLY_ALL` of the target. Refreshes apply only where runs end when their mean
+has converged, on devices in a random state; a device measured as-is is never refreshed.
 """
 
 from typing import TYPE_CHECKING
@@ -33,16 +33,16 @@ from uflip.spec import Spec, baseline
 if TYPE_CHECKING:
     from uflip.methodology.plan import Plan
 
-# Four times what a run wrote: it is a fifth of what was written of late.
+# Four times the writes of a run: the run is then a fifth of the recent writes.
 TIMES = 4
-# A mix is confined to its half; an area that is shifted a little is not.
+# A mix is confined to its half; an area that is shifted a little counts as the whole.
 NEARLY_ALL = 0.9
 # uFLIP §4.1: the largest size of the state's own, "the flash block size, 128 KB" [bytes].
 IO_SIZE = 128 << 10
 
 
 def writes_within_a_part(spec: Spec, target_size: int) -> bool:
-    """Whether random writes keep to a part of the target, or mostly do.
+    """Return whether random writes are confined to a part of the target, or mostly are.
 
     Examples
     --------
@@ -60,13 +60,13 @@ def writes_within_a_part(spec: Spec, target_size: int) -> bool:
 
 
 def refreshes(plan: "Plan") -> bool:
-    """Whether what runs of a plan leave is written over."""
+    """Return whether a plan refreshes the device after disturbing runs."""
     is_random = plan.state is not None and plan.state.request["state"] == "random"
     return is_random and plan.method == "auto"
 
 
 def refresh_bytes(plan: "Plan", run: PlannedRun, written: int) -> int:
-    """How much is written at random after a run that wrote so much [bytes]: the target at most."""
+    """Return the size of the refresh after a run [bytes]: at most that of the target."""
     if not refreshes(plan) or in_turn(run):
         return 0
     spec = run.spec
@@ -76,7 +76,7 @@ def refresh_bytes(plan: "Plan", run: PlannedRun, written: int) -> int:
 
 
 def refresh_spec(target_size: int, size_bytes: int, seed: int) -> Spec:
-    """Describe the writes of a refresh."""
+    """Return the specification of the writes of a refresh."""
     return baseline(
         "RW",
         io_size=IO_SIZE,

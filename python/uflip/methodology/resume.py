@@ -1,15 +1,15 @@
-"""Going on with a plan that was cut short: what is left of it, on a device that has a past.
+"""Resuming an interrupted plan: the remaining runs, on a device that earlier runs have written.
 
-A run that was under way may have written to its place, nobody knows how much. On a real device its
-sequential writes therefore get another place, or a reset where there is none left. A simulated
-device has gone with its process: it is rebuilt, and the finished runs are made on it again, which
-brings it to exactly where it was.
+An interrupted run may have written an unknown amount to its target space. On a real device its
+sequential writes therefore get another space, or a reset if no space is left. A simulated device
+ended with its process: it is rebuilt, and the finished runs are repeated on it, which restores its
+exact state.
 
 **Source**: uFLIP (CIDR 2009) §4.1, §4.2: target spaces of sequential writes are used once.
-**Faithful**: nothing is reused from a target space that was written; the state is not enforced
-again before the space is used up.
-**Simplified**: a run that was under way counts as begun even if it had not written yet.
-**Ambiguous**: the paper knows no resumption.
+**Faithful**: no written target space is reused; the state is not enforced again before the space is
+used up.
+**Simplified**: an interrupted run counts as begun even if it had not written yet.
+**Ambiguous**: the paper does not cover resumption.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,21 +23,21 @@ from uflip.microbench import in_turn
 
 
 def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
-    """Return the plan as it goes on, on a real device.
+    """Return the plan for resuming on a real device.
 
     Parameters
     ----------
     plan : Plan
-        The plan as it was made.
+        The original plan.
     done : collection of str
-        Ids of the runs that were finished.
+        Ids of the finished runs.
     just_reset : bool
         Whether the state was enforced again after the last of them.
 
     Returns
     -------
     Plan
-        All of its runs; the first that is left has a fresh place, or a reset before it.
+        All of its runs; the first remaining one has an unused space, or a reset before it.
     """
     left = [number for number, run in enumerate(plan.runs) if run.id not in done]
     if not left:
@@ -53,19 +53,19 @@ def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan
 
 
 def _elsewhere(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
-    """Give a run a place that no run touches between the last reset and the next one."""
+    """Move a run to a space that no run touches between the last reset and the next one."""
     before, after = _epoch(plan, number)
-    # It may have begun to write to its own.
+    # It may have begun to write to its own space.
     disturbed = together(written_sequentially(each.spec) for each in (*before, run))
     to_come = [written_sequentially(each.spec) for each in after]
-    # What later runs read, or write at random, must not be disturbed either.
+    # Spaces that later runs read, or write at random, must not be disturbed either.
     to_come += [all_but_written_sequentially(each.spec) for each in after]
     for block in (APART, BLOCK):
         places = Places(plan.target_size, block=block, disturbed=disturbed, taken=together(to_come))
         placed = places.move(run.spec)
         if placed.reset is None:
             return replace(run, spec=placed.spec)
-    # No place is left; after a reset its own is as good as any, and nobody else's.
+    # No space is left; after a reset its own is unused again.
     return replace(run, reset_before=plan.state is not None)
 
 

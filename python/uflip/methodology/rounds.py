@@ -1,33 +1,33 @@
-"""More repetitions of what is not known yet, at other times and places, as far as the budget goes.
+"""Rounds of further repetitions for experiments that have not converged, within the budget.
 
     plan      1 2 3 … n   1 2 3 … n   1 2 3 … n      three repetitions of each experiment
-    round 1   2 5 … 2 5 … 2 5 … 2 5 … 2 5 …          of those that are not known, and can be
+    round 1   2 5 … 2 5 … 2 5 … 2 5 … 2 5 …          those that have not converged, but can
     round 2   5 … 5 … 5 …                            … once more
 
-Where what a device does drifts more slowly than a run lasts, a longer run hardly knows more: its
-I/Os resemble each other. With the part σ_b² of the variance that lies between runs and the part
-σ_w² within them, n runs of m I/Os know their mean to (σ_b² + σ_w²/m) / n: of the same n·m I/Os,
-many short runs never know less than few long ones. So runs end when they are known, or a
-quarter beyond their shortest length (`lengths`), and as many I/Os as the shortest would take again
-go into further repetitions, each of that length, of the experiments whose interval is too wide.
+Where the device drifts more slowly than a run lasts, a longer run gains little: its I/Os are
+correlated. With the part σ_b² of the variance between runs and the part σ_w² within them, the mean
+of n runs of m I/Os has the variance (σ_b² + σ_w²/m) / n: for the same n·m I/Os, many short runs are
+never worse than few long ones. So runs end when their mean has converged, or a quarter beyond their
+shortest length (`run_lengths`). As many I/Os as the shortest runs take are then spent again on
+further repetitions, each of that length, of the experiments whose interval is too wide.
 
-**Source** uFLIP (CIDR 2009) §4.2 names an automatic IOCount as future work. J. Neyman (1934): what
-varies more is asked more often. C. Stein (1945): how often follows from the scatter of the first.
-**Faithful** The number of repetitions follows from the interval that those made so far have.
-**Simplified** A repetition counts as much as any other. What is planned stays as it is: rounds of
-each stage (`order`) come before the next. They are stored with the plan before the first run of
-them is made.
-**Ambiguous** (1) What the budget is spent on. To know as many experiments as possible: those come
-first whose repetitions take the fewest I/Os by what is known of them. (2) Looks. An experiment may
-be looked at again and again until its interval is narrow by chance; therefore rounds grow, which
-allows for few looks, a claim has a confidence that allows for some, and the proof (`python -m
-uflip.proof --only repetitions`) says how often the intervals hold at which they end. A plan of
-fewer than three stays as somebody wanted it. (3) Repetitions that follow each other closely are
-alike: they meet the device at one time, however many they are. So a turn has `APART` runs that
-write, up to half of them others than those that are asked for: what three repetitions say has not
-been tried often. (4) Sequential writes are repeated as long as all that was written, resets
-included, is no more than the plan said; on a device that is measured as it is, whose state nobody
-resets, not at all.
+**Source** uFLIP (CIDR 2009) §4.2 names an automatic IOCount as future work. J. Neyman (1934):
+sample in proportion to variability. C. Stein (1945): the sample size follows from the scatter of
+the first sample.
+**Faithful** The number of repetitions follows from the interval of those made so far.
+**Simplified** All repetitions have the same weight. Planned runs are not changed: the rounds of
+each stage (`order`) come before the next stage. They are stored with the plan before the first of
+their runs is made.
+**Ambiguous** (1) The use of the budget. To converge as many experiments as possible: those come
+first whose repetitions are expected to take the fewest I/Os. (2) Repeated looks. An experiment that
+is tested again and again may have a narrow interval by chance. Therefore rounds grow, which limits
+the looks, a claim has a confidence that allows for some, and the proof (`python -m uflip.proof
+--only repetitions`) reports how often the final intervals are right. A plan of fewer than three
+repetitions is not extended. (3) Repetitions that follow each other closely are correlated: they
+measure the device at one time, whatever their number. So a pass has `APART` runs that write, up to
+half of them of other experiments than needed: the variance of three repetitions is uncertain.
+(4) Sequential writes are repeated as long as the total written, resets included, stays within the
+plan's announcement; on a device that is measured as-is, and never reset, not at all.
 """
 
 from collections import Counter
@@ -53,15 +53,15 @@ from uflip.methodology.space_allocation import behind
 from uflip.microbench import keeps_its_length
 from uflip.spec import Mix, Spec
 
-# Two looks at three and at five repetitions are wrong more often than at three and at eight: their
-# scatter is known too badly.
+# Two looks at three and at five repetitions are wrong more often than at three and at eight: the
+# scatter of the former is too uncertain.
 FEWEST = 8
 # A round makes half as many again, so that there are few looks, and at most four times as many, as
-# what they are counted by is known as badly as what is measured.
+# the estimate of the number needed is as uncertain as the mean.
 LEAST_GROWTH, GROWTH = 1.5, 4
 MARGIN = 1.1  # An estimate is as often too low as too high: a tenth more saves a round.
 # On sim:demo half of the variance between repetitions is missing where fewer than eight runs lie
-# between them: 43 that followed each other scattered by 1 %, the eight before, apart, by 8 %.
+# between them: 43 consecutive ones scattered by 1 %, the eight separate ones before by 8 %.
 APART = 8
 # That of a claim (`uflip.results.agreement.CLAIM`).
 CONFIDENCE = 0.98
@@ -70,7 +70,7 @@ Key = tuple[str, str, str, int]
 
 
 class RepetitionSource(Protocol):
-    """What is known of finished runs; `uflip.results.ResultsWriter` is one."""
+    """Statistics of finished runs; `uflip.results.ResultsWriter` is one."""
 
     def together(
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
@@ -78,45 +78,45 @@ class RepetitionSource(Protocol):
         """Return the statistics of the repetitions of each experiment."""
 
     def ios_of(self, run_id: str) -> int:
-        """How many I/Os a finished run made."""
+        """Return the number of I/Os of a finished run."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Wish:
-    """An experiment, and what would make it known."""
+    """An experiment, and the repetitions that it needs to converge."""
 
     runs: Sequence[PlannedRun]
     spec: Spec
     now: int
-    """Repetitions in the next round; 0 if none are needed, or as many would not help."""
+    """Repetitions in the next round; 0 if it needs none, or if they would not help."""
     ios: int
-    """I/Os until it is known, by what is known of it."""
+    """Expected number of I/Os until it converges."""
     each: int
     """I/Os of a repetition."""
     is_wide: bool
-    """Whether each repetition takes a reset of its own."""
+    """Whether each repetition needs a reset."""
 
 
 _Turns = list[list[tuple[_Wish, int]]]
-"""For each turn whose how manyth further repetition is made."""
+"""For each pass, the experiments to repeat and the index of their further repetition."""
 
 
 def next_round(
     plan: Plan, finished: int, told: RepetitionSource, once_more: Callable[[PlannedRun], Spec]
 ) -> Plan | None:
-    """Return the plan with another round, or None if there is nothing to do, or to do it with.
+    """Return the plan with another round; None if nothing is left to repeat, or no budget.
 
     Parameters
     ----------
     plan : Plan
         Its first runs are finished, and none of the others.
     finished : int
-        How many are: all of a stage (`plan.stages`) and of those before. The round is of what
-        belongs to that stage, and comes before the next.
-    told : Told
-        What they say.
+        Number of finished runs: all of a stage and of those before. The round belongs to that
+        stage, and comes before the next.
+    told : RepetitionSource
+        Statistics of the finished runs.
     once_more : callable
-        Returns the specification of another repetition, by what the baselines show.
+        Returns the specification of another repetition, by the phases of the baselines.
     """
     if plan.method != "auto" or plan.repetitions < REPETITIONS:
         return None
@@ -149,9 +149,9 @@ def _within(
     turns_of: Callable[[Sequence[_Wish]], _Turns],
     most_bytes: float,
 ) -> tuple[PlannedRun, ...]:
-    """Lay out a round that writes so much at most, resets included; the dearest are left out.
+    """Lay out a round within a limit of bytes, resets included; drop the most expensive ones.
 
-    What was said about the wear of the device before the plan began stays true.
+    The wear that was announced before the plan began stays an upper bound.
     """
     some = len(granted)
     while some:
@@ -163,7 +163,7 @@ def _within(
 
 
 def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[PlannedRun]]:
-    """Return the repetitions of each experiment whose runs end by a rule."""
+    """Return the repetitions of each experiment whose runs have a stop rule."""
     found: dict[Key, list[PlannedRun]] = {}
     for run in runs:
         if run.micro_benchmark in (BASELINE, interference.NAME) or keeps_its_length(run):
@@ -190,7 +190,7 @@ def _left_ios(
     experiments: Mapping[Key, Sequence[PlannedRun]],
     once_more: Callable[[PlannedRun], Spec],
 ) -> int:
-    """Return what is left if there is twice what the shortest runs of the plan would make."""
+    """Return the remaining I/Os of a budget of twice those of the plan's shortest runs."""
     left = 0
     for runs in experiments.values():
         least = _totals(plan, once_more(runs[0])).total_ios
@@ -200,7 +200,7 @@ def _left_ios(
 
 
 def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: RepetitionSource) -> float:
-    """Return how much less was written than the plan may write at most; resets are as planned."""
+    """Return the bytes that the plan may still write; resets are as planned."""
     left = 0.0
     for run in done:
         totals = _totals(plan, run.spec)
@@ -235,12 +235,12 @@ def _wishes(
 
 
 def needed_by(said: Certainty, made: int) -> int | None:
-    """How many repetitions make an experiment known, by its own scatter and that of its peers.
+    """Return the repetitions that an experiment needs, by its own scatter and that of its peers.
 
     Returns
     -------
     int or None
-        So many as there are if no more are asked for; None if more than `MOST_REPETITIONS`.
+        The current number if no more are needed; None if more than `MOST_REPETITIONS`.
     """
     expected, allowed = said["expected_ns"], said["allowed_ns"]
     if said["surely"] or said["hopeless"] or expected is None or not allowed:
@@ -248,7 +248,7 @@ def needed_by(said: Certainty, made: int) -> int | None:
     own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
     if own is None:
         return None
-    # What neighbours may have in common is known better by more: no reason to give up.
+    # More repetitions estimate the correlation of neighbours better: no reason to give up.
     own = min(ceil(own * (said["widened"] or 1.0)), MOST_REPETITIONS)
     if supported is None:
         return max(own, said["fewest"])
@@ -259,22 +259,22 @@ def needed_by(said: Certainty, made: int) -> int | None:
 
 
 def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | None:
-    """How many repetitions narrow an interval enough, by the scatter of those that were made.
+    """Return the repetitions that narrow an interval enough, by the scatter so far.
 
     Parameters
     ----------
     made : int
         Repetitions, two or more.
     excess : float
-        How many times the half width is what is allowed. If it is not wide, what is doubted is
-        something else, which is told from `FEWEST` on.
+        Half width over allowed half width. If it is not above one, the reason for doubt is
+        another one, which shows from `FEWEST` on.
     lent : float
-        Degrees of freedom of the scatter that come from others.
+        Degrees of freedom of the scatter that come from peers.
 
     Returns
     -------
     int or None
-        None if there would have to be more than `MOST_REPETITIONS`.
+        None if more than `MOST_REPETITIONS` would be needed.
 
     Examples
     --------
@@ -296,11 +296,11 @@ def _student(repetitions: float) -> float:
 
 
 def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> _Turns:
-    """Return whose how manyth further repetition each turn of a round is made of.
+    """Return, per pass, the experiments to repeat and their repetition numbers.
 
-    Turns in which few write are filled up to `APART` with those who cost least, of these with those
-    who were repeated least. Nobody writes where more than half of a turn would have to be filled
-    up, which costs more than it tells, and the round ends where no I/Os are left.
+    Passes with few writing runs are filled up to `APART`, first with the cheapest experiments, of
+    these with the least repeated. If more than half of a pass would have to be filled up, nothing
+    in it writes, as the cost exceeds the gain. The round ends when no I/Os are left.
     """
     made: Counter[int] = Counter()
     turns: _Turns = []
@@ -328,7 +328,7 @@ def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> 
 
 
 def _more(plan: Plan, turns: _Turns) -> list[PlannedRun]:
-    """Lay out a round: in turn, so that repetitions of one experiment lie apart.
+    """Lay out a round pass by pass, so that repetitions of one experiment lie apart.
 
     Mixes with sequential writes need half of the device undisturbed: they come before the others,
     as in a plan.

@@ -1,9 +1,9 @@
-"""Which runs of a plan are made next, and which follow each other without a rest.
+"""Groups of runs: the next runs of a plan, and runs that follow each other without a pause.
 
-A plan goes from stage to stage (`order`): what hardly disturbs the state of the device, what writes
-at random within a part of it, what writes sequentially. When a stage is over, what is not known by
-then is repeated further (`rounds`), before the next one begins; the plan grows. On a device with a
-past nothing is put before what was made already. What is made in turn comes behind all stages.
+A plan goes from stage to stage (`order`): runs that hardly disturb the state of the device, random
+writes within a part of it, sequential writes. After each stage, experiments that have not converged
+are repeated (`rounds`) before the next stage begins; the plan grows. On a device with earlier runs,
+no run is inserted before them. Runs with a fixed order come after all stages.
 
     plan      | stage 0 ......... | stage 1 .... | stage 2 ........... |
     made      | stage 0 .... more | stage 1 more | stage 2 .... more   |
@@ -22,18 +22,18 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.rounds import RepetitionSource, next_round
 
 Numbered = tuple[int, PlannedRun]
-"""A run with its place in the plan, from 0."""
+"""A run with its index in the plan, from 0."""
 
 
 class Growing(RepetitionSource, Protocol):
-    """Who is told that the plan has more runs; `uflip.results.ResultsWriter` is one."""
+    """Storage of the growing plan; `uflip.results.ResultsWriter` is one."""
 
     def grow(self, plan: Sequence[PlannedRun]) -> None:
-        """Note that the plan has more runs."""
+        """Store a plan with more runs."""
 
 
 def to_be_made(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[Numbered]:
-    """Return the runs that are not stored, or all of them, with their numbers."""
+    """Return the runs that are not stored, or all of them, with their indices."""
     return [
         (index, run)
         for index, run in enumerate(plan.runs)
@@ -42,7 +42,7 @@ def to_be_made(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[
 
 
 def without_a_rest(runs: Iterable[Numbered]) -> list[list[Numbered]]:
-    """Put runs together that must follow each other at once: the batches of one experiment."""
+    """Group runs that must follow each other at once: the batches of one experiment."""
     groups: list[list[Numbered]] = []
     for index, run in runs:
         before = groups[-1][-1][1] if groups else None
@@ -54,7 +54,7 @@ def without_a_rest(runs: Iterable[Numbered]) -> list[list[Numbered]]:
 
 
 def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool:
-    """Whether a batch must be made again because others of its experiment are missing."""
+    """Return whether a batch must be repeated because others of its experiment are missing."""
     if run.micro_benchmark != interference.NAME:
         return False
     return any(
@@ -71,10 +71,10 @@ def groups(
     *,
     closed: bool,
 ) -> Iterator[list[Numbered]]:
-    """Go through the plan, and through what is repeated for what is not known by then.
+    """Yield the groups of the plan, and of the rounds that are added after each stage.
 
-    That is looked at when all of a stage are done: what hardly disturbs the state, what writes at
-    random within a part of the device, what writes sequentially.
+    The stages: runs that hardly disturb the state, random writes within a part of the device,
+    sequential writes.
     """
     made = 0
     for stage in STAGES:
@@ -96,6 +96,6 @@ def groups(
 
 
 def disturbing(plan: Plan) -> Sequence[PlannedRun]:
-    """Return the first run that disturbs the state, and all that come behind it."""
+    """Return the first run that disturbs the state, and all after it."""
     disturbing = (at for at, run in enumerate(plan.runs) if run.spec.writes_sequentially)
     return plan.runs[next(disturbing, len(plan.runs)) :]

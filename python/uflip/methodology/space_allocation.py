@@ -1,8 +1,8 @@
-"""Runs get their places on the device, with a reset before the first that finds no room.
+"""Allocation of target spaces to runs, with a reset before the first run without free space.
 
-Far apart if that needs no reset (`places.APART`), else closer (`places.BLOCK`): places that are
-further apart than a flash block of the paper are safer, and a reset writes several times the
-device.
+Spaces lie far apart if that needs no reset (`target_spaces.APART`), else closer
+(`target_spaces.BLOCK`): a distance of more than a flash block of the paper is safer, but a reset
+writes several times the device.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from uflip.spec import Basic, Spec
 
 @dataclass(frozen=True)
 class PlacedRuns:
-    """Runs at their places, and what had to be done for it."""
+    """Runs with allocated spaces, and the resets needed for them."""
 
     runs: tuple[PlannedRun, ...]
     why_reset: Mapping[str, str]
     places: Places
 
     def without_resets(self) -> "PlacedRuns":
-        """Return the same without resets: for a device that is measured as it is."""
+        """Return the same without resets: for a device that is measured as-is."""
         return replace(
             self, runs=tuple(replace(run, reset_before=False) for run in self.runs), why_reset={}
         )
@@ -34,25 +34,25 @@ class PlacedRuns:
 def behind(
     target_size: int, done: Sequence[PlannedRun], more: Iterable[PlannedRun]
 ) -> tuple[PlannedRun, ...]:
-    """Give runs places behind others, with a reset before the first that finds no room.
+    """Allocate spaces after those of finished runs, with a reset before the first without space.
 
     Parameters
     ----------
     target_size : int
-        The part of the device that is used [bytes].
+        The used part of the device [bytes].
     done, more : runs
-        Those that have their places, in order, and those that need some.
+        Runs with spaces, in order, and runs that need some.
     """
     resets = [index for index, run in enumerate(done) if run.reset_before]
     since = done[resets[-1] if resets else 0 :]
     disturbed = together([written_sequentially(run.spec) for run in since])
-    # What lies before the first of them may have been used up by earlier plans.
+    # Earlier plans may have used the space before the first of them.
     used = 0 if resets or not len(disturbed) else int(disturbed.begins[0])
     return _placed_in(more, Places(target_size, used, BLOCK, disturbed=disturbed)).runs
 
 
 def as_laid_out(run: PlannedRun) -> Spec:
-    """Return the specification of a run: it takes no more room than that."""
+    """Return the specification of a run: it needs no more space than that."""
     return run.spec
 
 
@@ -62,9 +62,9 @@ def placed_runs(
     used_bytes: int,
     longest: Callable[[PlannedRun], Spec] = as_laid_out,
 ) -> PlacedRuns:
-    """Give sequential writes places of their own: far apart if that needs no more resets.
+    """Allocate separate spaces to sequential writes: far apart if that needs no more resets.
 
-    `longest` returns the specification of a run that takes the most room for it.
+    `longest` returns the specification with the largest space that a run may need.
     """
     far = _placed_in(runs, Places(capacity, used_bytes, APART), longest)
     if not far.why_reset:
@@ -82,7 +82,7 @@ def _placed_in(
     why: dict[str, str] = {}
     for run in runs:
         if in_turn(run):
-            # It stays where it is; the first of them finds the device in its state.
+            # It keeps its space; the first of them finds the device in its state.
             if placed and not in_turn(placed[-1]):
                 why[run.id] = "what was written before it is no part of the state"
             placed.append(replace(run, reset_before=run.id in why))
@@ -100,7 +100,7 @@ def _placed_in(
 
 
 def fewest_resets(runs: Sequence[PlannedRun], placed: PlacedRuns, used_bytes: int) -> int:
-    """Count the resets that would do if every run ended as soon as it may."""
+    """Count the resets needed if every run were as short as allowed."""
     if not placed.why_reset or not any(run.spec.stop for run in runs):
         return len(placed.why_reset)
     short = [replace(run, spec=shortest(run.spec)) for run in runs]

@@ -1,17 +1,17 @@
-"""The state of a device: how it is enforced, how far that got, and what it is called.
+"""The state of a device: its enforcement, the progress of that, and its name.
 
-A flash device does what its history makes it do. So it is written over in a defined way before it
-is measured, and what is written to it afterwards is kept count of: a *state id* names the enforced
-state together with every write since, and two runs with the same id began on equal devices.
+The behaviour of a flash device depends on its history. So it is overwritten in a defined way before
+it is measured, and later writes are recorded: a *state id* names the enforced state together with
+every write since. Two runs with the same id began on equal devices.
 
 **Source**: uFLIP (CIDR 2009) §4.1: random writes of random size (0.5 KB to the flash block size,
 128 KB) over the whole device; the alternative is a sequential rewrite.
 **Faithful**: both states; the whole target is written.
 **Simplified**: a sequential pass comes first, so that every sector is written for certain. A
 simulated device is written to in its functional mode.
-**Ambiguous**: how much is written at random. Of the sequential pass e^-x is left after x times as
-much as the target holds: 37 % after one, 5 % after `OVERWRITES`, the precision that is asked for.
-What is left lies in the order of its addresses, and sequential writes meet it all at once.
+**Ambiguous**: how much is written at random. Random writes of x times the target leave e^-x of the
+sequential pass: 37 % after one, 5 % after `OVERWRITES`, the required precision. The remaining data
+lies in the order of its addresses, and sequential writes meet it all at once.
 """
 
 import hashlib
@@ -32,10 +32,10 @@ from uflip.errors import InterruptedRun, UsageError, unknown_name
 from uflip.methodology.cost import cost_of
 
 OVERWRITES = 3
-# What the lengths of the paper make do with.
+# Enough for the run lengths of the paper.
 FEWEST_OVERWRITES = 1
 
-# A killed enforcement loses at most what was written in this time; its record costs a rename.
+# A killed enforcement loses at most the writes of this time; storing its progress costs a rename.
 SAVE_EVERY_S = 5.0
 
 OnState = Callable[[int, int], None]
@@ -44,14 +44,14 @@ OnState = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Enforcement:
-    """A state to be enforced, and what that takes.
+    """A state to be enforced, and its cost.
 
     Attributes
     ----------
     request : dict
         Complete: state, target_offset, target_size, io_size_max, random_bytes [bytes], seed.
     total_ios, bytes_written : int
-        What it amounts to; counted, not estimated.
+        Its I/Os and bytes; counted, not estimated.
     time_ns : int
         An estimate [ns] on the wall clock.
     """
@@ -63,21 +63,21 @@ class Enforcement:
 
     @property
     def state_id(self) -> str:
-        """The name of the state that it ends in."""
+        """The name of the resulting state."""
         return _digest(self.request)
 
     def is_met_by(self, request: StateRequest) -> bool:
-        """Whether a device in the state of another request is in this one: more at random is."""
+        """Return whether the state of another request satisfies this one: more random does."""
         least = self.request["random_bytes"]
         is_enough = request["random_bytes"] >= least
         return is_enough and self.request == {**request, "random_bytes": least}
 
 
 class EnforcementLog(Protocol):
-    """Where it is noted how far an enforcement got; `uflip.results.StateRecord` is one."""
+    """Storage of the progress of an enforcement; `uflip.results.StateRecord` is one."""
 
     def reached(self, done_ios: int) -> None:
-        """Note durably that so many writes were made."""
+        """Store the number of writes made so far, durably."""
 
 
 def plan_state(
@@ -87,7 +87,7 @@ def plan_state(
     seed: int = 1,
     overwrites: int = OVERWRITES,
 ) -> Enforcement | None:
-    """Say what enforcing a state takes. Nothing is touched.
+    """Return the cost of enforcing a state. The device is not touched.
 
     Parameters
     ----------
@@ -96,11 +96,11 @@ def plan_state(
     state : str
         One of `STATES`.
     target_size : int, optional
-        The part of the device, from its beginning, that is written [bytes]; all without it.
+        The part of the device to write, from its beginning [bytes]; by default all of it.
     seed : int
         Seed of the random writes.
     overwrites : int
-        How many times as much as the target holds is written at random.
+        Amount of random writes, in multiples of the target size.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def plan_state(
 
 
 def plan_request(info: DeviceInfo, asked: Mapping[str, object]) -> Enforcement:
-    """As `plan_state`, for a request in which sizes and seed may be given as well.
+    """Return the same as `plan_state`, for a request that may also contain sizes and a seed.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def enforce_state(
     done_ios: int = 0,
     on_state: OnState | None = None,
 ) -> None:
-    """Bring a device into a state; how far it got is kept, whatever ends it.
+    """Enforce a state on a device; store the progress, even if it fails.
 
     Parameters
     ----------
@@ -157,17 +157,17 @@ def enforce_state(
         Open for writing.
     wanted : Enforcement
         From `plan_state`.
-    keeper : Keeper
-        Told now and then, and at the end.
+    keeper : EnforcementLog
+        Receives the progress now and then, and at the end.
     done_ios : int
-        Writes that an earlier attempt made: they are not made again.
+        Writes of an earlier attempt, which are not repeated.
     on_state : callable, optional
         Called about ten times a second.
 
     Raises
     ------
     InterruptedRun
-        After Ctrl-C; what was written so far is kept, and counts.
+        After Ctrl-C; the progress so far is stored, and counts.
     DeviceError
         If a write fails.
     """
@@ -195,10 +195,10 @@ def enforce_state(
 
 
 def default_state(info: DeviceInfo) -> str:
-    """Return the state that a plan begins in if nobody says which.
+    """Return the default state at the beginning of a plan.
 
-    A simulated device is made in the state of its profile, and one that was saved stays in the
-    state in which it was; the null device has none.
+    A simulated device is created in the state of its profile, and a saved one keeps its state; the
+    null device has no state.
     """
     if info.zoned:
         return "as-is"
@@ -213,18 +213,18 @@ def default_state(info: DeviceInfo) -> str:
 def next_state_id(
     state_id: str | None, spec: Spec, ios: int | None, durability: str = CACHED
 ) -> str | None:
-    """Name the state after a run of a device that was in a named state.
+    """Return the name of the state after a run on a device in a named state.
 
     Parameters
     ----------
     state_id : str or None
-        The state before; None stands for an unknown one, and stays.
+        The state before; None is an unknown state, and stays unknown.
     spec : Spec
         The resolved specification of the run.
     ios : int or None
-        How many I/Os it made; None where nobody knows.
+        Number of its I/Os; None if unknown.
     durability : str
-        What its writes waited for: what is flushed more often is laid out differently.
+        Durability of its writes: frequent flushes change the layout of data.
     """
     if state_id is None:
         return None
@@ -233,14 +233,14 @@ def next_state_id(
 
 
 def state_of_profile(profile: Mapping[str, object], snapshot: str | None = None) -> str:
-    """Name the state in which a simulated device is opened.
+    """Return the name of the state in which a simulated device is opened.
 
     Parameters
     ----------
     profile : mapping
-        What it is made of, which says all of a device that was just made.
+        The profile, which determines the state of a new device.
     snapshot : str, optional
-        The name of the state that was restored.
+        The name of the restored state.
     """
     return _digest({"profile": profile} | ({"snapshot": snapshot} if snapshot else {}))
 

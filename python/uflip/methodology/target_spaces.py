@@ -1,9 +1,9 @@
-"""Places on the device for sequential writes: no run touches what an earlier one wrote in sequence.
+"""Target spaces for sequential writes: no run touches data that an earlier one wrote in sequence.
 
     blocks     |0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 ...
     SW         |██ ██ ██
     Incr = 4   |         ▐           ▐           ▐            spans nine blocks, hits three
-    Incr = 4   |            ▐           ▐           ▐         finds room between them
+    Incr = 4   |            ▐           ▐           ▐         fits between them
 
 **Source**: uFLIP (CIDR 2009) §4.1: only sequential writes disturb a random state significantly, "we
 must limit the portion of flash impacted by each experiment"; §4.2: experiments with sequential
@@ -11,22 +11,21 @@ writes are delayed and grouped so "that their allocated target space does not ov
 state is reset "only when the size of the accumulated target space involved in sequential write
 patterns is larger than the size of the flash device"; "for the large flash devices (32 GB) the
 state is in fact never reset".
-**Faithful**: what a run touches lies apart from what any earlier run with sequential writes touched
-since the last reset, in whole flash blocks; a reset only before a run that finds no room.
-**Simplified**: what has no gaps takes the first place with room, what has gaps the last; no run is
+**Faithful**: the blocks of a run are separate from those that any earlier run wrote sequentially
+since the last reset, in whole flash blocks; a reset only before a run without free space.
+**Simplified**: a space without gaps takes the first free place, one with gaps the last; no run is
 moved to make room for another.
 **Ambiguous**: (1) what a target space is. Here the blocks that the I/Os of a run hit, not the span
 between the first and the last: with Incr = 256 that span is 256 times as large, three repetitions
 of Order alone would span 48 GiB of a device that is "never reset". (2) How large a block is. The
-paper names 128 KB (§4.1), and its devices map in units of up to some MB. Places keep `APART` from
-each other where that needs no reset, and `BLOCK` where it would (`plan`). (3) Where a place begins:
-at a multiple of `APART`, but where I/Os with gaps go between those of others. (4) Where the
-repetitions of other runs go: to places of their own (`elsewhere`), drawn by chance: what a read
-costs depends on the dies that its pages happen to lie on, and three visits to one place agree
-perfectly about that place and say nothing about the device. The first repetition of all but the
-baselines is drawn as well: runs that all begin at offset 0 find there what the run before left in
-the memory of the device, its part of the map above all. Draws avoid the places of earlier runs
-(`OwnPlaces`).
+paper names 128 KB (§4.1), and its devices map in units of up to some MB. Spaces keep a distance of
+`APART` if that needs no reset, else of `BLOCK` (`plan`). (3) Where a space begins: at a multiple of
+`APART`, except where I/Os with gaps interleave with those of others. (4) Where the repetitions of
+other runs go: to random spaces of their own (`elsewhere`). The cost of a read depends on the dies
+of its pages, so three visits to one space agree perfectly about that space and do not describe the
+device. The first repetition of all but the baselines is random as well: runs that all begin at
+offset 0 find the preceding run's part of the map in the memory of the device. Draws avoid the
+spaces of earlier runs (`OwnPlaces`).
 """
 
 from typing import NamedTuple, TypeVar
@@ -51,39 +50,39 @@ P = TypeVar("P", Basic, MixPart)
 BLOCK = 128 << 10
 """No two runs share such a block [bytes]: "the flash block size, 128 KB" (uFLIP §4.1)."""
 APART = 1 << 20
-"""Nor such a unit, where there is room [bytes]: blocks of several chips that are written as one."""
+"""Distance of runs, where there is room [bytes]: blocks of several chips written as one."""
 
 OFFSETS_AT_A_TIME = 4096
 SPREAD = 32
-# A target of more than this part of the device meets others wherever it lies.
+# A target larger than this part of the device overlaps others wherever it lies.
 WIDE = 64
-# So many places are tried: where 60 % of a device is used, one in a hundred runs finds none.
+# Number of places tried: where 60 % of a device is used, one in a hundred runs finds none.
 DRAWS = 9
 END = np.iinfo(np.int64).max
 
 
 class PlacedSpec(NamedTuple):
-    """A specification at its place, and why the state must be reset before; None if it need not."""
+    """A specification with its space, and the reason for a reset before it, or None."""
 
     spec: Spec
     reset: str | None
 
 
 class Places:
-    """Finds places on a device, and knows what was touched since the last reset.
+    """Allocates spaces on a device, and tracks the spaces touched since the last reset.
 
     Parameters
     ----------
     capacity : int
         Size of the device [bytes].
     used : int
-        Up to here earlier plans have written sequentially [bytes].
+        End of the space that earlier plans have written sequentially [bytes].
     block : int
         Runs share no block of this size [bytes]: `APART` or `BLOCK`.
     disturbed : Extents
-        What earlier runs of the plan have written sequentially: nothing may touch it.
+        Sequential writes of earlier runs of the plan: nothing may touch them.
     taken : Extents
-        What else is kept free of sequential writes.
+        Further space to keep free of sequential writes.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Places:
         self.capacity = capacity
         self.block = block
         self.resets = 0
-        """How often there was no room left."""
+        """Number of times that no space was left."""
         self.handed_out = 0
         """Sum of the blocks that all runs touch [bytes]."""
         earlier = Extents(np.array([0]), np.array([used])) if used else NOTHING
@@ -106,7 +105,7 @@ class Places:
         self._disturbed = disturbed.in_blocks(BLOCK)
 
     def move(self, spec: Spec) -> PlacedSpec:
-        """Return the specification where nothing that it touches was touched before."""
+        """Return the specification moved to a space that was not touched before."""
         own = _at(spec, 0)
         shape = written_sequentially(own).in_blocks(self.block)
         moved, why = self._find(spec, shape), None
@@ -142,10 +141,10 @@ class Places:
         return None
 
     def _room(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
-        """Return an offset at which a shape is free and its target within bounds; None if none is.
+        """Return an offset at which a shape is free and its target within bounds, or None.
 
-        From the begin on, but single blocks with gaps from the end on: these come between each
-        other, and what is longer would leave no room for them nor they for it.
+        Searches upwards, but single blocks with gaps downwards from the end: these interleave, and
+        longer stretches between them would leave no room for either.
         """
         if len(shape) == 1:
             return self._first_stretch(shape.size, span, begin, end)
@@ -154,7 +153,7 @@ class Places:
         return self._first(shape, span, begin, end)
 
     def _first_stretch(self, size: int, span: int, begin: int, end: int) -> int | None:
-        """Look behind each taken part, and at the begin, whether so much is free."""
+        """Return the first offset, at the begin or after a taken part, with enough free space."""
         taken = self._taken
         behind = np.concatenate([[begin], taken.ends[taken.ends > begin]])
         offsets = -(-behind // APART) * APART
@@ -164,7 +163,7 @@ class Places:
         return int(found[0]) if len(found) else None
 
     def _first(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
-        """Go up; where a part meets what is taken, at least until it is above it."""
+        """Search upwards; on an overlap, continue above the taken part."""
         taken, step = self._taken, self.block
         offset = -(-begin // step) * step
         while offset + span <= end:
@@ -178,14 +177,14 @@ class Places:
         return None
 
     def _last(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
-        """Go down, of a shape of single blocks, many offsets at a time."""
+        """Search downwards for a shape of single blocks, many offsets at a time."""
         block, taken = self.block, self._taken
         change = np.zeros(-(-self.capacity // block) + 2, dtype=np.int8)
         change[taken.begins // block] += 1
         change[taken.ends // block] -= 1
         is_taken = np.cumsum(change, dtype=np.int8).astype(bool)
         blocks, lowest = shape.begins // block, -(-begin // block)
-        # Blocks far from each other first: what does not fit is out after a few of them.
+        # Distant blocks first: a shape that does not fit is ruled out after a few of them.
         spread = np.concatenate([blocks[n::SPREAD] for n in range(SPREAD)])
         for top in range((end - span) // block, lowest - 1, -OFFSETS_AT_A_TIME):
             free = np.arange(top, max(top - OFFSETS_AT_A_TIME, lowest - 1), -1)
@@ -217,12 +216,12 @@ def _reader(spec: Mix) -> MixPart:
 
 
 def _span(spec: Spec) -> int:
-    """Return the size of the target of what writes sequentially [bytes]."""
+    """Return the size of the target of the sequential writes [bytes]."""
     return _writer(spec).target_bytes
 
 
 def _at(spec: Spec, offset: int, other: int | None = None) -> Spec:
-    """Return the specification with its target there, and that of the other part of a mix there."""
+    """Return the specification with its target at `offset`, and a mix's other target at `other`."""
     if not isinstance(spec, Mix):
         return spec.but(target_offset=offset)
     writes_first = spec.first.is_sequential_write
@@ -237,8 +236,8 @@ def _at(spec: Spec, offset: int, other: int | None = None) -> Spec:
 class OwnPlaces:
     """Draws target spaces that no earlier run of the plan used, while there is room.
 
-    A second run at the same place finds its part of the map in the memory of the device, and its
-    pages on the dies that the first run found them on.
+    A second run in the same space finds its part of the map in the memory of the device, and its
+    pages on the same dies as the first run.
 
     Parameters
     ----------
@@ -251,7 +250,7 @@ class OwnPlaces:
         self._taken = NOTHING
 
     def draw(self, part: P, begin: int, size: int, seed: int) -> P:
-        """Move a target within a part of the device, to a place that was not used yet."""
+        """Move a target within a part of the device, to an unused space."""
         if part.target_bytes > self._capacity // WIDE:
             return _drawn(part, begin, size, seed)
         for attempt in range(DRAWS):
@@ -265,18 +264,18 @@ class OwnPlaces:
 
 
 def elsewhere(spec: Spec, capacity: int, seed: int, places: OwnPlaces | None = None) -> Spec:
-    """Return the specification with targets at places drawn by chance, where they leave room.
+    """Return the specification with randomly drawn target spaces, where there is room.
 
     Parameters
     ----------
     spec : Spec
-        A basic pattern or a mix, of which each component stays in its half.
+        A basic pattern or a mix; each component of a mix stays in its half.
     capacity : int
         Size of the device [bytes].
     seed : int
-        The same seed gives the same places.
+        The same seed gives the same spaces.
     places : OwnPlaces, optional
-        The places of earlier runs, which are avoided.
+        The spaces of earlier runs, which are avoided.
     """
     draw = _drawn if places is None else places.draw
     if isinstance(spec, Basic):

@@ -1,14 +1,14 @@
-"""How worn a device is, and how much of its rated endurance a plan will use up.
+"""Wear of a device, and the share of its rated endurance that a plan uses.
 
-**Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; what a device says
-about its wear: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
+**Source**: uFLIP (CIDR 2009) §4.2 asks what a benchmark costs before it is run; wear as reported by
+the device: NVM Express Base Specification 2.0, SMART / Health Information (`Percentage Used`,
 `Data Units Written`).
 **Faithful**: a device's own figures, read when the plan is made.
-**Simplified**: only NVMe devices are asked; others say it in ways of their vendors' own. The writes
-of the plan are taken to wear like all that were made before them.
-**Ambiguous**: a percentage is a whole number. Where it is 0 an upper bound is all that follows. A
-simulated device has its rated erases; how many of them a write takes depends on its write
-amplification, so that what follows for 1 is a lower bound.
+**Simplified**: only NVMe devices are read; others report wear in vendor-specific ways. The writes
+of the plan are assumed to wear the device like all earlier writes.
+**Ambiguous**: a percentage is a whole number. At 0 only an upper bound follows. A simulated device
+has rated erases; the number of erases per write depends on its write amplification, so that the
+result for 1 is a lower bound.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ BOUNDS = ("about", "less than", "at least")
 
 
 class _NativeWear(msgspec.Struct, frozen=True):
-    """What the native part says of a disk: why it knows nothing, or its log."""
+    """Wear from the native part: the SMART log of a disk, or why it is unknown."""
 
     unknown: str | None = None
     percentage_used: int = 0
@@ -33,7 +33,7 @@ class _NativeWear(msgspec.Struct, frozen=True):
 
 
 def wear_of(info: DeviceInfo) -> DeviceWear:
-    """Ask a device how worn it is. Nothing is written.
+    """Return the wear of a device. Nothing is written.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def wear_of(info: DeviceInfo) -> DeviceWear:
 
     Returns
     -------
-    Wear
+    DeviceWear
     """
     if info.simulated:
         return of_profile(info.profile)
@@ -62,7 +62,7 @@ def wear_of(info: DeviceInfo) -> DeviceWear:
 
 
 def of_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
-    """Read what an NVMe device says.
+    """Return the wear of an NVMe device from its SMART log.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def of_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
     if not bytes_written:
         why = "the device does not report how much was written to it"
         return DeviceWear(float(percentage_used), None, None, unknown=why)
-    # So much took less than one per cent: all of it is a hundred times as much, or more.
+    # This amount used less than one per cent: the endurance is at least a hundred times as much.
     endurance = bytes_written * 100 // max(percentage_used, 1)
     bound = BOUNDS[0] if percentage_used else BOUNDS[1]
     return DeviceWear(float(percentage_used), bytes_written, endurance, bound)
 
 
 def of_profile(profile: Profile) -> DeviceWear:
-    """Read the profile of a simulated device."""
+    """Return the wear of a simulated device from its profile."""
     if profile.reliability is None:
         return DeviceWear(unknown="the profile has no rated erases (rated_cycles)")
     shape, rated = profile.geometry, profile.reliability.rated_cycles
@@ -93,7 +93,7 @@ def of_profile(profile: Profile) -> DeviceWear:
 
 
 def describe_used(wear: DeviceWear) -> str:
-    """Say how worn a device is.
+    """Return the wear of a device in words.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def describe_used(wear: DeviceWear) -> str:
 
 
 def describe_wear(wear: DeviceWear, size_bytes: int) -> str:
-    """Say how worn a device is, and what so many bytes add to it.
+    """Return the wear of a device in words, and the share that these bytes add.
 
     Examples
     --------
