@@ -1,24 +1,24 @@
-"""Where a benchmark is run: plan, open, state, folder, runs. Command line, reproductions and
-`uflip.run` all come through here.
+"""Benchmark sessions: plan, open, state, folder, runs. Command line, reproductions and `uflip.run`
+all use this package.
 
 ```text
 Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ folder ─┐
-          resume ─▶ what is left of a folder ─────────────────┴─▶ Work.carry_out ─▶ results
-                                    events on the way ─▶ whoever watches
+          resume ─▶ the remainder of a folder ────────────────┴─▶ BenchmarkRun.carry_out ─▶ results
+                                    events on the way ─▶ on_event
 ```
 
-===============  ==================================================================
-`request`        what is wanted, and the plan that follows from it
-`opening`        a file that gets its size
-`state`          what is known of the device's state, and enforcing one
-`carrying_out`   device, plan and folder together: the runs
-`benchmark`      the whole way, for a new benchmark and for one that was cut short
-`resuming`       what is left of one that was cut short
-`open_channel`   the same for open-channel devices, whose runs are jobs
-`several`        several devices, a folder for each; `one_of_several`: one of them; `named`: their
-                 names; `fetching`: results that were made on another machine
-`events`         what is told on the way
-===============  ==================================================================
+==================  ===============================================================
+`request`           the request of the user, and the plan for it
+`open_device`       opens a device, and reports progress where that takes long
+`state`             the known state of the device, and enforcing one
+`benchmark_run`     device, plan and folder together: the runs
+`benchmark`         begins a new benchmark, resumes an interrupted one
+`resume`            the remainder of an interrupted benchmark
+`open_channel`      the same for open-channel devices, whose runs are jobs
+`multi_device`      several devices, a folder for each; `multi_device_task`: one of them;
+                    `device_names`: their names; `remote_results`: results from other machines
+`events`            progress events
+==================  ===============================================================
 """
 
 from uflip.session.benchmark import begin, resume

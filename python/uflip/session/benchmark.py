@@ -1,4 +1,4 @@
-"""A benchmark from the name of a device to its results, and one that was cut short to its end."""
+"""A benchmark from the name of a device to its results; also resumes an interrupted one."""
 
 import re
 from collections.abc import Sequence
@@ -28,18 +28,18 @@ def begin(
     *,
     command: Sequence[str] | None = None,
 ) -> Path:
-    """Plan, open the device, bring it into its state, and make every run.
+    """Plan a benchmark, open the device, bring it into its state, and make every run.
 
     Parameters
     ----------
-    request : Request
-        What is wanted.
+    request : BenchmarkRequest
+        The request.
     out : Path, optional
         New folder for the results; without it one under `results/`, named by device and time.
     on_event : callable
-        Told about everything that takes time.
+        Receives events about everything that takes time.
     command : sequence of str, optional
-        What is written down as the command; without it, that of this process.
+        The command line to store; without it, that of this process.
 
     Returns
     -------
@@ -51,8 +51,7 @@ def begin(
     InterruptedRun
         After Ctrl-C; finished runs are stored, and `resume` makes the others.
     UflipError
-        All that can be wrong is looked for before anything is created, written or opened for
-        writing.
+        All checks precede everything that is created, written or opened for writing.
     """
     is_of_jobs = request.is_of_jobs
     if not is_of_jobs:
@@ -67,7 +66,7 @@ def begin(
     estimate(plan)
     if info.outlives_process:
         check_place(request.record or default_path(request.device))
-    # Signals are asked for where there is something to wait for; nothing else is cut in the middle.
+    # Signals are handled at waits only; nothing else is interrupted half-way.
     with signals.shielded(), request.open(info, plan.durability, on_event) as device:
         plan = request.settled(plan, device.info)
         record = record_of(device.info, request.device, request.record)
@@ -91,28 +90,28 @@ def resume(
     max_time_ns: int | None = None,
     on_event: OnEvent = ignore,
 ) -> Path:
-    """Go on with a benchmark that was cut short, on the same device.
+    """Resume an interrupted benchmark, on the same device.
 
     Parameters
     ----------
     folder : Path
         Its results.
     device : str, optional
-        The device, as a check: the results say which it is.
+        The device, as a check: the results contain its name.
     destroy, io_timeout_ns
-        As `uflip.open_device` takes them.
+        As for `uflip.open_device`.
     record : Path, optional
-        Where the state of the device was noted, if not in the usual place.
+        The state record of the device, if not at the default path.
     max_time_ns : int, optional
-        No run begins after so much time [ns].
+        After this time no run begins [ns].
     on_event : callable
-        Told about everything that takes time.
+        Receives events about everything that takes time.
 
     Raises
     ------
     UflipError
-        As `begin`; if the folder is complete, foreign, or open in another process; if the device or
-        its medium is another one than it was.
+        From `begin`; if the folder is complete, foreign, or open in another process; if the device
+        or its medium has changed.
     """
     with signals.shielded():
         writer = ResultsWriter.resume(folder)
@@ -140,13 +139,13 @@ def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> DeviceWear:
 
 
 def folder_name(device: str) -> str:
-    """Make a name from the device and the time, for people who do not want to choose one."""
+    """Return a default folder name from the device and the time."""
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")
     return f"{slug[-60:]}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def check_out(out: Path) -> None:
-    """Fail now rather than after the device was opened, if no folder can be made there."""
+    """Fail before the device is opened if no folder can be made here."""
     refuse_existing(out)
     if not (reason := why_not(out)):
         return

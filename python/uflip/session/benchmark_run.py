@@ -1,4 +1,4 @@
-"""A plan, an open device and a result folder: all that it takes to make the runs."""
+"""A plan, an open device and a result folder: everything that the runs need."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -34,22 +34,22 @@ from uflip.session.events import OnEvent, RunsBegin, ignore
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """Runs that are about to be made.
+    """A benchmark whose runs are about to be made.
 
     Attributes
     ----------
     device : Device
         Open for writing.
     plan : Plan
-        What is made on it.
+        Its plan.
     writer : ResultsWriter
-        Where it goes; it knows which runs are there already.
+        The result folder, with the finished runs.
     history : History
         The state of the device, which runs change.
-    found : Found
-        Phases and pause: found on the way, or known from before.
+    found : Calibration
+        Phases and pause, measured on the way or stored before.
     replay : callable or None
-        Checks that a simulated device that was rebuilt does what it did before.
+        Checks that a rebuilt simulated device repeats its earlier runs.
     """
 
     device: Device
@@ -60,12 +60,12 @@ class BenchmarkRun:
     replay: Callable[[PlannedRun, Trace], None] | None = None
 
     def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
-        """Make the runs that are not there, and store them one by one.
+        """Make the missing runs, and store them one by one.
 
         Raises
         ------
         UflipError
-            As `uflip.methodology.execute`.
+            From `uflip.methodology.execute`.
         """
         done = self.writer.done
         if self.device.info.real:
@@ -85,9 +85,9 @@ class BenchmarkRun:
 
 
 def after(info: DeviceInfo, before: tuple[int, int]) -> After:
-    """Ask a real device again, when its benchmark is over, what was asked before the first run.
+    """Read temperature, wear and stolen time of a real device after its benchmark.
 
-    `before` is what `processor_time` said then.
+    `before` is the result of `processor_time` before the first run.
     """
     stolen, wanted = (now - then for now, then in zip(processor_time(), before, strict=True))
     share = round(stolen / wanted, 4) if wanted > 0 else None
@@ -104,7 +104,7 @@ def new_work(
     wear: DeviceWear | None = None,
     command: Sequence[str] | None = None,
 ) -> BenchmarkRun:
-    """Make the result folder of a plan, whose runs are then to be made.
+    """Make the result folder of a plan, ready for its runs.
 
     Parameters
     ----------
@@ -113,15 +113,15 @@ def new_work(
     plan : Plan
         For this device.
     out : Path
-        A name that is not taken.
+        An unused name.
     begun : DeviceState
-        The state that the device is in (`uflip.session.state`).
+        The state of the device (`uflip.session.state`).
     record : StateRecord, optional
-        Where its state is noted.
-    wear : Wear, optional
-        How worn the device is, where that is known already.
+        The state record of the device.
+    wear : DeviceWear, optional
+        Wear of the device, if it is known already.
     command : sequence of str, optional
-        What is written down as the command; without it, that of this process.
+        The command line to store; without it, that of this process.
 
     Raises
     ------

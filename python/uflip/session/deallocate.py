@@ -1,4 +1,4 @@
-"""A range of a device as trims: what `uflip deallocate` carries out."""
+"""Trims over a range of a device, for `uflip deallocate`."""
 
 from uflip.data.device import DeviceInfo
 from uflip.data.spec import Basic
@@ -6,20 +6,20 @@ from uflip.errors import UsageError
 from uflip.units import format_size
 
 LONGEST = 128 << 20
-"""A trim is no longer than any other I/O [bytes]."""
+"""Length limit of a trim, as of any I/O [bytes]."""
 
 
 def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
-    """Cut a range into trims of one size, and a shorter one for the rest.
+    """Split a range into trims of one size, and a shorter one for the rest.
 
     Parameters
     ----------
     info : DeviceInfo
         The device.
     begin : int
-        Where the range begins [bytes].
+        Begin of the range [bytes].
     size : int or None
-        How long it is [bytes]; None: up to the end of the device.
+        Length of the range [bytes]; None: up to the end of the device.
 
     Raises
     ------

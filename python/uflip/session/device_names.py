@@ -1,4 +1,4 @@
-"""Several devices by name: which hosts they are on, and what their folders are called."""
+"""Names of several devices: the host of each, and the name of its folder."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from uflip.errors import UsageError
 
 
 def host_of(device: str) -> tuple[str, str]:
-    """Take a name apart: the label of the device's host, empty where none is said, and its URL.
+    """Split a name into the label of the device's host (empty without one) and its URL.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def host_of(device: str) -> tuple[str, str]:
 
 
 def folders_of(devices: Sequence[str]) -> list[str]:
-    """Name a folder for each device, by the device.
+    """Return a folder name for each device, derived from the device.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def folders_of(devices: Sequence[str]) -> list[str]:
 
 
 def check_names(devices: list[str]) -> None:
-    """Refuse no device, too many, one that is named twice, and what is no name.
+    """Refuse an empty list, too many devices, repeated and invalid names.
 
     Raises
     ------

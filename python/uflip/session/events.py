@@ -1,4 +1,4 @@
-"""What a session tells whoever watches it, beside the runs (`uflip.methodology.execute`)."""
+"""Events of a session, beside those of the runs (`uflip.methodology.execute`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from uflip.methodology import Enforcement, Event, Plan, PlanEstimate
 
 @dataclass(frozen=True)
 class FileBegins:
-    """A file is about to be made, or enlarged: so many bytes are to be written."""
+    """A file is about to be created or extended by writing `missing_bytes`."""
 
     url: str
     missing_bytes: int
@@ -18,7 +18,7 @@ class FileBegins:
 
 @dataclass(frozen=True)
 class FileProgress:
-    """So many of the writes that bring a file to its size are made."""
+    """Number of finished writes that bring a file to its size."""
 
     url: str
     done: int
@@ -27,7 +27,7 @@ class FileProgress:
 
 @dataclass(frozen=True)
 class DeviceBegins:
-    """A simulated device takes long to be made: so much longer than it has taken, by its pace."""
+    """A simulated device takes long to create; `left_ns` is the time left at its current pace."""
 
     url: str
     left_ns: int
@@ -45,7 +45,7 @@ class DeviceProgress:
 
 @dataclass(frozen=True)
 class StateBegins:
-    """A state is about to be enforced; `done_ios` of its writes were made before."""
+    """A state is about to be enforced; `done_ios` of its writes were made earlier."""
 
     wanted: Enforcement
     done_ios: int
@@ -53,7 +53,7 @@ class StateBegins:
 
 @dataclass(frozen=True)
 class StateProgress:
-    """So many of the writes of a state are made, those before included."""
+    """Number of finished writes of a state, earlier ones included."""
 
     done: int
     total: int
@@ -61,7 +61,7 @@ class StateProgress:
 
 @dataclass(frozen=True)
 class WearTold:
-    """What the runs of a plan will take of the device's endurance."""
+    """Wear of the device, and the bytes that the runs of a plan will write."""
 
     wear: DeviceWear
     bytes_written: int
@@ -69,7 +69,7 @@ class WearTold:
 
 @dataclass(frozen=True)
 class RunsBegin:
-    """The runs of a plan are about to be made; `done` of them are there already."""
+    """The runs of a plan are about to be made; `done` of them exist already."""
 
     plan: Plan
     estimate: PlanEstimate
@@ -78,7 +78,7 @@ class RunsBegin:
 
 @dataclass(frozen=True)
 class JobsBegin:
-    """The jobs of an open-channel device are about to be made; `done` of them are there already."""
+    """The jobs of an open-channel device are about to be made; `done` of them exist already."""
 
     url: str
     jobs: int
@@ -102,4 +102,4 @@ OnEvent = Callable[[SessionEvent], None]
 
 
 def ignore(_event: SessionEvent) -> None:
-    """Watch nothing."""
+    """Ignore an event."""

@@ -1,13 +1,13 @@
-"""Logs that fio wrote become a result folder: a run for each, shown and compared like any other.
+"""Import of fio logs as a result folder: a run for each, shown and compared like any other.
 
     before_clat.1.log   ─▶  imported  read-clat  job 1
     after_clat.1.log    ─▶  imported  read-clat  job 1
 
-An experiment is what a job did, whatever the name is that its log was given: so two runs of fio are
-compared job by job. Which file each was, its run says, and the manifest.
+An experiment is identified by its job and not by the name of its log, so that two runs of fio are
+compared job by job. The run and the manifest contain the file name.
 
-What a log does not say stays unsaid: on which device it was made, in which state that was, what the
-host was. Where it says no offsets (fio's `log_offset=1` was not given), they are 0, and a warning.
+Properties that a log lacks stay unknown: the device, its state, the host. If it has no offsets
+(without fio's `log_offset=1`), they are 0, with a warning.
 """
 
 import json
@@ -32,14 +32,14 @@ from uflip.results.initial_manifest import manifest_of
 from uflip.session.benchmark import check_out
 
 NAME = IMPORTED
-"""Its micro-benchmark, and its scale."""
+"""Micro-benchmark and scale of imported runs."""
 _LONGEST_LINE = 1000
-# What fio calls its logs, behind a prefix of the user's: of which time, and of which job.
+# Name of a fio log after the user's prefix: the kind of latency, and the job.
 _NAMED = re.compile(r"_(lat|clat|slat)(?:\.([0-9]{1,9}))?\.log")
 
 
 class _Log(TypedDict):
-    """What a log says: how many trims it has, where they are, the end of its last I/O [bytes]."""
+    """Summary of a log: whether it has offsets, its number of trims, the end of its last I/O."""
 
     has_offsets: bool
     trims: int
@@ -47,14 +47,14 @@ class _Log(TypedDict):
 
 
 def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
-    """Make a result folder of fio's logs of response times.
+    """Make a result folder from fio's latency logs.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files that `write_lat_log` made: `*_lat.*.log` or `*_clat.*.log`.
+        Files of `write_lat_log`: `*_lat.*.log` or `*_clat.*.log`.
     out : Path
-        A name that is not taken.
+        An unused name.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     Raises
     ------
     ResultsError
-        If a file is no such log, or the folder exists.
+        If a file is not such a log, or the folder exists.
     """
     check_out(out)
     read = [_read(path) for path in paths]
@@ -117,7 +117,7 @@ def _read(path: Path) -> tuple[_native.Trace, str]:
 
 
 def _holds_averages(path: Path) -> bool:
-    """Whether the first line of a log stands for several I/Os: its size is none."""
+    """Return whether the first line of a log averages several I/Os: its size is zero."""
     if not path.is_file():
         return False
     try:
@@ -127,19 +127,19 @@ def _holds_averages(path: Path) -> bool:
         return False
     told = [field.strip() for field in fields]
     directions = (b"0", b"1", b"2")
-    # With log_window_value=both the largest stands beside the average, and the direction behind.
+    # With log_window_value=both the maximum follows the average, and the direction comes after it.
     both = len(told) > 5 and told[2] not in directions and told[3] in directions
     return len(told) >= 4 and told[4 if both else 3] == b"0"
 
 
 Job = tuple[str, int]
-"""What it did and which time was logged, and its number."""
+"""Direction and kind of latency of a job, and its number."""
 
 
 def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:
-    """Name jobs by what they did, and number them as fio did.
+    """Name jobs by direction and kind of latency, and number them as fio did.
 
-    Where two would have one name, those that do the same are numbered in the order of their files.
+    If two have one name, those of the same kind are numbered in the order of their files.
     """
     said = [_NAMED.search(path.name) for path in paths]
     patterns = [
@@ -156,7 +156,7 @@ def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:
 
 
 def _direction(trace: _native.Trace) -> str:
-    """Say what a job did, in fio's words."""
+    """Return the direction of a job, in fio's words."""
     modes = np.unique(np.asarray(trace.column("mode")))
     return "rw" if len(modes) > 1 else MODES[int(modes[0])]
 
@@ -176,7 +176,7 @@ def _run(number: int, path: Path, trace: _native.Trace, job: Job) -> PlannedRun:
 
 
 def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
-    """Describe what nobody has described: where the I/Os of the logs went."""
+    """Return a placeholder for the unknown device of the logs."""
     return DeviceInfo(
         url=f"fio:{paths[0].name}",
         kind="file",

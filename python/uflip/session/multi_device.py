@@ -1,17 +1,16 @@
-"""Benchmarks of several devices, asked for together: a result folder for each, in one folder.
+"""Benchmarks of several devices at once: a result folder for each, in one folder.
 
 ::
 
     FOLDER/
-      devices.json      which devices, and what was asked of all of them (`uflip.data.multi_device`)
-      sim-demo/         results, as those of any benchmark
+      devices.json      the devices, and the common options (`uflip.data.multi_device`)
+      sim-demo/         results, as of any benchmark
       file-scratch.bin/
 
-What can be refused is refused before anything begins. After that none stops the others: each ends
-by itself, and is told with its own error. Real devices of this machine are measured one after the
-other with nothing beside them, since two that share a bus, a disk or processors disturb each other;
-simulated ones, whose time is their own, wherever the executor has room. The folder is locked while
-somebody is at work in it.
+All checks precede the first benchmark. After that no failure stops the others: each device has its
+own outcome and error. Real devices of this machine are measured one after the other with nothing
+beside them, since devices that share a bus, a disk or processors disturb each other. Simulated ones
+have virtual time, and run wherever the executor has room. The folder is locked during the work.
 """
 
 import sys
@@ -50,7 +49,7 @@ from uflip.session.remote_results import WorkerGoneError
 from uflip.session.request import BenchmarkRequest
 
 OnNews = Callable[[int, float, str], None]
-"""Called with (place among the devices, share that is done, what is at work)."""
+"""Called with (index of the device, finished share, current activity)."""
 
 
 def begin_all(
@@ -66,23 +65,23 @@ def begin_all(
 
     Parameters
     ----------
-    request : Request
-        What is wanted of each; its own `device`, `destroy`, `plan_file` and `record` are not used.
+    request : BenchmarkRequest
+        The common request; its own `device`, `destroy`, `plan_file` and `record` are not used.
     devices : sequence of str
         Their names.
     out : Path, optional
         New folder for all; without it one under `results/`, named by the time.
     tokens : sequence of str
-        What may be destroyed, as `destroy` of a request; each device takes its own.
+        Permissions to destroy, as `destroy` of a request; each device takes its own.
     together : bool
         Measure real devices of this machine at the same time, too.
     on_news : callable
-        Told how far each of them is.
+        Receives the progress of each device.
 
     Returns
     -------
     folder : Path
-    outcomes : list of Outcome
+    outcomes : list of DeviceOutcome
         In the order of the devices.
 
     Raises
@@ -90,7 +89,7 @@ def begin_all(
     InterruptedRun
         After Ctrl-C; finished runs are stored, and `resume_all` makes the others.
     UflipError
-        What is wrong before anything began.
+        From the checks before the first benchmark.
     """
     folder = Path("results") / folder_name("devices") if out is None else out
     names = [*devices]
@@ -121,21 +120,21 @@ def resume_all(
     max_time_ns: int | None = None,
     on_news: OnNews = lambda _place, _share, _text: None,
 ) -> list[DeviceOutcome]:
-    """Go on with benchmarks that were asked for together; those that are complete are let be.
+    """Resume the benchmarks of several devices; complete ones are skipped.
 
     Parameters
     ----------
     folder : Path
-        As `begin_all` made it.
+        From `begin_all`.
     tokens, together, on_news
         As for `begin_all`.
     max_time_ns : int, optional
-        No run begins after so much time [ns].
+        After this time no run begins [ns].
 
     Raises
     ------
     UflipError
-        As `begin_all`; if somebody is at work in the folder.
+        From `begin_all`; if another process works in the folder.
     """
     manifest = document.read(folder)
     points = _points(manifest, folder, tokens, max_time_ns)
@@ -150,7 +149,7 @@ def resume_all(
 
 
 def is_of_several(folder: Path) -> bool:
-    """Whether a folder is one that `begin_all` made."""
+    """Return whether a folder is one of `begin_all`."""
     return (folder / document.FILE_NAME).is_file()
 
 
@@ -181,7 +180,7 @@ def _carry_out(
 
 
 def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOutcome]:
-    """Carry out a batch; what is told is over, and its results are here."""
+    """Yield the outcomes of a batch, with the results of each on this machine."""
     left = {point.place: point for point in batch}
     deaths = 0
     while left:
@@ -190,7 +189,7 @@ def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOut
                 for _, outcome in outcomes:
                     try:
                         yield brought(executor, outcome, left[outcome.place])
-                    except WorkerGoneError:  # its folder is still there, and will be found complete
+                    except WorkerGoneError:  # its folder still exists; a retry finds it complete
                         deaths += 1
                         if deaths > MOST_DEATHS * len(batch):
                             raise
@@ -199,7 +198,7 @@ def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOut
         except InterruptedRun:
             raise
         except UflipError as error:
-            # Of the executor: a point whose workers die, or nobody is left to carry out the rest.
+            # From the executor: a task whose workers crash, or no worker left for the rest.
             its_own = [point for point in left.values() if point.device == error.where]
             for point in its_own or [*left.values()]:
                 del left[point.place]
@@ -209,7 +208,7 @@ def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOut
 def _batches(
     points: list[DeviceTask], together: bool
 ) -> Iterator[tuple[Executor, list[DeviceTask]]]:
-    """What is carried out at a time, and by whom; in the order in which it is."""
+    """Yield the batches of tasks with their executors, in order."""
     executor = current()
     elsewhere = isinstance(executor, Remote) and executor.elsewhere
     here = [point for point in points if not (point.needs or point.simulated)]
@@ -246,12 +245,12 @@ def _points(
 
 
 def _check(points: Sequence[DeviceTask]) -> set[str | None]:
-    """Refuse what can be refused, device by device, before anything is made or written.
+    """Check all devices before anything is created or written.
 
     Returns
     -------
     set of str
-        What will be destroyed.
+        The used permissions to destroy.
 
     Raises
     ------
@@ -261,7 +260,7 @@ def _check(points: Sequence[DeviceTask]) -> set[str | None]:
     for point in points:
         if point.needs:
             _check_host(point)
-            used.update(point.tokens)  # one of them may be for it, as its host knows
+            used.update(point.tokens)  # one of them may be for it; only its host knows
             continue
         request = replace(point.request, destroy=destroy_for(point))
         used.add(request.destroy)
@@ -274,7 +273,7 @@ def _check(points: Sequence[DeviceTask]) -> set[str | None]:
 
 
 def _check_host(point: DeviceTask) -> None:
-    """Refuse a host that nobody can reach; what is on it is looked at there.
+    """Refuse a host without a worker; its device is checked there.
 
     Raises
     ------
@@ -302,7 +301,7 @@ def _check_host(point: DeviceTask) -> None:
 
 
 def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
-    """Refuse permission to destroy what nobody asked to be measured, or what needs none.
+    """Refuse permissions to destroy that none of the devices needs.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""One device of several: begun or resumed wherever an executor carries it out, and how it ended.
+"""The benchmark of one of several devices, begun or resumed by an executor, and its outcome.
 
-What is wrong with one device is an outcome, not an error: the others go on.
+An error of one device is an outcome, not an exception: the others continue.
 """
 
 import time
@@ -27,37 +27,37 @@ from uflip.session.events import (
 from uflip.session.remote_results import AWAY, RemoteFolder, WorkerGoneError, fetch, left_in
 from uflip.session.request import BenchmarkRequest
 
-# Nobody reads faster; through a scheduler each costs a millisecond [s].
+# Interval of progress messages; through a scheduler each costs a millisecond [s].
 TELL_S = 0.5
 
 
 @dataclass(frozen=True)
 class DeviceTask:
-    """A device and what is wanted of it; picklable.
+    """A device and its request; picklable.
 
     Attributes
     ----------
     place : int
-        Among the devices.
+        Index among the devices.
     device : str
-        Its name, with that of its host where it is on another one.
+        Its name, with that of its host if it is on another machine.
     needs : str
-        The label of the workers on its host; empty: anybody may carry it out.
-    request : Request
-        What is wanted, without what may be destroyed.
+        The label of the workers on its host; empty: any worker.
+    request : BenchmarkRequest
+        The request, without permission to destroy.
     tokens : tuple of str
-        What may be destroyed on any of the devices.
+        Permissions to destroy, for any of the devices.
     out : Path
         Its result folder, new or to be resumed.
     command : tuple of str
-        What is written down as the command.
+        The command line to store.
     id : str
-        Of the benchmarks that were asked for together.
+        The id of the whole multi-device benchmark.
     told_to : str
-        To whom it is told how far the benchmark is.
+        The receiver of progress messages.
     away : bool
-        Whether it is carried out where the files of whoever asks are not: the results are made in a
-        folder of the worker's, and are to be fetched.
+        Whether the worker has other files than the client: the results are made in a folder of the
+        worker, and fetched from there.
     """
 
     place: int
@@ -73,12 +73,12 @@ class DeviceTask:
 
     @property
     def simulated(self) -> bool:
-        """Whether its time is its own, whatever the machine does beside."""
+        """Whether it has virtual time, independent of the load of the machine."""
         return parse_url(self.request.device).kind == "sim"
 
     @property
     def folder(self) -> Path:
-        """Where its results are made, as whoever carries it out sees it."""
+        """Its result folder, as the worker sees it."""
         return AWAY / self.id / self.out.name if self.away else self.out
 
     def __str__(self) -> str:
@@ -87,20 +87,20 @@ class DeviceTask:
 
 @dataclass(frozen=True)
 class DeviceOutcome:
-    """How the benchmark of one device ended.
+    """The outcome of the benchmark of one device.
 
     Attributes
     ----------
     place : int
-        Among the devices.
+        Index among the devices.
     device, results : str
         Its name, and its result folder.
     status : str
-        complete; interrupted: runs are left, by a limit of time; failed: see `error`.
+        complete; interrupted: a time limit left runs unmade; failed: see `error`.
     error : UflipError or None
-        Why it failed.
-    left : Left or None
-        What is to be fetched from another machine.
+        The reason for a failure.
+    left : RemoteFolder or None
+        The folder to fetch from another machine.
     """
 
     place: int
@@ -112,18 +112,18 @@ class DeviceOutcome:
 
     @classmethod
     def of_error(cls, point: DeviceTask, error: UflipError) -> Self:
-        """Say that it failed."""
+        """Return the outcome of a failed benchmark."""
         results = f"{point.folder} at {point.needs or 'a worker'}" if point.away else str(point.out)
         return cls(point.place, point.device, results, "failed", error)
 
 
 def made(point: DeviceTask) -> DeviceOutcome:
-    """Carry out the benchmark of a device, or what is left of it.
+    """Begin or resume the benchmark of a device.
 
     Raises
     ------
     InterruptedRun
-        After Ctrl-C, or if nobody waits for it any more.
+        After Ctrl-C, or if no client waits for it any more.
     """
     try:
         request = replace(point.request, destroy=destroy_for(point))
@@ -144,17 +144,17 @@ def made(point: DeviceTask) -> DeviceOutcome:
         raise
     except UflipError as error:
         return DeviceOutcome.of_error(point, error)
-    except Exception as error:  # whatever it is, the other devices go on
+    except Exception as error:  # the other devices continue in any case
         return DeviceOutcome.of_error(point, _unexpected(point, error))
 
 
 def brought(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
-    """Fetch the results of a device that was measured elsewhere.
+    """Fetch the results of a device that was measured on another machine.
 
     Raises
     ------
     WorkerGoneError
-        If its worker does not answer; then it is to be carried out again, which finds the folder.
+        If its worker does not answer; the task is then repeated, and finds the folder.
     """
     if outcome.left is None or not isinstance(executor, Remote):
         return outcome
@@ -180,18 +180,18 @@ def _ended(point: DeviceTask, status: str) -> DeviceOutcome:
 
 
 def status_of(folder: Path) -> str:
-    """Say how far the results in a folder are; damaged runs are to be made again."""
+    """Return the status of the results in a folder; damaged runs must be made again."""
     results = Results.load(folder)
     return "interrupted" if results.status == "complete" and results.missing else results.status
 
 
 def destroy_for(point: DeviceTask) -> str | None:
-    """Find which of what may be destroyed is for this device; None where nothing has to be.
+    """Find the permission to destroy for this device; None if it needs none.
 
     Raises
     ------
     RefusedError
-        If the device needs one, and none of them is it.
+        If the device needs one, and none of them fits.
     """
     if parse_url(point.request.device).kind not in {"file", "block"}:
         return None
@@ -208,12 +208,12 @@ def destroy_for(point: DeviceTask) -> str | None:
 
 
 class Watched:
-    """Turns the events of a session into a share, and tells it now and then.
+    """Converts the events of a session into a finished share, and reports it now and then.
 
     Parameters
     ----------
     told : callable
-        Called with (share that is done, what is at work).
+        Called with (finished share, current activity).
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Watched:
         self._total, self._last_s = 0, float("-inf")
 
     def __call__(self, event: SessionEvent) -> None:
-        """Take an event."""
+        """Handle an event."""
         if isinstance(event, RunsBegin | PlanGrew):
             self._total = len(event.plan.runs)
         elif isinstance(event, JobsBegin):

@@ -1,8 +1,8 @@
-"""A benchmark of an open-channel device (uFLIP-OC) from its name to its results, as any other's.
+"""A benchmark of an open-channel device (uFLIP-OC) from its name to its results.
 
-Its plan is a list of jobs over physical addresses, which follow from the geometry and the scale. A
-simulated device is rebuilt when a benchmark goes on: the jobs that are there are carried out again,
-and must take the times that they took.
+Its plan is a list of jobs over physical addresses, which follow from the geometry and the scale.
+When a benchmark is resumed, a simulated device is rebuilt: the finished jobs are repeated on it,
+and must take the same times.
 """
 
 import sys
@@ -41,15 +41,14 @@ def begin_jobs(
 
     Parameters
     ----------
-    request : Request
-        What is wanted: `device`, `scale`, `only`, `sacrifice` and `inside`; nothing else
-        applies.
+    request : BenchmarkRequest
+        The request: `device`, `scale`, `only`, `sacrifice` and `inside`; nothing else applies.
     out : Path
         New folder for the results.
     on_event : callable
-        Told about everything that takes time.
+        Receives events about everything that takes time.
     command : sequence of str, optional
-        What is written down as the command; without it, that of this process.
+        The command line to store; without it, that of this process.
 
     Returns
     -------
@@ -61,9 +60,9 @@ def begin_jobs(
     InterruptedRun
         After Ctrl-C; finished jobs are stored, and `uflip.session.resume` makes the others.
     RefusedError
-        If the block to sacrifice is in use, or none is named for a device that is not simulated.
+        If the block to sacrifice is in use, or none is named for a real device.
     UflipError
-        All that can be wrong is looked for before anything is created or written.
+        All checks precede everything that is created or written.
     """
     device, plan = plan_jobs(request)
     device.looks_inside = request.inside
@@ -86,11 +85,11 @@ def begin_jobs(
 
 
 def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
-    """Lay out the jobs of a benchmark; nothing is carried out.
+    """Lay out the jobs of a benchmark; nothing is executed.
 
     Parameters
     ----------
-    request : Request
+    request : BenchmarkRequest
         As for `begin_jobs`.
 
     Returns
@@ -101,7 +100,7 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
     Raises
     ------
     RefusedError, UsageError
-        As `begin_jobs`.
+        From `begin_jobs`.
     """
     request.check_jobs()
     scale = request.scale or SCALE
@@ -138,12 +137,12 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
 
 
 def go_on_with_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) -> None:
-    """Carry out the jobs of a folder that are not there.
+    """Make the missing jobs of a folder.
 
     Raises
     ------
     ResultsError
-        If the device does not do what it did before.
+        If the device does not repeat its earlier jobs.
     """
     try:
         kept = writer.manifest

@@ -1,4 +1,4 @@
-"""Opening a device that takes a while: a file gets its size, a simulated device its state."""
+"""Opening a device with progress events: a file gets its size, a simulated device its state."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from uflip.session.events import (
 
 
 def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) -> Device:
-    """Open a device as `open_device` does, and report how far it is where it takes long.
+    """Open a device like `open_device`, and report progress if it takes long.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) 
     info : DeviceInfo
         From `inspect_device`, with the same options.
     on_event : callable
-        Told about it.
+        Receives the events.
     **options
-        Of `open_device`.
+        For `open_device`.
     """
     if parse_url(url).kind == "sim":
         return open_device(url, on_progress=Making(_reporting(url, on_event)), **options)
@@ -43,7 +43,7 @@ def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) 
 
 
 def _reporting(url: str, on_event: OnEvent) -> Report:
-    """Turn the progress of a simulated device that takes long into events."""
+    """Convert the progress of creating a simulated device into events."""
     begun = False
 
     def report(done: int, total: int, left_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""A device is brought into a state and left in it: what `uflip prepare` does."""
+"""Preparing a device: enforce a state and leave the device in it, for `uflip prepare`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Done = Literal["was", "enforced"]
 
 
 class Opening(TypedDict):
-    """How it is opened; see `uflip.open_device`."""
+    """Options for opening it; see `uflip.open_device`."""
 
     size: int | None
     buffered: bool
@@ -29,7 +29,7 @@ class Opening(TypedDict):
 
 @dataclass(frozen=True)
 class PreparedDevice:
-    """What became of it: whether it was in that state already, and where that is noted."""
+    """The result: whether the device was in that state already, and the record of its state."""
 
     done: Done
     record: StateRecord | None
@@ -57,21 +57,21 @@ def prepare(
     wanted : Enforcement
         The state.
     on_event : callable
-        Told what is done.
+        Receives events.
     record : Path or None
-        Where the state is noted; None: where it goes without saying.
+        Path of the state record; None: the default path.
     again : bool
-        Also if it is in that state.
+        Enforce the state even if the device is in it.
     afterwards : callable
-        Given the device when it is in that state, and was brought into it.
+        Called with the device after the state was enforced.
     **opening
-        As `Opening` has it.
+        See `Opening`.
 
     Returns
     -------
-    Prepared
+    PreparedDevice
     """
-    record_of(info, url, record)  # what cannot be kept is an error before anything is written
+    record_of(info, url, record)  # an invalid record must be an error before anything is written
     with (
         signals.shielded(),
         open_watched(url, info, on_event, **opening) as opened,

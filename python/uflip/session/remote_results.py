@@ -1,11 +1,11 @@
-"""Results that were made on another machine: what is in them, and bringing them here.
+"""Results from another machine: listing them there, and fetching them.
 
-    worker, on the host of the drive              whoever asked
+    worker, on the host of the drive              client
     results/sent/ID/NAME/  ── piece by piece ──▶  FOLDER/.NAME-being-made ──▶ FOLDER/NAME
 
-The folder on the host is complete before anything of it is fetched, and goes away when all of it is
-here and is what it was there, by digest. So whatever dies in between, one of the two is whole.
-Pieces are asked for beside what the worker is at: its next drive does not make anybody wait.
+The remote folder is complete before anything of it is fetched. It is removed when all of it has
+arrived with the right digests. So at any failure in between, one of the two is complete. Pieces are
+served beside the other work of the worker: its next drive does not delay them.
 """
 
 import os
@@ -19,13 +19,13 @@ from uflip.executors.progress_messages import Remote
 from uflip.results.result_dir import made_beside
 
 AWAY = Path("results") / "sent"
-"""Where results wait on the host of a drive, below the folder that its worker was started in."""
-# What a scheduler passes on without ado [bytes].
+"""Folder of results on the host of a drive, below the working directory of its worker."""
+# Message size that a scheduler forwards without problems [bytes].
 PIECE_BYTES = 4 << 20
 
 
 class WorkerGoneError(UnavailableError):
-    """Whoever had the results does not answer; they are on its disk."""
+    """The worker that has the results does not answer; they are on its disk."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class RemoteFolder:
     Attributes
     ----------
     worker : str
-        The address of whoever can read it.
+        The address of a worker that can read it.
     folder : str
-        Where it is there.
+        Its path there.
     files : tuple of (name, size [bytes], digest)
-        All that is in it; names are relative, with slashes.
+        All its files; names are relative, with slashes.
     """
 
     worker: str
@@ -48,7 +48,7 @@ class RemoteFolder:
 
 
 def left_in(folder: Path) -> RemoteFolder:
-    """List a folder, in a worker of Dask."""
+    """List a folder; called in a Dask worker."""
     from distributed import get_worker
 
     files = tuple(
@@ -60,19 +60,20 @@ def left_in(folder: Path) -> RemoteFolder:
 
 
 def fetch(executor: Remote, left: RemoteFolder, out: Path) -> None:
-    """Bring a folder here, whole or not at all, and let it go there.
+    """Fetch a folder, whole or not at all, and remove it on the worker.
+
 
     Raises
     ------
     WorkerGoneError
         If its worker does not answer.
     ResultsError
-        If what came is not what was sent, or cannot be written.
+        If the data was damaged in transit, or cannot be written.
     """
     with made_beside(out) as hidden:
         for name, size, digest in left.files:
             _fetch_file(executor, left, hidden, (name, size, digest))
-    # They are here: what is left there costs space only.
+    # They have arrived: the remote copy only costs space.
     _ask(executor, left.worker, _let_go, left.folder)
 
 
@@ -113,7 +114,7 @@ def _piece(path: str, begin: int) -> bytes:
 
 
 def _let_go(folder: str) -> bytes:
-    """Remove a folder that is here, and those above that are empty then."""
+    """Remove a fetched folder, and parents that are empty then."""
     shutil.rmtree(folder, ignore_errors=True)
     for above in (Path(folder).parent, AWAY):
         try:

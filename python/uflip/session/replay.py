@@ -1,11 +1,11 @@
-"""A trace of another device, or another tool, replayed: a benchmark of one run.
+"""Replay of a trace of another device, or another tool: a benchmark of one run.
 
 ```text
-TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ Work.carry_out ─▶ results
+TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ BenchmarkRun.carry_out ─▶ results
 ```
 
-Everything that is changed on the way (I/Os that are moved because the device is smaller, widened to
-its sectors, or left out because they are neither reads nor writes) is a warning with its numbers.
+Every change on the way is a warning with its numbers: I/Os moved because the device is smaller,
+widened to its sectors, or left out because they are neither reads nor writes.
 """
 
 import json
@@ -36,16 +36,16 @@ from uflip.session.state import AS_IS, known_state, record_of
 from uflip.session.trace_sources import read_recording
 
 NAME = "replay"
-"""Its micro-benchmark, in results."""
+"""Micro-benchmark of replays in results."""
 FITS = ("refuse", "wrap", "scale")
 SCALE = "replay"
 _MILLION = 1_000_000
-# Of a real device in an open loop: what NVMe drives take at a time without a queue before theirs.
+# Queue depth of an open loop on a real device: NVMe drives accept it without a queue before theirs.
 _QUEUE = 256
 
 
 class Recorded(TypedDict):
-    """What is read of what the native part says of a trace."""
+    """The used part of the native summary of a trace."""
 
     bytes_read: int
     bytes_written: int
@@ -56,21 +56,21 @@ class Recorded(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRequest:
-    """What is replayed, and how.
+    """A trace and the options of its replay.
 
     Attributes
     ----------
     trace : Path
-        As `uflip.session.trace_sources.read_recording` reads it.
+        A file for `uflip.session.trace_sources.read_recording`.
     format : str or None
-        Which; None: the one that it looks like.
+        Its format; None: detect it.
     fit : str
-        One of `FITS`: what becomes of I/Os beyond the end of the device.
+        One of `FITS`: the treatment of I/Os beyond the end of the device.
     speed : float or None
-        An open loop: I/Os arrive when they did, so many times as fast. None, a closed loop: each
-        follows the one before.
+        Open loop: I/Os arrive at their recorded times, accelerated by this factor. None, a closed
+        loop: each follows the one before.
     queue_depth : int or None
-        How many are under way at most; None: 1, or in an open loop as many as the device takes.
+        Largest number in flight; None: 1, or in an open loop the queue depth of the device.
     """
 
     trace: Path
@@ -86,18 +86,18 @@ def replay(
     out: Path | None = None,
     on_event: OnEvent = ignore,
 ) -> Path:
-    """Replay a trace on a device and keep what it took.
+    """Replay a trace on a device and store the response times.
 
     Parameters
     ----------
-    request : Request
-        The device, and how it is opened; what belongs to a plan is not looked at.
-    wanted : Replay
+    request : BenchmarkRequest
+        The device, and the options for opening it; options of a plan are ignored.
+    wanted : ReplayRequest
         The trace.
     out : Path, optional
         New folder for the results; without it one under `results/`.
     on_event : callable
-        Told about everything that takes time.
+        Receives events about everything that takes time.
 
     Returns
     -------
@@ -107,8 +107,7 @@ def replay(
     Raises
     ------
     UflipError
-        All that can be wrong is looked for before anything is created, written or opened for
-        writing.
+        All checks precede everything that is created, written or opened for writing.
     """
     recording = read_recording(wanted.trace, wanted.format)
     summary: Recorded = json.loads(recording.summary_json())
@@ -159,20 +158,20 @@ def resume(
     io_timeout_ns: int = IO_TIMEOUT_NS,
     on_event: OnEvent = ignore,
 ) -> Path:
-    """Go on with a replay that was cut short, on the same device, with the same trace.
+    """Resume an interrupted replay, on the same device, with the same trace.
 
     Parameters
     ----------
     folder : Path
         Its results.
-    wanted : Replay
-        The trace, and what was said of it when the replay began.
+    wanted : ReplayRequest
+        The trace, and the options of its first start.
     device : str, optional
-        The device, as a check: the results say which it is.
+        The device, as a check: the results contain its name.
     destroy, io_timeout_ns
-        As `uflip.open_device` takes them.
+        As for `uflip.open_device`.
     on_event : callable
-        Told about everything that takes time.
+        Receives events about everything that takes time.
 
     Returns
     -------
@@ -182,7 +181,7 @@ def resume(
     Raises
     ------
     UflipError
-        As `replay`, and as `uflip.session.resume`; other I/Os than those that the results name.
+        From `replay` and `uflip.session.resume`; if the I/Os differ from those in the results.
     """
     recording = read_recording(wanted.trace, wanted.format)
     with signals.shielded():
@@ -209,7 +208,7 @@ def resume(
 def _the_same(
     writer: ResultsWriter, recording: _native.Recording, wanted: ReplayRequest
 ) -> _native.Ios:
-    """Return the I/Os of a replay that goes on; others are refused."""
+    """Return the I/Os of a resumed replay; refuse different ones."""
     kept = writer.manifest
     summary = json.loads(recording.summary_json())
     recording, _ = _possible(recording, summary, kept.device, wanted.trace)
@@ -236,7 +235,7 @@ def _the_same(
 
 
 def deepest(info: DeviceInfo) -> int:
-    """Return how many I/Os of one process are under way at most: as a device can, and queues do."""
+    """Return the default queue depth of an open loop: that of the device, limited for real ones."""
     return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
 
 
@@ -257,7 +256,7 @@ def _run_of(wanted: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> Planne
 def _possible(
     recording: _native.Recording, summary: Recorded, info: DeviceInfo, trace: Path
 ) -> tuple[_native.Recording, Recorded]:
-    """Leave out what a device has no command for."""
+    """Leave out I/Os that the device does not support."""
     if info.details.deallocates or not summary["bytes_trimmed"]:
         return recording, summary
     recording = recording.without_trims()
@@ -289,7 +288,7 @@ def _fitted(recording: _native.Recording, wanted: ReplayRequest, info: DeviceInf
 
 
 def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
-    """Say what of a trace is not replayed as it was."""
+    """Return warnings about the parts of a trace that are not replayed as recorded."""
     total = len(ios)
     found: list[WarningSummary] = []
     if ios.moved:

@@ -1,4 +1,4 @@
-"""What somebody wants of a device: how it is opened, and which plan it gets."""
+"""The request for a benchmark: how the device is opened, and which plan it gets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -36,28 +36,28 @@ from uflip.units import format_size
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRequest:
-    """What is wanted; None leaves the choice to the method.
+    """A request for a benchmark; None leaves the choice to the method.
 
     Attributes
     ----------
     device : str
         Its name, as in `uflip.device.url`.
     suite, scale, only, seed, io_size, pause_ns, repetitions, method
-        Of the plan, see `uflip.methodology.Choices`.
+        Options of the plan, see `uflip.methodology.Choices`.
     state, target_size : str, int [bytes]
-        State to be enforced, and how much of the device is used.
+        State to be enforced, and the used part of the device.
     max_bytes_written, max_time_ns : int
-        Runs beyond are left out [bytes, ns].
+        Runs beyond these limits are left out [bytes, ns].
     plan_file : Path
         The plan, instead of all of these but the limits.
     record : Path
-        Where the state of the device is noted.
+        Path of the state record.
     size, buffered, durability, data, destroy, io_timeout_ns, completion
-        As `uflip.open_device` takes them.
+        As for `uflip.open_device`.
     sacrifice : str
-        CHANNEL:LUN:BLOCK of an open-channel device that is worn out.
+        CHANNEL:LUN:BLOCK of an open-channel device, to be worn out.
     inside : bool
-        Whether what happens inside a simulated device is recorded with each run.
+        Whether a device log is recorded with each run of a simulated device.
     """
 
     device: str
@@ -86,7 +86,7 @@ class BenchmarkRequest:
     inside: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse options that the file decides."""
+        """Refuse options that conflict with the plan file."""
         if self.plan_file is None:
             return
         decided = {
@@ -114,17 +114,17 @@ class BenchmarkRequest:
 
     @property
     def is_of_jobs(self) -> bool:
-        """Whether the device is one whose host places data, and its benchmark uFLIP-OC."""
+        """Whether the device is an open-channel one, and its benchmark uFLIP-OC."""
         target = parse_url(self.device)
         return target.kind == "sim" and interface_of(target) == OPEN_CHANNEL
 
     def check_jobs(self) -> None:
-        """Refuse what does not apply to a device whose host places data.
+        """Refuse options that do not apply to an open-channel device.
 
         Raises
         ------
         UsageError
-            For the first option that does not.
+            For the first such option.
         """
         applies = {"device", "scale", "only", "sacrifice", "inside"}
         for field in fields(self):
@@ -139,7 +139,7 @@ class BenchmarkRequest:
                 )
 
     def check(self) -> None:
-        """Refuse a device that must not be written to, before anything else is looked at."""
+        """Refuse a device that must not be written to, before anything else is checked."""
         if self.inside:
             check_simulated(self.device)
         check_before_all(
@@ -152,7 +152,7 @@ class BenchmarkRequest:
         )
 
     def inspect(self) -> DeviceInfo:
-        """Describe the device as it will be; nothing is touched."""
+        """Describe the device as it will be; the device is not touched."""
         return inspect_device(self.device, size=self.size, buffered=self.buffered)
 
     def open(self, info: DeviceInfo, durability: str, on_event: OnEvent) -> Device:
@@ -173,11 +173,11 @@ class BenchmarkRequest:
         return opened
 
     def durability_of(self) -> str:
-        """What writes wait for, where no plan file says it."""
+        """Return the durability of writes without a plan file."""
         return chosen(self.durability, buffered=self.buffered)
 
     def plan(self, info: DeviceInfo) -> Plan:
-        """Make or read the plan for a device. Nothing is touched."""
+        """Make or read the plan for a device. The device is not touched."""
         if self.plan_file is not None:
             plan = read_plan(self.plan_file, info)
         else:
@@ -187,19 +187,19 @@ class BenchmarkRequest:
         return within(plan, self.max_bytes_written, self.max_time_ns)
 
     def settled(self, plan: Plan, info: DeviceInfo) -> Plan:
-        """Return a plan for the device as it is now that it is open.
+        """Return the plan for the device, now that it is open.
 
         Parameters
         ----------
         plan : Plan
-            Made before.
+            The plan from before.
         info : DeviceInfo
             The open device.
 
         Raises
         ------
         UflipError
-            If the device, or its medium, is not the one that the plan is for.
+            If the device, or its medium, differs from that of the plan.
         """
         if model_identity(info) != model_identity(plan.device):
             raise DeviceError(
@@ -210,14 +210,14 @@ class BenchmarkRequest:
                 action="see who else uses it, and give the command again",
             )
         if self.plan_file is not None:
-            # What is on a file is known when it is open.
+            # The content of a file is known only when it is open.
             check_device(self.plan_file, info)
         return replace(plan, device=info)
 
     def _choices(self, info: DeviceInfo) -> Choices:
         state = default_state(info) if self.state is None else self.state
         record = record_of(info, self.device, self.record)
-        # Whatever is wrong with the state or its target is an error of the plan, not of the record.
+        # A wrong state or target is an error of the plan, not of the record.
         known = record is not None and record.state is not None
         scale = SCALE if self.scale is None else self.scale
         often = overwrites_for(method_for(scale, self.method))

@@ -1,4 +1,4 @@
-"""What was cut short goes on, on the same device."""
+"""Resuming an interrupted benchmark on the same device."""
 
 from pathlib import Path
 from typing import cast
@@ -27,12 +27,12 @@ from uflip.session.state import bring_into_state
 
 
 class ReplayCheck:
-    """Checks that a simulated device that was rebuilt does what it did before.
+    """Checks that a rebuilt simulated device repeats its earlier runs.
 
     Parameters
     ----------
     writer : ResultsWriter
-        Has the runs as they were.
+        Has the earlier runs.
     """
 
     def __init__(self, writer: ResultsWriter) -> None:
@@ -42,7 +42,7 @@ class ReplayCheck:
         """Raise unless a run took the same times again."""
         before = self._writer.log_of(run.id)
         assert before is not None, "it is one of those that are done"
-        # A block that is worn out has a row a cycle, and no response times.
+        # A worn-out block has a row per cycle, and no response times.
         name = "response_time_ns" if "response_time_ns" in before.columns else "erase_ns"
         if np.array_equal(np.asarray(before.column(name)), np.asarray(log.column(name))):
             return
@@ -56,7 +56,7 @@ class ReplayCheck:
 
 
 def check_device(kept: Manifest, url: str | None) -> None:
-    """Refuse another device than the one that was measured, where one is named at all."""
+    """Refuse a named device that is not the measured one."""
     was = kept.device.url
     if url is not None and url != was:
         raise UsageError(
@@ -69,7 +69,7 @@ def check_device(kept: Manifest, url: str | None) -> None:
 
 
 def planned_runs(kept: Manifest) -> list[PlannedRun]:
-    """Return the runs that a manifest plans."""
+    """Return the runs of the plan in a manifest."""
     return [PlannedRun(**structs.asdict(entry)) for entry in kept.plan]
 
 
@@ -82,12 +82,12 @@ def go_on(
     io_timeout_ns: int,
     on_event: OnEvent,
 ) -> BenchmarkRun:
-    """Open the device of a benchmark that was cut short, and find what is left of its plan.
+    """Open the device of an interrupted benchmark, and find the remainder of its plan.
 
     Raises
     ------
     DeviceError
-        If the device is another one than it was.
+        If the device has changed.
     """
     try:
         kept = writer.manifest
@@ -105,7 +105,7 @@ def go_on(
     except BaseException:
         writer.close()
         raise
-    # A device that was rebuilt shows it again; a real one has shown it.
+    # A rebuilt device shows the interference again; a real one has shown it already.
     found = Calibration(plan, writer, None if simulated else kept.interference)
     return BenchmarkRun(
         opened, plan, writer, history, found, ReplayCheck(writer) if simulated else None
@@ -149,12 +149,12 @@ def _reopen(kept: Manifest, url: str | None, destroy: str | None, io_timeout_ns:
 
 
 def _writes(kept: Manifest) -> bool:
-    """Whether the device is opened for writing: not by a replay that only reads."""
+    """Return whether the device is opened for writing: not for a replay of reads only."""
     return any(entry.spec.writes or not isinstance(entry.spec, ReplaySpec) for entry in kept.plan)
 
 
 def _check_medium(was: DeviceInfo, now: DeviceInfo) -> None:
-    """Refuse another medium behind the same name."""
+    """Refuse another medium under the same name."""
     if was.outlives_process and (other := other_medium(medium(was), now)):
         raise RefusedError(
             "This is not the medium that was measured",
@@ -166,7 +166,7 @@ def _check_medium(was: DeviceInfo, now: DeviceInfo) -> None:
 
 
 def _plan_of(kept: Manifest, device: Device) -> Plan:
-    """Make the plan again from what the manifest says of it."""
+    """Rebuild the plan from the manifest."""
     info = device.info
     request = kept.state.request
     return Plan(
@@ -186,18 +186,18 @@ def _plan_of(kept: Manifest, device: Device) -> Plan:
 
 
 def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRecord | None:
-    """Open the record of the device; a file that only the results name is never written.
+    """Open the record of the device; a path that only the results contain is never written.
 
     Raises
     ------
     UsageError
-        If the benchmark kept its record where nobody would look for it, and nobody says so.
+        If the record is at another than the default path, and the user did not name it.
     """
     if kept.state.record is None:
         return None
     noted = Path(kept.state.record)
     url = kept.device.url
-    # A block device may have been named by its path alone.
+    # A block device may have been named by its bare path.
     usual = [default_path(url), default_path(url.removeprefix("block:"))]
     places = usual if given is None else [given]
     place = next((each for each in places if each.absolute() == noted.absolute()), None)
@@ -215,7 +215,7 @@ def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRec
 def _on_a_device_with_a_past(
     plan: Plan, done: list[str], history: History, record: StateRecord | None
 ) -> Plan:
-    """Go on with the state that the device is in, as far as that is known."""
+    """Return the remainder of the plan for the current state of the device, as far as known."""
     known = record.state if record else None
     history.state_id = known.state_id if known else None
     just_reset = bool(done and known and known.state_id and known.runs_since == 0)

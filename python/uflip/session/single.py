@@ -1,4 +1,4 @@
-"""One pattern on a device as it is, kept as a result: what `uflip pattern --inside` and Play do."""
+"""One pattern on a device as it is, stored as a result: for `uflip pattern --inside` and Play."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from uflip.session.benchmark_run import new_work
 from uflip.session.state import AS_IS
 
 NAME = "pattern"
-"""Its micro-benchmark, in results."""
+"""Micro-benchmark of single patterns in results."""
 _CODES = {
     ("read", "sequential"): "SR", ("read", "random"): "RR",
     ("write", "sequential"): "SW", ("write", "random"): "RW",
@@ -22,7 +22,7 @@ _CODES = {
 
 
 def label_of(spec: Spec) -> str:
-    """Name a pattern as results do: SR RR SW RW, two of them for a mix, or what it is in words."""
+    """Return the name of a pattern in results: SR RR SW RW, two for a mix, or words."""
     return "/".join(dict.fromkeys(_label(part) for part in spec.parts))
 
 
@@ -31,7 +31,7 @@ def _label(part: MixPart) -> str:
 
 
 def plan_of(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Plan:
-    """Plan one run of a pattern that is complete, on a device in the state in which it is."""
+    """Plan one run of a complete pattern, on a device in its current state."""
     size = spec.parts[0].io_bytes
     name = f"0001-{NAME}-{label.replace('/', '+')}-io_size-{size}"
     run = PlannedRun(name, NAME, label, "io_size", size, "bytes", spec)
@@ -48,7 +48,7 @@ def plan_of_run(
     seed: int = SEED,
     warnings: tuple[WarningSummary, ...] = (),
 ) -> Plan:
-    """Plan a run by itself, on a device in the state in which it is."""
+    """Plan a single run, on a device in its current state."""
     return Plan(
         device=info,
         scale=scale,
@@ -66,7 +66,7 @@ def plan_of_run(
 
 
 def keep(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
-    """Make a result folder of a run that was made.
+    """Make a result folder for a finished run.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The state of a device at the beginning: what is known of it, and enforcing what is wanted."""
+"""The state of a device at the beginning: look it up, and enforce the requested one."""
 
 from pathlib import Path
 
@@ -15,16 +15,16 @@ from uflip.results.state_record import StateRecord, default_path, open_record
 from uflip.session.events import OnEvent, StateBegins, StateProgress
 
 AS_IS = DeviceState("as-is", None, None, None)
-"""A device that is measured as it was found."""
+"""The state of a device that is measured as-is."""
 
 
 def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
-    """Open the record of a device; None where the device does not outlive the process.
+    """Open the record of a device; return None if the device ends with the process.
 
     Raises
     ------
     UsageError
-        Where one was named for such a device.
+        If a record was named for such a device.
     """
     if not info.outlives_process:
         if given is not None:
@@ -40,7 +40,7 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
 
 
 def believed(info: DeviceInfo, url: str) -> StateRecord | None:
-    """Return the record of a device where it says what is known, to be forgotten after changes."""
+    """Return the valid record of a device, to be forgotten after changes; None without one."""
     record = record_of(info, url, None)
     return record if record is not None and record.state is not None else None
 
@@ -48,12 +48,12 @@ def believed(info: DeviceInfo, url: str) -> StateRecord | None:
 def known_state(
     info: DeviceInfo, wanted: Enforcement | None, record: StateRecord | None
 ) -> DeviceState | None:
-    """Describe the state that a device is in already.
+    """Return the current state of a device.
 
     Returns
     -------
     DeviceState or None
-        None where the wanted state has to be enforced.
+        None if the wanted state has to be enforced.
     """
     if info.simulated:
         return _known_of_simulated(info, wanted)
@@ -70,7 +70,7 @@ def known_state(
 
 
 def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> DeviceState | None:
-    """Describe a device that was just made or restored."""
+    """Return the state of a device that was just created or restored."""
     profile, snapshot = info.profile_table, info.details.snapshot
     if wanted is None:
         if snapshot is None:
@@ -92,7 +92,7 @@ def _is_random_enough(info: DeviceInfo, request: StateRequest) -> bool:
 
 
 def used_bytes(wanted: Enforcement | None, record: StateRecord | None) -> int:
-    """Return up to where earlier plans have written sequentially in the state that is wanted."""
+    """Return the end of the space that earlier plans wrote sequentially in the wanted state."""
     known = record.state if record else None
     if wanted is None or known is None or not wanted.is_met_by(known.request):
         return 0
@@ -102,7 +102,7 @@ def used_bytes(wanted: Enforcement | None, record: StateRecord | None) -> int:
 def bring_into_state(
     device: Device, wanted: Enforcement, record: StateRecord | None, on_event: OnEvent
 ) -> DeviceState:
-    """Enforce a state from where an earlier attempt stopped, and describe it."""
+    """Enforce a state, continuing an earlier attempt, and describe it."""
     known = record.state if record else None
     goes_on = known is not None and known.state_id is None and known.request == wanted.request
     on_event(StateBegins(wanted, known.done_ios if known and goes_on else 0))

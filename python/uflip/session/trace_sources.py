@@ -1,6 +1,6 @@
-"""Traces that are replayed: those that the native part reads, and tables of I/Os that uflip writes.
+"""Sources of traces for replay: formats of the native part, and tables of I/Os written by uflip.
 
-A table (`uflip pattern --trace`, `uflip export`) is handed over in the form of blkparse, which has
+A table (`uflip pattern --trace`, `uflip export`) is converted to the format of blkparse, which has
 nanoseconds, sectors and trims, so that nothing of it is lost.
 """
 
@@ -15,19 +15,19 @@ from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, native_errors
 
 COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
-"""What a table says of each I/O; its other columns are passed over."""
+"""Columns of a table; others are ignored."""
 RUN = "run"
 OURS = "uflip"
-"""The format that a table counts as."""
+"""The format name of a table."""
 KIND = DocumentKind("trace", 1 << 40, "name a trace: `uflip replay --help` says which are read")
-# No head of a table of ours is longer.
+# Upper bound of the length of our own table heads.
 LONGEST_HEAD = 1 << 16
 PARQUET_MAGIC = b"PAR1"
 SECTOR_BYTES = 512
 LETTERS = {"read": "R", "write": "W", "trim": "D"}
 
 Row = tuple[object, ...]
-"""An I/O: `COLUMNS`, and the run that it is of, None where a table does not say it."""
+"""An I/O: `COLUMNS`, and its run, None for a table without that column."""
 
 
 def read_recording(path: Path, form: str | None = None) -> _native.Recording:
@@ -39,17 +39,17 @@ def read_recording(path: Path, form: str | None = None) -> _native.Recording:
         A file of one of `uflip._native.recording_formats`, or a table with `COLUMNS`, CSV or
         Parquet.
     form : str, optional
-        Which; without it the one that it looks like.
+        Its format; without it, detect it.
 
     Returns
     -------
     Recording
-        What was done, in the order of its times.
+        The I/Os, in the order of their times.
 
     Raises
     ------
     UflipError
-        If it cannot be read, or is none.
+        If it cannot be read, or is not a trace.
     """
     try:
         with native_errors():
@@ -66,7 +66,7 @@ def read_recording(path: Path, form: str | None = None) -> _native.Recording:
 
 
 def _rows(path: Path) -> Iterable[Row] | None:
-    """Return the rows of a table; None for what is none, or has not the columns."""
+    """Return the rows of a table; None if it is not a table, or lacks the columns."""
     start = b""
     with suppress(UflipError, OSError):
         start = read_start(path, KIND, LONGEST_HEAD)
@@ -95,7 +95,7 @@ def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
     try:
         opened = parquet.ParquetFile(path)
     except (ArrowException, OSError):
-        return None  # what is wrong with it the native part has said
+        return None  # the native part has reported the error
     names = opened.schema_arrow.names
     if not set(COLUMNS) <= set(names):
         return None
@@ -108,7 +108,7 @@ def _rows_of_parquet(path: Path) -> Iterator[Row] | None:
 
 
 def _lines(path: Path, rows: Iterable[Row]) -> Iterator[str]:
-    """Write each I/O as blkparse prints it."""
+    """Yield each I/O in the format of blkparse."""
     first = None
     for number, (*numbers, mode, run) in enumerate(rows, 1):
         try:
