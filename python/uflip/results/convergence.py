@@ -22,7 +22,7 @@ FEWEST_ROWS = 20
 FEW_PLACES = "few_places"
 """Reason for doubt: the run describes only the places that it read."""
 STARTUP_IN_MEAN: Final = "startup_in_mean"
-"""Reason for doubt: by the run's own analysis, start-up changes its mean by more than is allowed."""
+"""Reason for doubt: by its own analysis, start-up changes the mean by more than allowed."""
 INSIDE_STARTUP: Final = "inside_startup"
 NEVER_LEFT_CACHE: Final = "never_left_write_cache"
 Mark = Literal["inside_startup", "never_left_write_cache"]

@@ -74,7 +74,7 @@ OF_THE_CACHE = ("cache_cliff", "cache_refill")
 # A steady device shows no slow write with this chance at most.
 BY_CHANCE = 0.01
 TWICE = 2
-# What was measured is compared in so many parts.
+# Number of parts of a run that are compared with each other.
 PARTS = 16
 
 
