@@ -56,7 +56,7 @@ ALLOWED = {
     "crates/method": 23,
     "crates/py": 23,
     "crates/serve": 49,
-    "crates/sim": 338,
+    "crates/sim": 224,
     "crates/store": 29,
     "docs": 3,
     "docs/reference": 56,

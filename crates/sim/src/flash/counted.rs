@@ -1,17 +1,17 @@
-//! What plans count.
+//! Events that plans count.
 
-/// What is counted where it is decided.
+/// An event that is counted when it is decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Counted {
     /// A log block was chosen to be reclaimed.
     Reclaim,
     /// A merge was done.
     Merge(Merge),
-    /// The part of the map in memory was asked for an entry, and had it or not.
+    /// A lookup in the cached part of the map, and whether it was a hit.
     MapLookup(bool),
 }
 
-/// How a merge came by its block.
+/// The kind of a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Merge {
     /// The log block holds every page, each in its place: it becomes the data block.

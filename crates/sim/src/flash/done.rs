@@ -1,33 +1,34 @@
-//! What was done where others stand in for blocks: a note for each program and each erase, in order, for whoever keeps
-//! what is on flash. A plan as it was done says where; a note says what that means to the FTL that asked for it.
+//! Notes of executed operations on a device that replaces blocks: one for each program and each erase, in
+//! order, for the recorded content of the flash. An executed plan gives the physical places; a note gives
+//! their meaning for the FTL.
 
 use crate::flash::geometry::{BlockIdx, Place, Ppn};
 
 /// A program or an erase.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
-    /// What the FTL knows as `to` was programmed, or failed to be, in the block `by` of the flash.
+    /// The FTL's page `to` was programmed in the physical block `by`, or that failed.
     Program { to: Place, by: BlockIdx, holds: Holds, fails: bool },
-    /// The next of `pages` of `old` was copied to `into`, beside which one is there or not that has `failed`; it `ends`
-    /// what moves a block, or not.
+    /// The next of `pages` pages of `old` was copied to `into`. `failed`: `old` also has a page whose program
+    /// failed. `ends`: the move that this copy completes, if any.
     Copy { old: BlockIdx, into: BlockIdx, pages: u32, failed: bool, ends: Option<Moved> },
-    /// The block `block` was erased, or failed to be, which stood in for `known`, if for any.
+    /// The physical block `block`, which was the block `known` of the FTL if any, was erased, or that failed.
     Erase { known: Option<BlockIdx>, block: BlockIdx, fails: bool },
-    /// The block is not used any more, and the list of its plane says so.
+    /// The block is retired, and listed as a defect of its plane.
     List(BlockIdx),
 }
 
-/// What a page holds that is programmed.
+/// The content of a programmed page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holds {
     Host,
-    /// What is on another page, as the FTL knows pages.
+    /// A copy of another page, as the FTL numbers pages.
     Page(Ppn),
     Map,
     Nothing,
 }
 
-/// All was copied that the FTL knows as the block `known`, but what was to be on `failed`.
+/// All pages of the FTL's block `known` were copied, except the content of `failed`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) known: BlockIdx,

@@ -8,20 +8,21 @@
 //! BlockIdx = plane × blocks_per_plane + block in plane        Ppn = BlockIdx × pages_per_block + page
 //! ```
 //!
-//! A plane has free blocks, open ones and a collection of its own; most dies have one, and are a plane. What the
-//! planes of a die share is the channel and, unless they work on their own, the time: they have one [`DieIdx`]
-//! ([`Geometry::die_of`]). Planes that work on their own have one each, as dies have.
+//! A plane has free blocks, open ones and a collection of its own; most dies have one plane, and are then a
+//! plane. The planes of a die share the channel and, unless they are independent, execute one operation at a
+//! time. They then have one [`DieIdx`] ([`Geometry::die_of`]). Independent planes have one each, as dies
+//! have.
 //!
-//! Where the map counts in units smaller than a flash page, what is called a page here is such a unit, and
-//! everything counts in them: the map, the books of blocks, counters. So many neighbours make a flash page
-//! ([`Geometry::units`]), which is programmed as one.
+//! If the mapping unit is smaller than a flash page, "page" here means such a unit, and everything counts in
+//! units: the map, the block accounting, counters. [`Geometry::units`] consecutive units make a flash page,
+//! which is programmed as one.
 
 use std::hint::cold_path;
 
 use super::fast_path::FastPath;
 use crate::collections::divisor::Divisor;
 
-/// Logical page number: what the host addresses, in flash pages.
+/// Logical page number: the address of the host, in flash pages.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
 )]
@@ -54,13 +55,14 @@ pub struct BlockIdx(pub u32);
 )]
 pub struct PlaneIdx(pub u32);
 
-/// Whoever does one thing at a time: a die, or a plane that works on its own. It has the number of its first plane.
+/// A resource that executes one operation at a time: a die, or an independent plane. Its number is that of
+/// its first plane.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
 )]
 pub struct DieIdx(pub u32);
 
-/// A physical page together with where it lies, so that nobody divides to find out again.
+/// A physical page together with its block and plane, so that no code divides to find them again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place {
     pub(crate) page: Ppn,
@@ -69,14 +71,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The page that lies so many behind it in its block.
+    /// Return the page that is `pages` further on in its block.
     #[inline]
     pub(crate) fn behind(self, pages: u32) -> Place {
         Place { page: Ppn(self.page.0 + pages), ..self }
     }
 }
 
-/// How many of what.
+/// The dimensions of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs)]
 pub struct Shape {
@@ -91,13 +93,13 @@ pub struct Shape {
     pub logical_pages: u32,
 }
 
-/// A shape that can be calculated with: no division takes longer than a multiplication.
+/// A shape prepared for address arithmetic: no division takes longer than a multiplication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Geometry {
     shape: Shape,
-    /// Planes that do one thing at a time together; 1 where each works on its own.
+    /// Planes that execute one operation at a time together; 1 if planes are independent.
     planes_in_step: u32,
-    /// Pages that make a flash page: 1, unless the map counts in smaller units.
+    /// Units of a flash page: 1, unless the mapping unit is smaller.
     units: u32,
     per_block: Divisor,
     per_plane: Divisor,
@@ -118,43 +120,43 @@ impl From<Shape> for Geometry {
 }
 
 impl Geometry {
-    /// The same where the planes of a die, `planes` each, do one thing at a time together.
+    /// Return this geometry with `planes` planes a die that execute one operation at a time together.
     #[must_use]
     pub(crate) fn with_planes_in_step(self, planes: u32) -> Geometry {
         Geometry { planes_in_step: planes, ..self }
     }
 
-    /// Whether planes of a die do one thing at a time together.
+    /// Whether the planes of a die execute one operation at a time together.
     pub(crate) fn has_planes_in_step(&self) -> bool {
         self.planes_in_step > 1
     }
 
-    /// The same where so many of its pages make a flash page.
+    /// Return this geometry with `units` units a flash page.
     #[must_use]
     pub(crate) fn with_units(self, units: u32) -> Geometry {
         Geometry { units, ..self }
     }
 
-    /// The same with these numbers.
+    /// Return this geometry with another shape.
     #[must_use]
     pub(crate) fn with_shape(self, shape: Shape) -> Geometry {
         Geometry::from(shape).with_planes_in_step(self.planes_in_step).with_units(self.units)
     }
 
-    /// How many pages make a flash page.
+    /// Return the number of units of a flash page.
     #[inline]
     pub(crate) fn units(&self) -> u32 {
         self.units
     }
 
-    /// The number of the flash page that `page` is in.
+    /// Return the number of the flash page that contains `page`.
     #[inline]
     pub(crate) fn flash_page(&self, page: Ppn) -> u32 {
         self.units_to_flash_pages(page.0)
     }
 
-    /// So many units that whole flash pages begin with, as flash pages. A division takes as long as all else about
-    /// a unit, and nearly every chip has a power of two.
+    /// Convert a number of units, a multiple of those of a flash page, to flash pages. A division takes as
+    /// long as all other work on a unit, and nearly every chip has a power of two.
     #[inline]
     fn units_to_flash_pages(&self, units: u32) -> u32 {
         if self.units & (self.units - 1) == 0 {
@@ -165,27 +167,27 @@ impl Geometry {
         }
     }
 
-    /// How many units of its flash page lie before `page`.
+    /// Return the number of units before `page` in its flash page.
     #[inline]
     pub(crate) fn begun_in_flash_page(&self, page: Ppn) -> u32 {
         let mask = self.units - 1;
         if self.units & mask == 0 { page.0 & mask } else { page.0 % self.units }
     }
 
-    /// Whether the flash page that `page` is in ends with it.
+    /// Whether `page` is the last unit of its flash page.
     #[inline]
     pub(crate) fn ends_flash_page(&self, page: Ppn) -> bool {
         self.begun_in_flash_page(page) + 1 == self.units
     }
 
-    /// The number of the flash page that a page is in within its block.
+    /// Return the number of a page's flash page within its block.
     #[inline]
     pub(crate) fn flash_page_in_block(&self, place: Place) -> u32 {
         self.units_to_flash_pages(self.page_in_block(place))
     }
 
-    /// By whose time the plane goes: that of its die, or its own. Planes are counted last, so the first ones are
-    /// planes 0.
+    /// Return the resource on which operations of `plane` are executed: its die, or the plane itself. Planes
+    /// are counted last, so the first ones are planes 0.
     #[inline]
     pub(crate) fn die_of(&self, plane: PlaneIdx) -> DieIdx {
         if self.planes_in_step == 1 {
@@ -195,47 +197,47 @@ impl Geometry {
         DieIdx(plane.0 % (self.shape.planes / self.planes_in_step))
     }
 
-    /// By whose time the plane goes that has this page.
+    /// Return the resource on which operations on this page are executed.
     #[inline]
     pub(crate) fn die_at(&self, place: Place) -> DieIdx {
         self.die_of(place.plane)
     }
 
-    /// [`Geometry::die_at`] in a device of one make.
+    /// [`Geometry::die_at`], specialized for the fast path.
     #[inline(always)]
     pub(crate) fn die_at_of<M: FastPath>(&self, place: Place) -> DieIdx {
         if M::MINIMAL { DieIdx(place.plane.0) } else { self.die_at(place) }
     }
 
-    /// How many of what.
+    /// Return the dimensions.
     #[must_use]
     #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Blocks of all planes.
+    /// Return the blocks of all planes.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.shape.planes * self.shape.blocks_per_plane
     }
 
-    /// Pages of all blocks.
+    /// Return the pages of all blocks.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.blocks() * self.shape.pages_per_block
     }
 
-    /// Pages of a block that hold data.
+    /// Return the pages of a block that hold data.
     #[must_use]
     #[inline]
     pub fn data_pages(&self) -> u32 {
         self.shape.pages_per_block - self.shape.metadata_pages
     }
 
-    /// What the state of such a device takes in memory [bytes], and some to spare: 4 a logical page and 4 a
-    /// physical one for the maps, a bit a page, some 40 a block for books, wear and policies; 512 a plane and
-    /// 128 a channel for queues and lists.
+    /// Return an upper estimate of the memory for the state of such a device [bytes]: 4 a logical page and 4
+    /// a physical one for the maps, a bit a page, some 40 a block for accounting, wear and policies; 512 a
+    /// plane and 128 a channel for queues and lists.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let pages = u64::from(self.pages());
@@ -252,13 +254,13 @@ impl Geometry {
         BlockIdx(self.per_block.quotient(page.0))
     }
 
-    /// The number of a page within its block.
+    /// Return the number of a page within its block.
     #[inline]
     pub(crate) fn page_in_block(&self, place: Place) -> u32 {
         place.page.0 - self.first_page(place.block).0
     }
 
-    /// The number of the block of a page within its plane.
+    /// Return the number of a page's block within its plane.
     pub(crate) fn block_in_plane(&self, place: Place) -> u32 {
         place.block.0 - place.plane.0 * self.shape.blocks_per_plane
     }
@@ -273,25 +275,25 @@ impl Geometry {
         PlaneIdx(self.per_plane.quotient(block.0))
     }
 
-    /// Where `page` lies.
+    /// Return the place of `page`.
     #[inline]
     pub(crate) fn place_of(&self, page: Ppn) -> Place {
         self.place_in(self.block_of(page), page)
     }
 
-    /// Where `page`, which is in `block`, lies.
+    /// Return the place of `page`, which is in `block`.
     #[inline]
     pub(crate) fn place_in(&self, block: BlockIdx, page: Ppn) -> Place {
         Place { page, block, plane: self.plane_of(block) }
     }
 
-    /// Page `offset` of `block`.
+    /// Return the place of page `offset` of `block`.
     #[inline]
     pub(crate) fn place(&self, block: BlockIdx, offset: u32) -> Place {
         self.place_in(block, Ppn(self.first_page(block).0 + offset))
     }
 
-    /// Every block of `plane`.
+    /// Return every block of `plane`.
     pub(crate) fn blocks_of(&self, plane: PlaneIdx) -> impl Iterator<Item = BlockIdx> + use<> {
         let first = plane.0 * self.shape.blocks_per_plane;
         (first..first + self.shape.blocks_per_plane).map(BlockIdx)

@@ -1,21 +1,21 @@
-//! Where the pages of a block are that is programmed in order, whatever the FTL writes first.
+//! Page tables of blocks that must be programmed in order, under an FTL that writes in any order.
 //!
 //! ```text
-//! what an FTL knows      page   0   1   2   3   4   5        written: 2, 3, 0
-//! what is programmed     page   2   3   0   ·   ·   ·        the table: 0 → 2, 2 → 0, 3 → 1
+//! pages of the FTL              0   1   2   3   4   5        written: 2, 3, 0
+//! programmed pages              2   3   0   ·   ·   ·        the table: 0 → 2, 2 → 0, 3 → 1
 //! ```
 //!
-//! An FTL that merges has a place for every page of a block, and writes to these places in any order; the
-//! flash may ask for one page after the other. So a page goes to the next one of its block, and a table says
-//! where it is. It is not written at its place, but it is in its block, and nothing else is different for
-//! the FTL. A block that is filled from its first page on has every page at its place.
+//! A merging FTL has a place for every page of a block, and writes to these places in any order; the flash
+//! may require one page after the other. A page is therefore programmed on the next page of its block, and a
+//! table stores where. Apart from that the FTL sees no difference. A block that is filled from its first page
+//! on has every page at its place.
 //!
-//! **Source**: NFTL programs the pages of a replacement unit one after the other where pages have spare
-//! areas that say what they hold (Gal & Toledo, ACM Computing Surveys 2005, §2.2, after Ban's patent US
+//! **Source**: NFTL programs the pages of a replacement unit one after the other if pages have spare areas
+//! that store their logical address (Gal & Toledo, ACM Computing Surveys 2005, §2.2, after Ban's patent US
 //! 5,937,425); data sheets of NAND flash: "the pages must be programmed consecutively" within a block.
 //! **Faithful**: pages of a block one after the other, none left out.
-//! **Simplified**: the table is in memory; after power was lost a page is known by its place, and which one of
-//! its block that was is not.
+//! **Simplified**: the table is in memory; after a power loss the logical place of a page is known, but not
+//! its physical page within the block.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
@@ -23,18 +23,18 @@ use serde::{Deserialize, Serialize};
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
 use crate::flash::moves::Piece;
 
-/// The tables of all blocks that an FTL knows. One of which every page is at its place has none.
+/// The tables of all blocks of an FTL. A block with every page at its place has no table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct InOrder {
     pages_per_block: u32,
     blocks: Vec<Filled>,
-    /// Tables: per page which one of its block holds it, or [`NOWHERE`]; and those that are of no block.
+    /// Tables: per page of the FTL its physical page in the block, or [`NOWHERE`]; and the unused tables.
     tables: Vec<Vec<u16>>,
     unused: Vec<u32>,
 }
 
-/// How far a block is filled: so many pages were programmed, and its table, or [`NONE`]. Together: both are
-/// asked for at once.
+/// The fill state of a block: its number of programmed pages, and its table, or [`NONE`]. Stored together
+/// because both are read together.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Filled {
     table: u32,
@@ -46,7 +46,7 @@ const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
 
 impl InOrder {
-    /// Those of erased blocks.
+    /// Create the tables of erased blocks.
     pub(super) fn new(known: &Geometry) -> InOrder {
         InOrder {
             pages_per_block: known.shape().pages_per_block,
@@ -56,14 +56,14 @@ impl InOrder {
         }
     }
 
-    /// Whether what belongs to `place` is there.
+    /// Whether the page of the FTL at `place` is programmed at its own place.
     #[inline]
     pub(super) fn is_there(&self, place: Place) -> bool {
         let Filled { table, next } = self.blocks[place.block.0 as usize];
         table == NONE && self.offset(place) < u32::from(next)
     }
 
-    /// Which page of its block holds what belongs to `place`, which was programmed.
+    /// Return the page of the block that holds the FTL's page at `place`, which was programmed.
     pub(super) fn page(&self, place: Place) -> u32 {
         let offset = self.offset(place);
         if self.is_there(place) {
@@ -77,7 +77,7 @@ impl InOrder {
         at.into()
     }
 
-    /// What belongs to `place` goes to the next page of its block.
+    /// Assign the FTL's page at `place` to the next page of its block.
     #[inline]
     pub(super) fn take(&mut self, place: Place) {
         let offset = self.offset(place);
@@ -89,7 +89,7 @@ impl InOrder {
         }
     }
 
-    /// Whether the pages of `piece` are at their places in the block that they leave, and will be in the other one.
+    /// Whether the pages of `piece` are at their places in the source block, and will be in the target block.
     #[inline]
     pub(super) fn moves(&self, piece: &Piece) -> bool {
         let Piece { from, to, first, pages } = *piece;
@@ -99,13 +99,13 @@ impl InOrder {
         is_there && table == NONE && first == u32::from(next)
     }
 
-    /// What [`InOrder::moves`] has moved.
+    /// Record the move of `piece`, which [`InOrder::moves`] accepted.
     #[inline]
     pub(super) fn took(&mut self, piece: &Piece) {
         self.blocks[piece.to.0 as usize].next += piece.pages as u16;
     }
 
-    /// What belongs to page `offset` of `block` is on its page `next`.
+    /// Record that the FTL's page `offset` of `block` is on its page `next`.
     #[inline(never)]
     fn take_elsewhere(&mut self, block: BlockIdx, offset: u32, next: u16) {
         if self.blocks[block.0 as usize].table == NONE {
@@ -120,14 +120,14 @@ impl InOrder {
         *at = next;
     }
 
-    /// `block` was erased.
+    /// Clear the table of `block`, which was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
         let Filled { table, .. } = std::mem::replace(&mut self.blocks[block.0 as usize], ERASED);
         self.unused.extend(Some(table).filter(|table| *table != NONE));
     }
 
-    /// Power was lost: those pages of `block` are there of which `programmed` says so, and are taken to have
-    /// been programmed in the order of their places. Returns how many there are.
+    /// Restore `block` after a power loss from its `programmed` pages, which are assumed to have been
+    /// programmed in the order of their places. Returns their number.
     pub(super) fn found(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) -> u32 {
         self.erased(block);
         let kept: Vec<u32> =
@@ -149,7 +149,7 @@ impl InOrder {
         place.page.0 - place.block.0 * self.pages_per_block
     }
 
-    /// A table of a block whose first pages are at their places, and the others nowhere.
+    /// Return a table of a block whose first `pages` pages are at their places, and the others unprogrammed.
     fn table_in_order(&mut self, pages: u16) -> u32 {
         let table = self.unused.pop().unwrap_or_else(|| {
             self.tables.push(vec![NOWHERE; self.pages_per_block as usize]);

@@ -1,19 +1,21 @@
-//! Wear levelling beneath an FTL that merges, which never hears of it: as blocks that fail are replaced.
+//! Wear levelling under a merging FTL, invisible to it: like the replacement of failed blocks.
 //!
 //! ```text
-//! what the FTL knows     0    1    2    3            of every plane
-//! stands in, erases      A 9  B 2  C 7  D 4          0 and 2 are erased, 1 and 3 hold data
+//! block of the FTL       0    1    2    3            of every plane
+//! physical, erases       A 9  B 2  C 7  D 4          0 and 2 are erased, 1 and 3 hold data
 //!
-//! dynamic   0 is programmed:   C for 0, A for 2      the least worn of those that are erased
-//! static    2 was erased:      B is copied to A,     the least worn that holds data, to the most worn that is erased
+//! dynamic   0 is programmed:   C for 0, A for 2      the least worn of the erased blocks
+//! static    2 was erased:      B is copied to A,     the least worn block with data, to the most worn erased one
 //!                              B is erased: A for 1, B for 0
 //! ```
 //!
-//! **Source**: OFC (2011) §IV.E has both: to fill what is least worn, and to move what keeps a block from wearing.
+//! **Source**: OFC (2011) §IV.E has both: to fill the least worn block, and to move data that keeps a block
+//! from wearing.
 //! **Faithful**: both within a plane, as its page maps have it, and static levelling as seldom as theirs.
-//! **Simplified**: the table takes no flash of its own; all that is programmed is copied, valid or not, since only the FTL
-//! knows; after power was lost a plane is looked at when it has erased as often again.
-//! **Ambiguous**: where to cold data goes: here to what is most worn, which it spares.
+//! **Simplified**: the table takes no flash of its own; all programmed pages are copied, valid or not, since
+//! only the FTL has that information; after a power loss a plane is checked when it has done the interval of
+//! erases again.
+//! **Ambiguous**: the destination of cold data: here the most worn block, which it spares.
 
 use std::collections::BTreeSet;
 
@@ -21,29 +23,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::flash::geometry::{BlockIdx, Geometry, PlaneIdx};
 
-/// Static levelling looks at a plane once in so many erases: its blocks over this.
+/// Erases of a plane between two checks of static levelling: its blocks divided by this.
 pub(crate) const STATIC_INTERVAL: u32 = 16;
 
-/// In the place of its wear: the block holds data.
+/// In place of an erase count: the block holds data.
 const HOLDS_DATA: u32 = u32::MAX;
 
-/// What is known of the blocks that an FTL knows.
+/// The wear levelling state of the blocks of an FTL.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Levelling {
     known: Geometry,
     dynamic: bool,
-    /// Erases between the most and the least worn block of a plane from which on data moves; 0: never.
+    /// Difference in erases between the most and the least worn block of a plane above which data moves; 0:
+    /// never.
     static_threshold: u32,
-    /// Erases of each plane since somebody looked.
+    /// Per plane: erases since the last check.
     since: Vec<u32>,
-    /// How often what stands in for each block was erased, where it is erased.
+    /// Per block: the erase count of its physical block, if that is erased.
     wear: Vec<u32>,
-    /// Those that are, of each plane.
+    /// The erased blocks of each plane, by erase count.
     erased: Vec<BTreeSet<(u32, u32)>>,
 }
 
 impl Levelling {
-    /// Of a device as the FTL knows it, on flash that was never erased.
+    /// Create the state of a device with the FTL's geometry, on flash that was never erased.
     pub(crate) fn new(known: Geometry, dynamic: bool, static_threshold: u32) -> Levelling {
         let of_plane = |plane| known.blocks_of(plane).map(|block| (0, block.0)).collect();
         let planes = known.shape().planes;
@@ -57,7 +60,8 @@ impl Levelling {
         }
     }
 
-    /// Power was lost: `wear` says how often what stands in for each block was erased, where it is erased.
+    /// Reset after a power loss; `wear` returns the erase count of a block's physical block, if that is
+    /// erased.
     pub(super) fn begin_anew(&mut self, wear: impl Fn(BlockIdx) -> Option<u32>) {
         self.since.fill(0);
         self.erased.iter_mut().for_each(BTreeSet::clear);
@@ -74,8 +78,8 @@ impl Levelling {
         self.known.plane_of(BlockIdx(block)).0 as usize
     }
 
-    /// A page of `block` is programmed next. If it is the first, and another block that is erased is less worn: that
-    /// one, with which it changes places.
+    /// Note that a page of `block` is programmed next. If it is the first, and another erased block is less
+    /// worn, returns that block, with which it is swapped.
     #[inline]
     pub(super) fn programs(&mut self, block: BlockIdx) -> Option<BlockIdx> {
         if self.wear[block.0 as usize] == HOLDS_DATA {
@@ -98,7 +102,7 @@ impl Levelling {
         Some(BlockIdx(other))
     }
 
-    /// What stands in for `block` is erased, for the `wear`-th time.
+    /// Note that the physical block of `block` is erased, with the erase count `wear`.
     pub(super) fn is_erased(&mut self, block: BlockIdx, wear: u32) {
         let plane = self.plane_of(block.0);
         let before = std::mem::replace(&mut self.wear[block.0 as usize], wear);
@@ -106,8 +110,8 @@ impl Levelling {
         self.erased[plane].insert((wear, block.0));
     }
 
-    /// `block` was erased. Whether data is to move now, in the blocks of a plane with this `wear`: which block's, and
-    /// which erased one takes it, that is none any more.
+    /// Decide after an erase of `block` whether static levelling moves data now, given the `wear` of blocks.
+    /// Returns the source block, and the free block that receives its data (removed from the erased ones).
     pub(super) fn moves(
         &mut self,
         block: BlockIdx,
@@ -140,8 +144,9 @@ mod tests {
     use super::*;
     use crate::flash::geometry::Shape;
 
-    /// Blocks are programmed and erased at random. Whoever keeps nothing but a list of blocks finds the same: what is
-    /// filled is the least worn of the erased blocks of its plane, and what moves is the least worn of those with data.
+    /// Blocks are programmed and erased at random. A plain list of blocks gives the same result: the filled
+    /// block is the least worn of the erased blocks of its plane, and the moved block the least worn of those
+    /// with data.
     #[test]
     fn what_is_chosen_is_what_a_look_at_all_blocks_finds() {
         let known = Geometry::from(Shape {
@@ -160,7 +165,7 @@ mod tests {
         let (mut moved, mut changed, mut erased_of_plane) = (0, 0, [0u32; 2]);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
         for _ in 0..20_000 {
-            // Some of a plane are written more often.
+            // Some blocks of a plane are written more often.
             let block =
                 uniform(&mut rng, blocks as u64).min(uniform(&mut rng, blocks as u64)) as usize;
             let at = BlockIdx(block as u32);
@@ -189,7 +194,7 @@ mod tests {
             let most_erased = of_plane().filter(|other| !holds[*other]).map(of).max();
             let moves = levelling.moves(at, |other| of(other.0 as usize));
             erased_of_plane[plane] += 1;
-            // Twenty blocks are looked at every second erase.
+            // Twenty blocks are checked every second erase.
             let due = erased_of_plane[plane].is_multiple_of(2)
                 && cold.is_some_and(|cold| most - cold > gap);
             assert_eq!(moves.is_some(), due);

@@ -1,19 +1,19 @@
-//! Flash: where everything lies, what may be done to it, what it counts, and how it wears out.
+//! Flash: geometry, operations and their rules, counters, and wear.
 //!
 //! ```text
-//! plan      what an FTL that merges asks for, as a value
-//! touched   which blocks one is about
-//! places    where the pages of a merge unit lie
-//! moves     which pages move, page by page or in rows
-//! media     what an FTL may ask for; its array counts ─▶ nand        checks and applies
+//! plan      the operations that a merging FTL requests, as a value
+//! touched   the blocks that a plan concerns
+//! places    the places of the pages of a merge unit
+//! moves     pages that move, page by page or in rows
+//! media     the operations of FTLs; its array counts ─▶ nand        checks and applies
 //!                                                   └──▶ wear_out    errors and failures, by laws of reliability
-//! replaced  which block stands in for one that has failed
-//! levelling which one does, so that all wear alike
-//! done      what was done there, note by note
-//! in_order  which page of a block holds what, where they are programmed in order
-//! contents  what every page and block says of itself, also where power was cut
+//! replaced  the replacement of failed blocks
+//! levelling wear levelling by swapping blocks
+//! done      notes of the operations executed on replaced blocks
+//! in_order  the page tables of blocks that are programmed in order
+//! contents  the content of every page and block, also after a power loss
 //! geometry  numbers of planes, blocks and pages
-//! make      whether there is anything that a device need not have
+//! fast_path the specialization for minimal devices
 //! ```
 
 pub(crate) mod contents;

@@ -1,22 +1,22 @@
-//! What plans keep beside their commands: pages that move.
+//! Page moves that plans store beside their commands.
 
 use std::ops::Range;
 
 use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::places::Places;
 
-/// A part of what a plan keeps beside its commands.
+/// A range of the data that a plan stores beside its commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Span {
     first: u32,
     length: u32,
 }
 
-/// A row of those that a plan keeps.
+/// The index of a row in a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RowIdx(pub(super) u32);
 
-/// A page that is programmed: from another page, or from memory.
+/// A page to program, and the page that it is copied from; `None`: from memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Move {
     pub(crate) from: Option<Place>,
@@ -28,7 +28,7 @@ impl Span {
         Span { first: first as u32, length: (end - first) as u32 }
     }
 
-    /// Which parts.
+    /// Return the range as indices.
     #[inline]
     pub(super) fn range(self) -> Range<usize> {
         let first = self.first as usize;
@@ -36,7 +36,7 @@ impl Span {
     }
 }
 
-/// At most 64 pages that move, each from where it is in one unit to where it belongs in another: the lowest bit of
+/// At most 64 pages that move from their place in one unit to their place in another: the lowest bit of
 /// `pages` stands for the first place of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Row {
@@ -45,7 +45,8 @@ pub(crate) struct Row {
     pub(crate) pages: u64,
 }
 
-/// Pages of a row that are in one block, without a gap, and go to the same places of another: so many from `first` on.
+/// Consecutive pages of a row within one block, from `first` on, that move to the same places of another
+/// block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     pub(crate) from: BlockIdx,
@@ -55,7 +56,7 @@ pub(crate) struct Piece {
 }
 
 impl Row {
-    /// Each page, in order: where from, and where to.
+    /// Return the source and the target of each page, in order.
     #[inline]
     pub(crate) fn moves(&self) -> impl Iterator<Item = (Place, Place)> + use<> {
         let Row { from, to, pages } = *self;
@@ -64,21 +65,21 @@ impl Row {
         places.filter(move |(at, _)| pages >> at & 1 == 1).map(|(_, places)| places)
     }
 
-    /// The same plane by plane; `None` in place of what is no [`Piece`].
+    /// Return the moves plane by plane; `None` in place of moves that do not form a [`Piece`].
     #[inline]
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Option<Piece>> + use<> {
         let Row { from, to, pages } = *self;
         let planes = from.planes;
         let alike = (from.turn, from.page, planes) == (to.turn, to.page, to.planes);
-        // The pages of the plane that has the first of them.
+        // The pages on the plane that has the first of them.
         let every = (0..64).step_by(planes as usize).fold(0, |every: u64, at| every | 1 << at);
         let of_plane = (0..planes.min(64)).map(move |at| (at, pages & (every << at)));
         of_plane.filter(|(_, pages)| *pages != 0).map(move |(at, pages)| {
             let (first, count) = (pages.trailing_zeros(), pages.count_ones());
-            // As many as there are, one after the other.
+            // As many consecutive pages as there are.
             let dense = every & u64::MAX >> (63 - (count - 1) * planes);
             let whole = pages >> first == dense;
-            // Nothing is divided where that is not needed.
+            // Divides only if necessary.
             let before = if first == at { 0 } else { (first - at) / planes };
             let next = from.turn + at >= planes;
             let plane = from.turn + at - if next { planes } else { 0 };
@@ -116,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// What moves plane by plane is what moves page by page, in the order of its plane.
+        /// Moves plane by plane equal moves page by page, in the order of each plane.
         #[test]
         fn pieces_are_the_moves_of_each_plane(
             planes in 1u32..9, page in (0u32..16, 0u32..2), turn in (0u32..8, 0u32..2), pages in any::<u64>(),

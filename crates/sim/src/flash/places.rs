@@ -1,24 +1,24 @@
-//! Where the pages of a merge unit lie, one after the other: found without dividing.
+//! The places of the consecutive pages of a merge unit, found without dividing.
 
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 
-/// The pages of a unit from one of them on. It does not end with the unit.
+/// The pages of a unit from one of them on. The iterator does not end with the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Places {
-    /// The plane of the first page of a row, and how many lie between those of two.
+    /// The plane of the first page of a row, and the distance between consecutive planes.
     pub(crate) first_plane: u32,
     pub(crate) planes_apart: u32,
     pub(crate) planes: u32,
     pub(crate) blocks_per_plane: u32,
     pub(crate) pages_per_block: u32,
-    /// The block of its plane that the next page is in, its page there, and the plane's number in its row.
+    /// The block within its plane and the page of the next place, and the index of its plane in the row.
     pub(crate) block: u32,
     pub(crate) page: u32,
     pub(crate) turn: u32,
 }
 
 impl Places {
-    /// The next.
+    /// Return the next place.
     #[inline]
     pub(crate) fn place(&self) -> Place {
         let plane = self.first_plane + self.turn * self.planes_apart;

@@ -1,14 +1,14 @@
-//! Plans: what an FTL wants of the flash, as a value.
+//! Plans: the flash operations that an FTL requests, as a value.
 //!
 //! ```text
 //! read the map │ barrier │ copy  copy  copy │ barrier │ erase  erase │ barrier │ program
-//!                          └ side by side ┘            └ side by side ┘
+//!                          └ in parallel  ┘            └ in parallel  ┘
 //! ```
 //!
-//! An FTL that merges decides, and writes down what it has decided; it sees no clock and touches no cell.
-//! Whoever has the plan does it ([`Flash::carry_out`](super::media::Flash::carry_out)), and whoever keeps
-//! the time charges it. Commands take effect in the order of the plan. Those between two barriers begin
-//! together: their dies decide what runs at the same time and what after another.
+//! A merging FTL writes its decisions into a plan; it sees no clock and touches no cell. The flash executes
+//! the plan ([`Flash::carry_out`](super::media::Flash::carry_out)), and the timeline charges its time.
+//! Commands take effect in the order of the plan. Those between two barriers begin together: their dies
+//! decide which run in parallel.
 
 use crate::collections::bits;
 pub(crate) use crate::flash::counted::{Counted, Merge};
@@ -16,15 +16,15 @@ use crate::flash::geometry::{BlockIdx, Place};
 pub(crate) use crate::flash::moves::Move;
 use crate::flash::moves::{Row, RowIdx, Span};
 
-/// What a merging FTL asks for. With a tag as wide as what follows: behind one of a byte everything is
-/// moved together with the gap, at odd addresses, and waits for what was stored just before.
+/// A command of a merging FTL. The tag is as wide as the fields: after a tag of one byte everything would be
+/// copied together with the padding, at odd addresses, and would wait for preceding stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(u32)]
 pub(crate) enum Cmd {
     /// Read a page for the host.
     Read(Place),
-    /// Program `to` with data of the host; the rest of the page comes from `rest` where given. Begins when
-    /// everything of the firmware before it has ended; what follows of that begins behind it.
+    /// Program `to` with data of the host; the rest of the page comes from `rest` if given. It begins when
+    /// all earlier commands of the firmware have ended, and later ones begin after it.
     Program {
         to: Place,
         rest: Option<Place>,
@@ -41,32 +41,33 @@ pub(crate) enum Cmd {
         to: Place,
         set: Span,
     },
-    /// Move pages of a unit to their places in another, in order, as [`Cmd::Copy`] does each.
+    /// Move pages of a unit to their places in another, in order, each like [`Cmd::Copy`].
     CopyRow(RowIdx),
     /// Move pages one after the other, reading ahead.
     CopyStream(Span),
-    /// Erase a block, which takes so much longer than a new one.
+    /// Erase a block; a worn one takes `extra_ns` longer than a new one.
     Erase {
         block: BlockIdx,
         extra_ns: u64,
     },
-    /// The firmware stores its map in a page.
+    /// Program a page of the firmware's map.
     ProgramMap(Place),
-    /// Read a page of the map.
+    /// Read a mapping page.
     LoadMap(Place),
-    /// Program pages of the map one after the other, reading ahead what has not changed of them.
+    /// Program mapping pages one after the other, reading ahead their unchanged entries.
     StoreMap(Span),
-    /// Read a page that has to be read again, or program one that has to be programmed elsewhere. What an
-    /// FTL asks for has none; what is done on flash that wears out may.
+    /// A read that must be retried, or a program that must be repeated elsewhere. FTLs never request them;
+    /// executed plans on flash that wears out may contain them.
     FailedRead(Place),
     FailedProgram(Place),
-    /// Program the list of the plane of this page, of what is not to be used; it is kept what is on flash.
+    /// Program the list of defects of the plane of this page; only if the content of the flash is tracked.
     List(Place),
     /// Takes no time.
     Count(Counted),
-    /// What follows begins when everything before has ended.
+    /// Later commands begin when all earlier ones have ended.
     Barrier,
-    /// And when all programs have that were asked for before, where it is kept what is on flash.
+    /// Like a barrier, and also waits for all programs requested before, if the content of the flash is
+    /// tracked.
     Settle,
 }
 
@@ -78,27 +79,29 @@ impl Cmd {
     }
 }
 
-/// Commands in order. Kept and filled again, so that nothing is allocated for a write.
+/// Commands in order. Cleared and refilled, so that a write allocates no memory.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Plan {
     commands: Vec<Cmd>,
-    /// Which pages sets have, 64 a word.
+    /// The pages of sets, 64 a word.
     words: Vec<u64>,
-    /// What streams move.
+    /// The moves of streams.
     moves: Vec<Move>,
     rows: Vec<Row>,
-    /// Where it is kept what is on flash: a record of every page that is programmed and every block that is
-    /// erased, in order.
+    /// If the content of the flash is tracked: a record of every programmed page and every erased block, in
+    /// order.
     records: Vec<u32>,
-    /// The blocks that its FTL asked for, where others stand in for them and that is kept.
+    /// The blocks that the FTL named, if they can be replaced by others and the content of the flash is
+    /// tracked.
     pub(super) asked: Vec<BlockIdx>,
-    /// So many commands take time; and no command of a merge, or on the map, comes after so many.
+    /// Number of commands that take time; and the number of commands after which the firmware requests no
+    /// more.
     timed: u32,
     merges_until: u32,
 }
 
 impl Plan {
-    /// Plan something else.
+    /// Clear the plan.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.commands.clear();
@@ -110,7 +113,7 @@ impl Plan {
         (self.timed, self.merges_until) = (0, 0);
     }
 
-    /// The block that is erased first.
+    /// Return the block that is erased first.
     pub(crate) fn erases(&self) -> Option<BlockIdx> {
         self.commands.iter().find_map(|command| match command {
             Cmd::Erase { block, .. } => Some(*block),
@@ -118,7 +121,7 @@ impl Plan {
         })
     }
 
-    /// The command of the host, where nothing else takes time.
+    /// Return the command of the host, if no other command takes time.
     #[inline]
     pub(crate) fn only(&self) -> Option<Cmd> {
         if self.timed != 1 || self.merges_until > 0 {
@@ -127,18 +130,18 @@ impl Plan {
         self.commands.iter().copied().find(Cmd::is_of_host)
     }
 
-    /// Whether nothing takes time.
+    /// Whether no command takes time.
     pub(crate) fn is_timeless(&self) -> bool {
         self.timed == 0
     }
 
-    /// No merge begins after so many commands, nor anything else that the firmware does itself.
+    /// Return the number of commands after which the firmware requests no merge or other work.
     #[inline]
     pub(crate) fn merges_until(&self) -> usize {
         self.merges_until as usize
     }
 
-    /// Something of a merge, or on the map.
+    /// Add a command of a merge, or on the map.
     #[inline]
     fn merge(&mut self, command: Cmd) {
         self.commands.push(command);
@@ -146,15 +149,15 @@ impl Plan {
         self.merges_until = self.commands.len() as u32;
     }
 
-    /// Something of the host.
+    /// Add a command of the host.
     #[inline]
     fn host(&mut self, command: Cmd) {
         self.commands.push(command);
         self.timed += 1;
     }
 
-    /// A record of every page that is programmed and every block that is erased, in order, where it is kept
-    /// what is on flash.
+    /// Return a record of every programmed page and every erased block, in order, if the content of the flash
+    /// is tracked.
     #[inline]
     pub(crate) fn records(&self) -> &[u32] {
         &self.records
@@ -165,19 +168,19 @@ impl Plan {
         self.records = records;
     }
 
-    /// What is to be done, in order.
+    /// Return the commands, in order.
     #[inline]
     pub(crate) fn commands(&self) -> &[Cmd] {
         &self.commands
     }
 
-    /// The pages of a set, 64 a word.
+    /// Return the pages of a set, 64 a word.
     #[inline]
     pub(crate) fn words(&self, set: Span) -> &[u64] {
         &self.words[set.range()]
     }
 
-    /// What a stream moves.
+    /// Return the moves of a stream.
     #[inline]
     pub(crate) fn moves(&self, stream: Span) -> &[Move] {
         &self.moves[stream.range()]
@@ -188,7 +191,7 @@ impl Plan {
         &self.rows[row.0 as usize]
     }
 
-    /// How many merges it has.
+    /// Return the number of merges.
     pub(crate) fn merges(&self) -> u64 {
         let merges = |command: &&Cmd| matches!(command, Cmd::Count(Counted::Merge(_)));
         self.commands.iter().filter(merges).count() as u64
@@ -200,7 +203,7 @@ impl Plan {
         self.host(Cmd::Read(from));
     }
 
-    /// Program `to` with host data; the rest of the page comes from `rest` where given.
+    /// Program `to` with host data; the rest of the page comes from `rest` if given.
     #[inline]
     pub(crate) fn program(&mut self, to: Place, rest: Option<Place>) {
         self.host(Cmd::Program { to, rest });
@@ -212,9 +215,8 @@ impl Plan {
         self.merge(Cmd::Copy { from, to });
     }
 
-    /// [`Plan::copy`] of several pages of a block to the same places of another: those that `set` has, of
-    /// which `first` and the `pages` that follow stand for the pages of the block. `from` and `to` are the
-    /// first pages of the blocks.
+    /// [`Plan::copy`] several pages of a block to the same places of another. Bits `first..first + pages` of
+    /// `set` select the pages of the block. `from` and `to` are the first pages of the blocks.
     #[inline]
     pub(crate) fn copy_set(
         &mut self,
@@ -231,21 +233,21 @@ impl Plan {
         self.merge(Cmd::CopySet { from, to, set });
     }
 
-    /// [`Plan::copy`] of each page of `row`, in order.
+    /// [`Plan::copy`] each page of `row`, in order.
     #[inline]
     pub(crate) fn copy_row(&mut self, row: Row) {
         self.rows.push(row);
         self.merge(Cmd::CopyRow(RowIdx(self.rows.len() as u32 - 1)));
     }
 
-    /// [`Plan::copy`] of several pages, each from the first place to the second, as one stream.
+    /// [`Plan::copy`] several pages, each from its first place to its second, as one stream.
     pub(crate) fn copy_stream(&mut self, pages: &[(Place, Place)]) {
         let moves = pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to });
         let stream = self.keep(moves);
         self.merge(Cmd::CopyStream(stream));
     }
 
-    /// The same of pages that are written down as plans do.
+    /// Like [`Plan::copy_stream`], with pages in the form of a plan.
     pub(crate) fn copy_stream_of(&mut self, pages: &[Move]) {
         let stream = self.keep(pages.iter().copied());
         self.merge(Cmd::CopyStream(stream));
@@ -269,73 +271,73 @@ impl Plan {
         self.merge(Cmd::Erase { block, extra_ns });
     }
 
-    /// Read `from` in vain.
+    /// Record a read of `from` that must be retried.
     pub(crate) fn read_in_vain(&mut self, from: Place) {
         self.merge(Cmd::FailedRead(from));
     }
 
-    /// Program `to` in vain.
+    /// Record a failed program of `to`.
     pub(crate) fn program_in_vain(&mut self, to: Place) {
         self.merge(Cmd::FailedProgram(to));
     }
 
-    /// Program the list of what is not to be used, of the plane of `at`.
+    /// Program the list of defects of the plane of `at`.
     pub(crate) fn list(&mut self, at: Place) {
         self.merge(Cmd::List(at));
     }
 
-    /// What can be counted as it is.
+    /// Count an event.
     pub(crate) fn count(&mut self, counted: Counted) {
         self.commands.push(Cmd::Count(counted));
     }
 
-    /// The firmware stores its map on `to`.
+    /// Program a page of the firmware's map at `to`.
     pub(crate) fn program_map(&mut self, to: Place) {
         self.merge(Cmd::ProgramMap(to));
     }
 
-    /// Read a page of the map.
+    /// Read a mapping page.
     pub(crate) fn load_map(&mut self, from: Place) {
         self.merge(Cmd::LoadMap(from));
     }
 
-    /// Program pages of the map; entries that have not changed come from a second place where given.
+    /// Program mapping pages; their unchanged entries come from the second place if given.
     pub(crate) fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
         let stream = self.keep(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
         self.merge(Cmd::StoreMap(stream));
     }
 
-    /// The same of pages that are written down as plans do.
+    /// Like [`Plan::store_map`], with pages in the form of a plan.
     pub(crate) fn store_map_of(&mut self, pages: &[Move]) {
         let stream = self.keep(pages.iter().copied());
         self.merge(Cmd::StoreMap(stream));
     }
 
-    /// A log block was chosen to be reclaimed.
+    /// Count a log block as chosen to be reclaimed.
     #[inline]
     pub(crate) fn begin_reclaim(&mut self) {
         self.count(Counted::Reclaim);
     }
 
-    /// A merge of this kind is done.
+    /// Count a merge of this kind.
     #[inline]
     pub(crate) fn count_merge(&mut self, merge: Merge) {
         self.count(Counted::Merge(merge));
     }
 
-    /// The part of the map in memory was asked for an entry.
+    /// Count a lookup in the cached part of the map.
     #[inline]
     pub(crate) fn count_map_lookup(&mut self, hit: bool) {
         self.count(Counted::MapLookup(hit));
     }
 
-    /// What follows begins when all that was asked for so far has ended.
+    /// Make later commands wait until all earlier ones have ended.
     #[inline]
     pub(crate) fn barrier(&mut self) {
         self.commands.push(Cmd::Barrier);
     }
 
-    /// The same, and programs of other plans.
+    /// Like [`Plan::barrier`], and also wait for programs of other plans.
     pub(crate) fn settle(&mut self) {
         self.commands.push(Cmd::Settle);
     }

@@ -1,24 +1,24 @@
-//! Blocks that stand in for others: what a controller does about blocks that fail where its FTL has a
-//! place for every page of a block, and none for a block that lacks some. Where flash asks for the pages of a
-//! block in order, others stand in for pages as well ([`InOrder`]).
+//! Block replacement: how a controller handles failed blocks if its FTL has a place for every page of a
+//! block, and cannot use a block that lacks some. On flash that must be programmed in order, pages are mapped
+//! as well ([`InOrder`]).
 //!
 //! ```text
-//! what the FTL knows    0   1   2   3                     of every plane
+//! blocks of the FTL     0   1   2   3                     of every plane
 //!                       │   │   │   └──────────────┐
-//! what stands in        0   ✗   2   3 ✗            │      1 is bad from the factory, 3 has failed
+//! physical blocks       0   ✗   2   3 ✗            │      1 is bad from the factory, 3 has failed
 //!                           └── 4 …  in reserve    5
 //! ```
 //!
-//! An FTL that merges sees the blocks of a plane without those in reserve, and never hears that one was
-//! replaced. What was programmed in a block of which a program failed is copied to the one that replaces
-//! it; one that cannot be erased, or has worn pages, is replaced when it is empty.
+//! A merging FTL sees the blocks of a plane without those in reserve, and does not notice a replacement.
+//! After a failed program, the programmed pages of the block are copied to its replacement. A block that
+//! cannot be erased, or has worn pages, is replaced when it is empty.
 //!
 //! **Source**: bad blocks replaced out of a reserve, as data sheets of NAND flash ask for (Micron TN-29-59,
 //! Bad Block Management); retirement of whole blocks OFC (2011) §IV.C.
-//! **Faithful**: a block is replaced by one of its plane, so that what goes on side by side stays so.
-//! **Simplified**: the table takes no flash of its own; everything that is programmed is copied, valid or not; the
+//! **Faithful**: a block is replaced by one of its plane, so that parallel operations stay parallel.
+//! **Simplified**: the table takes no flash of its own; all programmed pages are copied, valid or not; the
 //! reserve does not wear before it is used.
-//! **Ambiguous**: when a device ends: here when a plane has none left to replace a block with.
+//! **Ambiguous**: when a device ends: here when a plane has no block left to replace another with.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,29 +29,29 @@ use crate::flash::levelling::Levelling;
 use crate::flash::moves::{Piece, Row};
 use crate::flash::plan::Plan;
 
-/// Which block stands in for which.
+/// The replacement table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Replaced {
-    /// The device as the FTL knows it: fewer blocks a plane.
+    /// The device as the FTL sees it: fewer blocks a plane.
     known: Geometry,
     stands_in: Vec<BlockIdx>,
-    /// Every block stands for itself.
+    /// Every block is its own physical block.
     by_nothing: bool,
-    /// Blocks that have not been used, per plane; the last is the next.
+    /// Per plane: unused blocks; the last is the next.
     reserve: Vec<Vec<BlockIdx>>,
-    /// A block with worn pages is replaced; otherwise only one that fails.
+    /// A block with worn pages is replaced; otherwise only failures are.
     pub(super) retire_worn: bool,
-    /// A block has failed, and its plane had none to replace it with.
+    /// A block has failed, and its plane had no replacement left.
     pub(super) used_up: bool,
-    /// Where pages are that are programmed in order, whatever the FTL writes first.
+    /// Page tables, if pages must be programmed in order while the FTL writes in any order.
     in_order: Option<InOrder>,
-    /// Which blocks change places, so that all wear alike.
+    /// Wear levelling, which swaps blocks.
     levelling: Option<Box<Levelling>>,
-    /// It is kept what is on flash: what is done is written down, and nothing more is done when `used_up`.
+    /// The content of the flash is tracked: notes are recorded, and execution stops when `used_up`.
     pub(super) keeps_notes: bool,
     #[serde(skip)]
     pub(super) notes: Vec<Note>,
-    /// What was planned last; kept, so that nothing is allocated, and apart, since it is taken out for every write.
+    /// The last plan; reused to avoid allocation, and boxed, since it is taken out for every write.
     #[serde(skip)]
     pub(super) planned: Option<Box<Plan>>,
     #[serde(skip)]
@@ -59,8 +59,8 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    /// For an FTL that knows `known` of `whole`, of whose blocks `bad` cannot be used; `None` where a plane
-    /// has fewer good blocks than are known.
+    /// Create the table for an FTL that sees `known` of `whole`, whose `bad` blocks cannot be used; `None` if
+    /// a plane has fewer good blocks than the FTL sees.
     pub(crate) fn new(
         known: Geometry,
         whole: &Geometry,
@@ -98,30 +98,30 @@ impl Replaced {
         })
     }
 
-    /// Every block that an FTL knows stands for itself.
+    /// Create a table without replacements: every block of the FTL is its own physical block.
     pub(crate) fn by_nothing(known: Geometry) -> Replaced {
         let replaced = Replaced::new(known, &known, &[], false).expect("no block is bad");
         Replaced { by_nothing: true, ..replaced }
     }
 
-    /// The same where the pages of a block are programmed in order.
+    /// Return this table with pages programmed in order.
     pub(crate) fn in_order(self) -> Replaced {
         Replaced { in_order: Some(InOrder::new(&self.known)), ..self }
     }
 
-    /// The same where blocks change places by their wear.
+    /// Return this table with wear levelling.
     pub(crate) fn levelled(self, dynamic: bool, static_threshold: u32) -> Replaced {
         let levelling = Levelling::new(self.known, dynamic, static_threshold);
         Replaced { levelling: Some(Box::new(levelling)), ..self }
     }
 
-    /// The block that stands in for `block`.
+    /// Return the physical block of `block`.
     #[inline]
     pub(super) fn block(&self, block: BlockIdx) -> BlockIdx {
         self.stands_in[block.0 as usize]
     }
 
-    /// Where in `whole` the page is that the FTL knows as `place`.
+    /// Return the place in `whole` of the FTL's page at `place`.
     #[inline(always)]
     pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
         if self.by_nothing && self.in_order.as_ref().is_none_or(|table| table.is_there(place)) {
@@ -132,7 +132,7 @@ impl Replaced {
         whole.place(self.block(place.block), page)
     }
 
-    /// The page that the FTL knows as `place` is programmed next.
+    /// Note that the FTL's page at `place` is programmed next.
     #[inline]
     pub(super) fn take(&mut self, place: Place) {
         if let Some(table) = &mut self.in_order {
@@ -145,8 +145,8 @@ impl Replaced {
         }
     }
 
-    /// Whether `row` can move piece by piece: all blocks stand for themselves, its pages are at their places there, and
-    /// will be here; and nobody wants to know of each.
+    /// Whether `row` can move piece by piece: no block is replaced, its pages are at their places in the
+    /// source and will be in the target, and no notes are recorded.
     #[inline]
     pub(super) fn finds_pieces(&mut self, row: &Row) -> bool {
         let is_minimal = self.by_nothing && self.levelling.is_none() && !self.keeps_notes;
@@ -161,7 +161,7 @@ impl Replaced {
         true
     }
 
-    /// Its pieces move.
+    /// Move its pieces, and return them.
     #[inline]
     pub(super) fn take_pieces(&mut self) -> &[Piece] {
         let table = self.in_order.as_mut().expect("it moves piece by piece");
@@ -169,21 +169,22 @@ impl Replaced {
         &self.pieces
     }
 
-    /// What stands in for one block stands in for the other.
+    /// Swap the physical blocks of two blocks.
     pub(super) fn change_places(&mut self, one: BlockIdx, other: BlockIdx) {
         self.stands_in.swap(one.0 as usize, other.0 as usize);
         self.by_nothing = false;
     }
 
-    /// What stands in for `block` is erased, for the `wear`-th time.
+    /// Record that the physical block of `block` is erased, with the erase count `wear`.
     pub(super) fn is_erased(&mut self, block: BlockIdx, wear: u32) {
         if let Some(levelling) = &mut self.levelling {
             levelling.is_erased(block, wear);
         }
     }
 
-    /// Whether data is to move now that `block` was erased: which block's, and which erased one takes it. Where that may
-    /// fail, its plane has a block left to replace it with. `wear` says how often a block was erased.
+    /// Return the source block, and the erased block that receives its data, if static levelling moves data
+    /// after the erase of `block`. If a copy may fail, the plane must have a replacement left. `wear` returns
+    /// the erase count of a block.
     pub(super) fn levels(
         &mut self,
         block: BlockIdx,
@@ -196,8 +197,8 @@ impl Replaced {
         is_safe.then(|| levelling.moves(block, |block| wear(stands_in[block.0 as usize])))?
     }
 
-    /// Which of the pages that the FTL knows of `block` turn out to be programmed, `programmed` says; returns how
-    /// many that are, where they are programmed in order whatever the FTL writes first.
+    /// Restore the programmed pages of the FTL's `block`; returns their number, if pages are programmed in
+    /// order under an FTL that writes in any order.
     pub(super) fn found(
         &mut self,
         block: BlockIdx,
@@ -207,8 +208,9 @@ impl Replaced {
         Some(table.found(block, programmed))
     }
 
-    /// Power was lost: blocks say for which of those that the FTL knows they stand in, `named`, and `erased` ones for
-    /// none. Those stand in for the others, and the rest is in reserve; `wear` says how often a block was erased.
+    /// Restore the table after a power loss. `named` is the physical block of each of the FTL's blocks, if
+    /// its label is readable. `erased` blocks replace the others, and the rest is in reserve; `wear` returns
+    /// the erase count of a block.
     pub(super) fn begin_anew(
         &mut self,
         named: &[Option<BlockIdx>],
@@ -237,42 +239,42 @@ impl Replaced {
         }
     }
 
-    /// Whether a table says where the pages of a block are.
+    /// Whether a table stores the places of the pages of a block.
     pub(super) fn is_by_table(&self) -> bool {
         self.in_order.is_some()
     }
 
-    /// What the FTL knows as `block` was erased.
+    /// Record the erase of the FTL's `block`.
     pub(super) fn erased(&mut self, block: BlockIdx) {
         if let Some(table) = &mut self.in_order {
             table.erased(block);
         }
     }
 
-    /// A block of the same plane that may stand in for `block`, and has not been used.
+    /// Take an unused block of the same plane as a replacement of `block`.
     pub(super) fn next(&mut self, block: BlockIdx) -> Option<BlockIdx> {
         let next = self.spare(block);
         self.used_up |= next.is_none();
         next
     }
 
-    /// The same where it is not missed if there is none.
+    /// Like [`Replaced::next`], but an empty reserve is not an end of life.
     pub(super) fn spare(&mut self, block: BlockIdx) -> Option<BlockIdx> {
         self.reserve[self.known.plane_of(block).0 as usize].pop()
     }
 
-    /// `erased`, which stood in for `block`, is in reserve, behind all others of its plane.
+    /// Add `erased`, the former physical block of `block`, to the end of the reserve of its plane.
     pub(super) fn give_back(&mut self, block: BlockIdx, erased: BlockIdx) {
         self.reserve[self.known.plane_of(block).0 as usize].insert(0, erased);
     }
 
-    /// What the FTL knows that `block` stands in for, if anything.
+    /// Return the FTL's block whose physical block is `block`, if any.
     pub(super) fn known(&self, block: BlockIdx) -> Option<BlockIdx> {
         let at = self.stands_in.iter().position(|other| *other == block);
         at.map(|at| BlockIdx(at as u32))
     }
 
-    /// From now on `by` stands in for `block`.
+    /// Make `by` the physical block of `block`.
     pub(super) fn replace(&mut self, block: BlockIdx, by: BlockIdx) {
         self.stands_in[block.0 as usize] = by;
         self.by_nothing = false;

@@ -1,16 +1,16 @@
-//! Which blocks a plan is about: two that have none in common may be carried out at once.
+//! The blocks that a plan concerns: two plans without a common block may be executed in parallel.
 
 use super::geometry::BlockIdx;
 use super::plan::{Cmd, Plan};
 
 impl Plan {
-    /// It is what was done of `asked`, for whose blocks others stand in.
+    /// Record the blocks of the plan `asked`, which this plan executes with replaced blocks.
     pub(crate) fn stands_for(&mut self, asked: &Plan) {
         asked.blocks(|block| self.asked.push(block));
     }
 
-    /// The blocks of all that it reads, programs and erases, one by one; as its FTL knows them, too, where what is on
-    /// flash is kept by these.
+    /// Call `each` for all blocks that the plan reads, programs or erases; also with the FTL's block numbers,
+    /// if the content of the flash is tracked by those.
     pub(crate) fn blocks(&self, mut each: impl FnMut(BlockIdx)) {
         self.asked.iter().for_each(|block| each(*block));
         for command in self.commands() {

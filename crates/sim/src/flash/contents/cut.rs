@@ -1,4 +1,4 @@
-//! Power is cut: what is under way stops where it is. And what is found afterwards.
+//! Power loss: operations under way stop, and the state that is found afterwards.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,39 @@ use super::records::What;
 use super::{Cell, Contents, Label};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 
-/// What a loss of power did to the flash.
+/// The effect of a power loss on the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Cut {
     /// Flash pages whose cells were being programmed.
     pub(crate) torn: u32,
-    /// Flash pages that were to be programmed and waited.
+    /// Flash pages whose program was queued.
     pub(crate) not_begun: u32,
     /// Blocks that were being erased.
     pub(crate) half_erased: u32,
-    /// Logical pages of which the flash has not the newest version that came to the device.
+    /// Logical pages whose newest version on the device is not on flash.
     pub(crate) lost: u32,
 }
 
-/// What a block is found to be.
+/// The state in which a block is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     Erased,
     /// Its erase was interrupted.
     HalfErased,
-    /// So many of its pages, from the first on, are programmed, torn, or left out and lost.
+    /// The number of its pages, from the first on, that are programmed, torn, or left out and lost.
     Programmed(u32),
 }
 
-/// The map that the spare areas make, and what every block is.
+/// The map that the spare areas yield, and the state of every block.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
-    /// Per logical page: where its newest version is that can be read.
+    /// Per logical page: the place of its newest readable version.
     pub(crate) map: Vec<Option<Ppn>>,
     pub(crate) blocks: Vec<(Found, Label)>,
 }
 
 impl Contents {
-    /// Power is lost at `at`. Where the device keeps power long enough, what was asked for is programmed.
+    /// Lose power at `at`. If `protected`, capacitors keep power long enough to program all accepted data.
     pub(crate) fn cut(&mut self, at: u64, protected: bool) -> Cut {
         self.let_end(at);
         let mut cut = Cut::default();
@@ -55,7 +55,7 @@ impl Contents {
                 self.saved.insert(page as u32, *version);
                 found = *version;
             }
-            // Who counts on counts from what there is.
+            // Later versions are counted from the version that was found.
             let newest = std::mem::replace(&mut self.written[page], found);
             let needed = newest > self.deallocated_version(page as u32, newest, found);
             cut.lost += u32::from(newest > found && needed && page < of_host);
@@ -63,8 +63,9 @@ impl Contents {
         cut
     }
 
-    /// The version of `page` that the host needs no more, 0 for none. Of one that it has not written since, of
-    /// which the `newest` is that, what was `found` after a loss of power is no more needed.
+    /// Return the version of `page` that the host no longer needs, 0 for none. If the host has not written it
+    /// since, `newest` is that version; then the version `found` after a power loss is no longer needed
+    /// either.
     fn deallocated_version(&mut self, page: u32, newest: u64, found: u64) -> u64 {
         let Some(version) = self.deallocated.get_mut(&page) else { return 0 };
         let was = *version;
@@ -76,7 +77,8 @@ impl Contents {
         was
     }
 
-    /// What has not ended by `at` stops, or if `protected` ends: what is on flash is all there is.
+    /// Stop operations that have not ended by `at` or, if `protected`, finish them. Only data on flash
+    /// remains.
     pub(super) fn stop_at(&mut self, at: u64, protected: bool, cut: &mut Cut) {
         for record in self.records.drain() {
             let begun = record.begin < at;
@@ -94,7 +96,7 @@ impl Contents {
         self.labels.clone_from(&self.labels_on_flash);
     }
 
-    /// An operation on so many pages stops that had begun.
+    /// Stop an operation on `pages` pages that had begun.
     fn stops(&mut self, what: What, pages: usize, label: Label, cut: &mut Cut) {
         match what {
             What::Program(first) => {
@@ -116,7 +118,7 @@ impl Contents {
         }
     }
 
-    /// Nothing is under way in memory any more.
+    /// Clear the state of requests and data in memory.
     pub(super) fn forget(&mut self) {
         self.arrivals.clear();
         self.cached.clear();
@@ -124,7 +126,7 @@ impl Contents {
         self.kept.clear();
     }
 
-    /// The newest versions that the device has taken, in memory or on flash.
+    /// Return the newest versions that the device has accepted, in memory or on flash.
     fn newest(&self) -> BTreeMap<u32, u64> {
         let mut newest = self.cached.clone();
         let mut add = |page: u32, version: u64| {
@@ -144,12 +146,12 @@ impl Contents {
         newest
     }
 
-    /// Whether capacitors have saved anything.
+    /// Whether capacitors have saved any page.
     pub(crate) fn has_saved(&self) -> bool {
         !self.saved.is_empty()
     }
 
-    /// A device at its end found no place for `page`: it stays saved, and what is `at` its place is an older version.
+    /// Keep `page` saved: a worn-out device has no place for it. Its place `at` holds an older version.
     pub(crate) fn stays_saved(&mut self, page: u32, at: Option<Place>, version: u64) {
         self.saved.insert(page, self.written[page as usize]);
         for cells in [&mut self.decided, &mut self.on_flash] {
@@ -157,22 +159,22 @@ impl Contents {
         }
     }
 
-    /// Which version of `page` capacitors have saved, if any.
+    /// Return the version of `page` that capacitors have saved, if any.
     pub(crate) fn saved_version(&self, page: u32) -> Option<u64> {
         self.saved.get(&page).copied()
     }
 
-    /// The pages that capacitors have saved.
+    /// Return the pages that capacitors have saved, and clear them.
     pub(crate) fn take_saved(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.saved).into_keys().collect()
     }
 
-    /// Whether what is in the spare area of `at` can be read, and `at` is not erased.
+    /// Whether the spare area of `at` can be read, and `at` is not erased.
     pub(crate) fn is_readable(&self, at: Ppn) -> bool {
         matches!(self.on_flash[at.0 as usize], Cell::Nothing | Cell::Holds { .. })
     }
 
-    /// Blocks in which nothing is programmed say nothing of themselves.
+    /// Clear the labels of blocks without programmed pages.
     fn relabel(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
             if self.found(block) == Found::Erased {
@@ -195,8 +197,8 @@ impl Contents {
         }
     }
 
-    /// What the spare areas say of every page and block, and nothing else: of each logical page the newest
-    /// version counts, and of the same version that in the block that was opened last.
+    /// Return the state that the spare areas of all pages and blocks yield. Of each logical page the newest
+    /// version counts; among copies of one version, the copy in the block that was opened last.
     pub(crate) fn read(&self) -> Image {
         let blocks = (0..self.geometry.blocks()).map(BlockIdx);
         Image {
@@ -207,7 +209,7 @@ impl Contents {
         }
     }
 
-    /// Where the newest version is of every logical page, as it was decided.
+    /// Return the place of the newest version of every logical page, as decided.
     pub(crate) fn newest_decided(&self) -> Vec<Option<Ppn>> {
         self.newest_of(&self.decided, &self.labels)
     }
@@ -224,12 +226,12 @@ impl Contents {
         newest.into_iter().map(|best| best.map(|(.., at)| at)).collect()
     }
 
-    /// The blocks and pages that are known here.
+    /// Return the geometry of the blocks and pages that the FTL sees.
     pub(crate) fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Which version of `page` is at `at`; 0 where something else is, or nothing.
+    /// Return the version of `page` at `at`; 0 if `at` does not hold `page`.
     pub(crate) fn version_at(&self, page: u32, at: Ppn) -> u64 {
         match self.on_flash[at.0 as usize] {
             Cell::Holds { page: there, version } if there == page => version,
@@ -242,28 +244,28 @@ impl Contents {
         self.cell(at) == Cell::Erased
     }
 
-    /// How many pages of `block` are not erased.
+    /// Return the number of pages of `block` that are not erased.
     pub(crate) fn programmed_pages(&self, block: BlockIdx) -> u32 {
         let pages = &self.on_flash[self.pages_of(block)];
         pages.iter().filter(|cell| **cell != Cell::Erased).count() as u32
     }
 
-    /// What is on flash at `at`.
+    /// Return the content on flash at `at`.
     pub(crate) fn cell(&self, at: Ppn) -> Cell {
         self.on_flash[at.0 as usize]
     }
 
-    /// What `block` was opened as, and when.
+    /// Return the label of `block`: its role, and when it was opened.
     pub(crate) fn label(&self, block: BlockIdx) -> Label {
         self.labels_on_flash[block.0 as usize]
     }
 
-    /// How many logical pages it knows.
+    /// Return the number of logical pages.
     pub(crate) fn logical_pages(&self) -> usize {
         self.written.len()
     }
 
-    /// The erase of `block` was interrupted.
+    /// Mark the erase of `block` as interrupted.
     pub(crate) fn half_erase(&mut self, block: BlockIdx) {
         let pages = self.pages_of(block);
         self.on_flash[pages.clone()].fill(Cell::Torn);
@@ -271,7 +273,7 @@ impl Contents {
         self.half_erased[block.0 as usize] = true;
     }
 
-    /// `block`, whose erase was interrupted, was erased again.
+    /// Mark `block`, whose erase was interrupted, as erased again.
     pub(crate) fn erased_again(&mut self, block: BlockIdx) {
         let pages = self.pages_of(block);
         self.on_flash[pages.clone()].fill(Cell::Erased);
@@ -281,8 +283,8 @@ impl Contents {
         self.labels_on_flash[block.0 as usize] = Label::default();
     }
 
-    /// Everything was done without time: `pages` says of every logical page that is anywhere where it is,
-    /// whether that is a version `anew`, `programmed` which pages of a block are, and `label` what it was.
+    /// Set the state after untimed operation. `pages` gives every mapped logical page and its place; if
+    /// `anew`, it is a new version. `programmed` returns the programmed pages of a block, `label` its label.
     pub(crate) fn settle(
         &mut self,
         pages: impl Iterator<Item = (u32, Place)>,

@@ -1,21 +1,21 @@
-//! What is known on flash of blocks and pages that are not to be used: the list of grown defects of each plane.
+//! Grown defects: the list on flash, per plane, of blocks and pages that must not be used.
 //!
 //! ```text
 //! erase fails │ block worn       ─▶ the block is listed
-//! program fails                  ─▶ its block is: to be taken out of use when it has been erased
-//! pages worn                     ─▶ they are
-//!                                    each time the list of the plane is programmed, beside what else there is
+//! program fails                  ─▶ its block is listed: it is retired after its next erase
+//! pages worn                     ─▶ the pages are listed
+//!                                    each time the list of the plane is programmed, beside other operations
 //! ```
 //!
-//! What was not listed when power went is found out again: a block whose erase has failed cannot be read, so that it
-//! is erased again, which fails again; what is worn is seen at the next erase, and a block of which a program has
-//! failed is used until another one fails.
+//! A defect that was not listed before a power loss is found again. A block whose erase has failed cannot be
+//! read, so it is erased again, which fails again. Worn pages are found at the next erase. A block with a
+//! failed program is used until another program fails.
 //!
-//! **Source**: ONFI, factory defect mapping (blocks that are bad are marked, and the host makes a table of them, which it
-//! keeps); the grown defect list of SCSI disks.
-//! **Faithful**: nothing is known after power was lost but what a list says that has been programmed whole.
-//! **Simplified**: a list is a page of a reserved area, which neither wears nor takes room; there are two, so that
-//! one is whole while the other is programmed.
+//! **Source**: ONFI, factory defect mapping (bad blocks are marked, and the host makes and keeps a table of
+//! them); the grown defect list of SCSI disks.
+//! **Faithful**: after a power loss only lists that were programmed completely are known.
+//! **Simplified**: a list is a page of a reserved area, which neither wears nor takes space; there are two,
+//! so that one is intact while the other is programmed.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
@@ -27,18 +27,18 @@ use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Ppn};
 use crate::flash::nand::Nand;
 
-/// What is listed of a block.
+/// The kind of defect of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Defect {
-    /// It is not used any more.
+    /// The block is retired.
     Block,
-    /// A program of it has failed: it will not be when it has been erased.
+    /// A program of the block has failed: it will be retired after its next erase.
     Program,
-    /// Some of its pages are not.
+    /// Some of its pages are retired.
     Pages,
 }
 
-/// What the lists say, and what nobody knows who has not tried.
+/// The content of the lists, and the defects that only an attempt reveals.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Defects {
     blocks: Vec<bool>,
@@ -71,25 +71,25 @@ impl Defects {
         bits::has(&self.pages, page.0 as usize)
     }
 
-    /// The blocks that are listed, and the pages, one bit each.
+    /// Return the listed blocks, and the listed pages, one bit each.
     pub(crate) fn listed(&self) -> (&[bool], &[u64]) {
         (&self.blocks, &self.pages)
     }
 }
 
 impl Contents {
-    /// Flash wears out: there are lists of defects.
+    /// Enable the lists of defects: flash wears out.
     pub(crate) fn list_defects(&mut self, whole: &Geometry) {
         self.defects = Some(Box::new(Defects::new(whole)));
     }
 
-    /// The lists, where flash wears out.
+    /// Return the lists, if flash wears out.
     pub(crate) fn defects(&self) -> Option<&Defects> {
         self.defects.as_deref()
     }
 
-    /// `defect` of `block`, with the pages that `nand` does not use, is to be listed; returns the number of the
-    /// record, or nothing where flash does not wear out.
+    /// Queue the listing of `defect` of `block`, with the pages retired in `nand`; returns the number of the
+    /// record, or `None` if flash does not wear out.
     pub(crate) fn list(&mut self, defect: Defect, block: BlockIdx, nand: &Nand) -> Option<u32> {
         self.defects.as_ref()?;
         let mut cells = Vec::new();
@@ -100,7 +100,7 @@ impl Contents {
         Some(self.records.add(What::List(defect, block), &cells, Label::default()))
     }
 
-    /// `defect` of `block` is listed; of its pages those that `cells` say are torn.
+    /// List `defect` of `block`; its listed pages are those marked as torn in `cells`.
     pub(super) fn listed(&mut self, defect: Defect, block: BlockIdx, cells: &[Cell]) {
         let pages = self.pages_of(block);
         let defects = self.defects.as_mut().expect("it is there where anything is listed");
@@ -114,8 +114,8 @@ impl Contents {
         }
     }
 
-    /// All is listed that `nand` knows, and the blocks of which programs have `failed`. Returns the blocks of which
-    /// that was not.
+    /// List all defects of `nand`, and the blocks with `failed` programs. Returns the blocks with new
+    /// entries.
     pub(crate) fn list_all(&mut self, nand: &Nand, failed: &[BlockIdx]) -> Vec<BlockIdx> {
         let mut added = Vec::new();
         let blocks = self.defects.as_ref().map_or(0, |defects| defects.blocks.len() as u32);
@@ -138,14 +138,14 @@ impl Contents {
         added
     }
 
-    /// The erase of `block`, which has ended by `now`, has failed: it can neither be read nor erased.
+    /// Record that the erase of `block`, which has ended by `now`, failed: it can neither be read nor erased.
     pub(crate) fn erase_failed(&mut self, block: BlockIdx, now: u64) {
         self.let_end(now);
         self.half_erase(block);
         self.cannot_be_erased(block);
     }
 
-    /// `block` cannot be erased.
+    /// Record that `block` cannot be erased.
     pub(crate) fn cannot_be_erased(&mut self, block: BlockIdx) {
         self.defects.iter_mut().for_each(|defects| defects.broken[block.0 as usize] = true);
     }
@@ -155,7 +155,7 @@ impl Contents {
         self.defects.as_ref().is_some_and(|defects| defects.broken[block.0 as usize])
     }
 
-    /// Whether `block` is listed, as a whole.
+    /// Whether `block` is listed as a whole.
     pub(crate) fn is_listed(&self, block: BlockIdx) -> bool {
         self.defects.as_ref().is_some_and(|defects| defects.has_block(block))
     }

@@ -1,24 +1,24 @@
-//! What is on flash, page by page, while power is on and after it was cut: the spare areas.
+//! The content of the flash, page by page, while power is on and after a power loss: the spare areas.
 //!
-//! An FTL and its [`Nand`](super::nand::Nand) know what was decided; what dies have done of that follows in time. So
-//! this is kept twice, and every operation in between is a record:
+//! An FTL and its [`Nand`](super::nand::Nand) hold decisions; the dies carry them out later. The content is
+//! therefore stored twice, and every operation in between is a record:
 //!
 //! ```text
-//! decided    ▓▓▓▓▓▓▓▓░░   what spare areas will say once everything under way has ended
-//! records         ▒▒▒     programs and erases: waiting for their die │ under way │ known to have ended
-//! on flash   ▓▓▓▓▓        what they say now
+//! decided    ▓▓▓▓▓▓▓▓░░   the spare areas once everything under way has ended
+//! records         ▒▒▒     programs and erases: waiting for their die │ under way │ end known
+//! on flash   ▓▓▓▓▓        the spare areas now
 //! ```
 //!
-//! Where power is cut, what waited never happened, a page whose cells were being programmed cannot be read
-//! (it is *torn*), and a block that was being erased has to be erased again.
+//! After a power loss, queued operations never happened, a page whose cells were being programmed cannot be
+//! read (it is *torn*), and a block that was being erased must be erased again.
 //!
 //! **Source**: uFLIP (2009) §2.2: "the inverse map is stored in the flash"; Gupta et al. (2009) §3 and Birrell
 //! et al. (2007) keep logical page and a sequence number in the spare area.
-//! **Faithful**: nothing is known after power was lost but what pages say that can be read; a page is whole or
-//! torn; of cells that hold several bits those programmed before are not disturbed.
-//! **Simplified**: which number a version of a page has counts the writes of that page, where drives count all
-//! writes; it keeps its number as it is moved. Reading a torn page always fails.
-//! **Ambiguous**: in which of the two an operation is at the very moment of its end; it has ended.
+//! **Faithful**: after a power loss only readable pages are known; a page is whole or torn; if cells hold
+//! several bits, those programmed before are not disturbed.
+//! **Simplified**: the version number of a page counts the writes of that page, whereas drives count all
+//! writes; a page keeps its number when it is moved. Reading a torn page always fails.
+//! **Ambiguous**: the state of an operation at the very moment of its end; it has ended.
 
 mod cut;
 mod defects;
@@ -39,87 +39,88 @@ pub(crate) use defects::{Defect, Defects};
 use physical_image::Beneath;
 use records::{Records, What};
 
-/// What a page says of itself when it is read.
+/// The content of a page according to its spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) enum Cell {
-    /// That it was not programmed since its block was erased.
+    /// Not programmed since its block was erased.
     #[default]
     Erased,
-    /// Nothing: it was being programmed when power was lost, or that failed.
+    /// Unreadable: it was being programmed when power was lost, or the program failed.
     Torn,
-    /// That it was programmed with nothing of the host's: metadata of its block, or to fill up a page.
+    /// Programmed without a logical page: metadata of its block, or padding.
     Nothing,
-    /// Which logical page it holds, and which version of that; beyond the pages of the host those of the map.
+    /// A logical page and its version; numbers beyond the host's pages are mapping pages.
     Holds { page: u32, version: u64 },
 }
 
-/// What the spare areas of a block say of it.
+/// The label of a block in its spare areas.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Label {
-    /// Which of its plane's open blocks it was.
+    /// Its role: which of its plane's open blocks it was.
     pub(crate) role: u8,
-    /// So many blocks had been opened by then, it among them; 0: nothing was programmed in it.
+    /// The number of blocks opened by then, including this one; 0: no page of it is programmed.
     pub(crate) opened: u64,
-    /// How often it had been erased.
+    /// Its erase count.
     pub(crate) erases: u32,
-    /// The block of the flash that it is: itself, unless another stands in for it.
+    /// The physical block: the block itself, unless another one replaces it.
     pub(crate) by: BlockIdx,
 }
 
-/// What is on flash, and what will be.
+/// The content of the flash, now and after the operations under way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Contents {
     geometry: Geometry,
     decided: Vec<Cell>,
     on_flash: Vec<Cell>,
-    /// What blocks will say of themselves, and what they say now.
+    /// Decided labels of blocks, and those on flash.
     labels: Vec<Label>,
     labels_on_flash: Vec<Label>,
     opened: u64,
-    /// Per block: how often it was erased, as the FTL knows.
+    /// Per block: its erase count as the FTL has it.
     erases: Vec<u32>,
     /// Blocks whose erase was interrupted.
     half_erased: Vec<bool>,
     records: Records,
-    /// Per logical page: how often it was written.
+    /// Per logical page: the number of its writes.
     written: Vec<u64>,
-    /// By the number of its account: which version a page of the host brings that is under way.
+    /// By account number: the version that a host page under way brings.
     arrivals: Vec<u64>,
-    /// Of pages in the write cache the newest version there, and those that have left it and are not decided.
+    /// The newest version of each page in the write cache, and versions that have left it and are not
+    /// decided.
     cached: BTreeMap<u32, u64>,
     leaving: BTreeMap<u32, VecDeque<u64>>,
-    /// Of pages that an FTL keeps in memory the version there. What the write cache has of them is newer: nothing
-    /// comes past it that it has not let go before.
+    /// The version of each page that an FTL holds in memory. A version in the write cache is newer: data
+    /// bypasses the cache only after the cache has released the page.
     kept: BTreeMap<u32, u64>,
     /// Pages of which capacitors have saved a version that is nowhere else.
     saved: BTreeMap<u32, u64>,
-    /// Pages that the host has deallocated, with the version that it needs no more.
+    /// Deallocated pages, with the version that the host no longer needs.
     deallocated: BTreeMap<u32, u64>,
-    /// What is not to be used, where flash wears out.
+    /// Lists of defects, if flash wears out.
     defects: Option<Box<Defects>>,
-    /// The blocks of the flash, where others stand in for those that are known here.
+    /// The physical blocks, if the FTL's blocks can be replaced by others.
     beneath: Option<Box<Beneath>>,
 }
 
-/// Whose version a page of the host is that is programmed.
+/// The source of the version of a host page that is programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
-    /// That which came with the I/O of this account.
+    /// It came with the I/O of this account.
     Account(u32),
-    /// That which left the write cache.
+    /// It left the write cache.
     Cache,
-    /// That which an FTL has kept in memory.
+    /// It was held in memory by an FTL.
     Kept,
-    /// That which another page holds, or held.
+    /// It is a copy of another page.
     Page(Ppn),
-    /// A new one of the map.
+    /// It is a new version of a mapping page.
     Map,
-    /// The newest of which the device knows.
+    /// It is the newest version that the device has.
     Newest,
 }
 
 impl Contents {
-    /// Nothing is programmed, of so many logical pages.
+    /// Create erased flash for `logical_pages` logical pages.
     pub(crate) fn new(geometry: Geometry, logical_pages: u32) -> Contents {
         let pages = geometry.pages() as usize;
         Contents {
@@ -144,7 +145,7 @@ impl Contents {
         }
     }
 
-    /// The data of the host's `page` has come, and is under way with this account or in the write cache.
+    /// Note that the data of the host's `page` arrived, with this account or in the write cache.
     pub(crate) fn arrived(&mut self, page: u32, account: u32, is_cached: bool) {
         let version = &mut self.written[page as usize];
         *version += 1;
@@ -157,36 +158,37 @@ impl Contents {
         self.arrivals[place] = *version;
     }
 
-    /// What has come of `page` from the host or from the write cache stays in memory.
+    /// Note that the version of `page` from the host or from the write cache stays in memory.
     pub(crate) fn keeps(&mut self, page: u32, from: Origin) {
         let version = self.version(page, from, true);
         self.kept.insert(page, version);
     }
 
-    /// What stayed in memory of `page` is not needed any more.
+    /// Note that the version of `page` in memory is no longer needed.
     pub(crate) fn keeps_no_more(&mut self, page: u32) {
         self.kept.remove(&page);
     }
 
-    /// Which version stays in memory of which page.
+    /// Return the version of each page that is held in memory.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> Vec<(u32, u64)> {
         self.kept.iter().map(|(page, version)| (*page, *version)).collect()
     }
 
-    /// What the write cache has of `page` leaves it for the flash.
+    /// Note that the version of `page` in the write cache leaves it for the flash.
     pub(crate) fn leaves_cache(&mut self, page: u32) {
         let version = self.cached.remove(&page).unwrap_or(self.written[page as usize]);
         self.leaving.entry(page).or_default().push_back(version);
     }
 
-    /// `page` is in the write cache no more: it holds nothing.
+    /// Note that `page` was trimmed; the write cache drops it.
     pub(crate) fn trimmed(&mut self, page: u32) {
         self.cached.remove(&page);
         self.deallocated.insert(page, self.written[page as usize]);
     }
 
-    /// What has left the write cache of `page` first is not written: it was trimmed meanwhile.
+    /// Drop the version of `page` that left the write cache first: it was trimmed meanwhile and is not
+    /// written.
     pub(crate) fn forgets(&mut self, page: u32) {
         let Some(leaving) = self.leaving.get_mut(&page) else { return };
         leaving.pop_front();
@@ -222,7 +224,7 @@ impl Contents {
         }
     }
 
-    /// The FTL puts `page`, or nothing of anybody's, to `to`; of which block of its plane `role` says.
+    /// Record the FTL's decision to program `page`, or no logical page, at `to`, in a block with this `role`.
     pub(crate) fn decide(
         &mut self,
         to: Place,
@@ -245,7 +247,8 @@ impl Contents {
         self.decided[to.page.0 as usize] = if programmed { cell } else { Cell::Torn };
     }
 
-    /// The flash page of `to` is to be programmed with what was decided; returns the number of the record.
+    /// Queue the program of the flash page of `to` with the decided content; returns the number of the
+    /// record.
     pub(crate) fn program(&mut self, to: Place) -> u32 {
         let units = self.geometry.units();
         let first = to.page.0 / units * units;
@@ -254,13 +257,13 @@ impl Contents {
         self.records.add(What::Program(Ppn(first)), cells, label)
     }
 
-    /// `block` is to be erased; returns the number of the record.
+    /// Queue the erase of `block`; returns the number of the record.
     pub(crate) fn erase(&mut self, block: BlockIdx) -> u32 {
         let what = What::Erase { known: Some(block), block, fails: false };
         self.records.add(what, &[], Label::default())
     }
 
-    /// The FTL takes `block` for erased.
+    /// Record the FTL's decision to erase `block`.
     pub(crate) fn decide_erased(&mut self, block: BlockIdx) {
         let pages = self.pages_of(block);
         self.decided[pages].fill(Cell::Erased);
@@ -273,30 +276,31 @@ impl Contents {
         first..first + self.geometry.shape().pages_per_block as usize
     }
 
-    /// The cells of a record are at work from `begin` on, and perhaps not all the time until they end.
+    /// Record that the cells of a record are at work from `begin` on, possibly with interruptions.
     pub(crate) fn begun(&mut self, record: u32, begin: u64) {
         self.records.begun(record, begin);
     }
 
-    /// The cells of a record are at work from `begin` to `end`. Whoever waited for that, when it is over.
+    /// Record that the cells of a record are at work from `begin` to `end`. Returns the waiters that this
+    /// completes, with their times.
     pub(crate) fn known(&mut self, record: u32, begin: u64, end: u64, now: u64) -> Vec<(u64, u64)> {
         let told = self.records.known(record, begin, end);
         self.let_end(now);
         told
     }
 
-    /// `token` is to be told when all programs have ended that were asked for by now: when that is where it
-    /// is known already, which may be past.
+    /// Register `token` to be returned when all programs queued so far have ended. Returns that time,
+    /// possibly past, if it is already known.
     pub(crate) fn after_programs(&mut self, token: u64) -> Option<u64> {
         self.records.after_programs(token)
     }
 
-    /// The same of programs that were asked for before `record` was.
+    /// Like [`Contents::after_programs`], for the programs queued before `record`.
     pub(crate) fn after_programs_before(&mut self, record: u32, token: u64) -> Option<u64> {
         self.records.after_programs_before(record, token)
     }
 
-    /// What has ended by `until` is on flash.
+    /// Apply the operations that have ended by `until`.
     fn let_end(&mut self, until: u64) {
         while let Some((what, cells, label)) = self.records.ended(until) {
             self.ends(what, &cells, label);
@@ -304,7 +308,7 @@ impl Contents {
         }
     }
 
-    /// An operation has ended.
+    /// Apply an operation that has ended.
     fn ends(&mut self, what: What, cells: &[Cell], label: Label) {
         match what {
             What::Program(first) => {

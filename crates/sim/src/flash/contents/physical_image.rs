@@ -1,19 +1,19 @@
-//! Where others stand in for blocks: which block of the flash one is that an FTL knows, as spare areas say.
+//! The physical blocks under an FTL whose blocks can be replaced: spare areas name the logical one.
 //!
 //! ```text
-//! what an FTL knows      0      1      2         cells and labels: those of these blocks
-//! a label says by        A      D      –         what is copied changes nothing but the label
-//! the flash              A ▓▓   B ▓░   C ░░   D ▓▒        B: copied in part, of no use to anybody
+//! blocks of the FTL      0      1      2         cells and labels are stored for these
+//! label names block      A      D      –         a copy changes only the label
+//! physical blocks        A ▓▓   B ▓░   C ░░   D ▓▒        B: copied in part, not used
 //! ```
 //!
-//! What an FTL knows does not change where its block moves: one that is copied is erased when all copies are there, so
-//! that the label of the copy counts from its last page on. A block in which something is programmed, and which no
-//! label names, was copied in part, or left; it is erased when power is back.
+//! The content of an FTL's block does not change when it moves. The old block is erased once all copies are
+//! made, so the label of the copy counts from its last page on. A block with programmed pages that no label
+//! names was copied in part, or left; it is erased when power returns.
 //!
-//! **Source**: the table of replacement blocks that NFTL makes of what the spare areas of its blocks say (Gal & Toledo, ACM
-//! Computing Surveys 2005, §2.2).
-//! **Faithful**: nothing is known after power was lost but what labels and lists of defects say.
-//! **Simplified**: that a copy is whole takes no program of its own; how often a block was erased is known.
+//! **Source**: the table of replacement blocks that NFTL rebuilds from the spare areas of its blocks (Gal &
+//! Toledo, ACM Computing Surveys 2005, §2.2).
+//! **Faithful**: after a power loss only labels and lists of defects are known.
+//! **Simplified**: marking a copy as complete takes no program of its own; erase counts are known.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
@@ -24,24 +24,24 @@ use crate::flash::done::{Holds, Moved, Note};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::nand::Nand;
 
-/// In the place of the pages of a block: its erase was interrupted, or has failed.
+/// In place of a page count: the erase of the block was interrupted, or has failed.
 const HALF_ERASED: u32 = u32::MAX;
 
-/// The blocks of the flash.
+/// The physical blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Beneath {
-    /// So many pages of each were programmed since it was erased.
+    /// Per block: pages programmed since it was erased.
     filled: Vec<u32>,
-    /// What is left out of a block, as later pages of it are programmed, can be programmed no more.
+    /// Pages of a block are programmed in order: a page that is left out can no longer be programmed.
     is_ordered: bool,
-    /// What they hold, for those who doubt that labels name the right ones.
+    /// Their content, to check that labels name the right blocks.
     #[cfg(test)]
     #[serde(skip)]
     holds: Vec<Vec<Cell>>,
 }
 
 impl Beneath {
-    /// A page of `block` is programmed, after so many others.
+    /// Program a page of `block` after `before` others.
     fn program(&mut self, block: BlockIdx, _cell: Cell, before: u32) {
         let filled = &mut self.filled[block.0 as usize];
         assert!(*filled == before, "{block:?} has {filled} pages where a label says {before}");
@@ -50,7 +50,7 @@ impl Beneath {
         self.holds[block.0 as usize].push(_cell);
     }
 
-    /// A page, or what is torn of it, is on another block.
+    /// Copy a page, or a torn part of it, to another block.
     fn copy(&mut self, Copied { old, into, pages, failed, .. }: Copied, _torn: bool) {
         let [before, there] = [into, old].map(|block| self.filled[block.0 as usize]);
         assert!(before < pages, "{into:?} has {before} pages, and all of {old:?}");
@@ -76,8 +76,8 @@ impl Beneath {
 }
 
 impl Contents {
-    /// Others stand in for blocks, of so many that the flash has; pages of a block are programmed one after the other
-    /// as they are known, or not.
+    /// Track the physical blocks of the geometry `whole`. `is_ordered`: pages of a block are programmed in
+    /// the FTL's order.
     pub(crate) fn stand_on(&mut self, whole: &Geometry, is_ordered: bool) {
         let blocks = whole.blocks() as usize;
         self.beneath = Some(Box::new(Beneath {
@@ -88,8 +88,8 @@ impl Contents {
         }));
     }
 
-    /// What `notes` say was done, or is to be: what that programs is decided. It programs `pages` of the host, one after
-    /// the other; which page of the map a place is to hold, `of_map` says. Where it takes `time`, returns a record of
+    /// Record the decisions in `notes`, which were carried out or will be. `pages` are the host pages that
+    /// they program, in order; `of_map` returns the mapping page of a place. If `time`, returns a record of
     /// every operation, in order.
     pub(crate) fn decide_notes(
         &mut self,
@@ -142,14 +142,14 @@ impl Contents {
         records
     }
 
-    /// Everything that is under way ends.
+    /// Finish all operations under way.
     pub(crate) fn finish(&mut self) {
         for record in self.records.drain() {
             self.ends(record.what, &record.cells, record.label);
         }
     }
 
-    /// `cells` are programmed from `first` on, where `label` says.
+    /// Program `cells` from `first` on, in the physical block of `label`.
     pub(super) fn fill(&mut self, first: Ppn, cells: &[Cell], label: Label) {
         if self.beneath.is_none() {
             return;
@@ -159,7 +159,7 @@ impl Contents {
         let Some(beneath) = &mut self.beneath else { return };
         let before = &mut self.on_flash[pages];
         if self.labels_on_flash[known.0 as usize].by != label.by {
-            // All that was programmed where it was before has failed.
+            // All pages programmed in the previous block have failed.
             assert!(before.iter().all(|cell| !matches!(cell, Cell::Holds { .. })));
             before.fill(Cell::Erased);
         }
@@ -169,7 +169,7 @@ impl Contents {
         }
     }
 
-    /// A copy has ended, or stopped when it had begun, which has then ended nothing.
+    /// Apply a copy that has ended. If `torn`, it was stopped after it had begun, and completes no move.
     pub(super) fn copy(&mut self, copied: Copied, torn: bool) {
         self.beneath.iter_mut().for_each(|beneath| beneath.copy(copied, torn));
         let Some((known, failed)) = copied.ends.filter(|_| !torn) else { return };
@@ -177,7 +177,7 @@ impl Contents {
         self.labels_on_flash[known.0 as usize].by = copied.into;
     }
 
-    /// An erase has ended.
+    /// Apply an erase that has ended.
     pub(super) fn erase_of(&mut self, known: Option<BlockIdx>, block: BlockIdx, fails: bool) {
         self.beneath.iter_mut().for_each(|beneath| beneath.erase(block, !fails));
         if fails {
@@ -190,7 +190,7 @@ impl Contents {
         }
     }
 
-    /// An erase has stopped that had begun.
+    /// Apply an erase that was stopped after it had begun.
     pub(super) fn half_erase_of(&mut self, known: Option<BlockIdx>, block: BlockIdx) {
         self.beneath.iter_mut().for_each(|beneath| beneath.erase(block, false));
         if let Some(known) = known {
@@ -201,19 +201,19 @@ impl Contents {
         }
     }
 
-    /// `block` of the flash was erased again, or could not be.
+    /// Record that the physical `block` was erased again, or that this failed.
     pub(crate) fn erase_of_again(&mut self, block: BlockIdx, erased: bool) {
         let known = self.stand_in().iter().position(|by| *by == Some(block));
         known.into_iter().for_each(|known| self.erased_again(BlockIdx(known as u32)));
         self.erase_of(None, block, !erased);
     }
 
-    /// Whether others stand in for blocks.
+    /// Whether blocks can be replaced by others.
     pub(crate) fn has_beneath(&self) -> bool {
         self.beneath.is_some()
     }
 
-    /// A block that is listed stands in for none: all that was programmed in it has failed, or was copied.
+    /// Clear blocks whose physical block is listed: all programs in it have failed, or its pages were copied.
     pub(super) fn forget_listed(&mut self) {
         for known in (0..self.geometry.blocks()).map(BlockIdx) {
             let pages = self.pages_of(known);
@@ -228,7 +228,7 @@ impl Contents {
         }
     }
 
-    /// What was left out of a block is torn.
+    /// Mark the pages left out of a block as torn.
     pub(super) fn tear_what_is_left_out(&mut self) {
         let Some(beneath) = self.beneath.as_mut().filter(|beneath| beneath.is_ordered) else {
             return;
@@ -246,7 +246,7 @@ impl Contents {
         }
     }
 
-    /// Per block that an FTL knows: which one stands in for it, where anything says so.
+    /// Return, per block of the FTL, the physical block that its label names, if any.
     pub(crate) fn stand_in(&self) -> Vec<Option<BlockIdx>> {
         let blocks = (0..self.geometry.blocks()).map(BlockIdx);
         let label = |block: BlockIdx| self.labels_on_flash[block.0 as usize];
@@ -255,7 +255,7 @@ impl Contents {
         named.collect()
     }
 
-    /// Per block of the flash: what is found of it, how many of its pages are programmed, and whether it is of any use.
+    /// Return, per physical block, its state, its programmed pages, and whether it is in use.
     pub(crate) fn on_flash(&self) -> Vec<(Found, u32, bool)> {
         let known = |block| (self.found(block), self.programmed_pages(block));
         let all = (0..self.geometry.blocks()).map(BlockIdx);
@@ -277,7 +277,7 @@ impl Contents {
         found
     }
 
-    /// The blocks of the flash in which nothing is programmed.
+    /// Return the physical blocks without programmed pages.
     pub(crate) fn erased_blocks(&self) -> impl Iterator<Item = BlockIdx> {
         let found = self.on_flash().into_iter();
         let erased =
@@ -285,7 +285,7 @@ impl Contents {
         erased.map(|(block, _)| block)
     }
 
-    /// The operations of `records` are at work in these times, of which those that have not ended by `at` are stopped.
+    /// Set the times of the operations in `records`, and stop those that have not ended by `at`.
     pub(crate) fn stop(
         &mut self,
         records: &[u32],
@@ -306,7 +306,8 @@ fn named(moved: Moved) -> (BlockIdx, Option<Ppn>) {
 
 #[cfg(test)]
 impl Contents {
-    /// Every label names a block that holds what it is said to, and no two the same; `by` knows which one that is.
+    /// Check that every label names a block with the right content, and that no two name the same. `by` gives
+    /// the expected physical block.
     pub(crate) fn audit_beneath(&self, by: Option<&dyn Fn(BlockIdx) -> BlockIdx>) {
         let Some(beneath) = &self.beneath else { return };
         let mut taken = vec![false; beneath.filled.len()];

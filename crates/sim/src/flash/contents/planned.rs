@@ -1,4 +1,4 @@
-//! What plans of FTLs that merge will change on flash, where every block stands for itself.
+//! Flash changes of the plans of merging FTLs, on a device that replaces no blocks.
 
 use super::Contents;
 use crate::collections::bits;
@@ -6,7 +6,7 @@ use crate::flash::done::{Holds, Note};
 use crate::flash::geometry::{Place, Ppn};
 use crate::flash::plan::{Cmd, Plan};
 
-/// What `plan` programs and erases, in order.
+/// Return the programs and erases of `plan`, in order.
 pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
     let program = |to: Place, holds| Note::Program { to, by: to.block, holds, fails: false };
     let copy = |from: Place, to| program(to, Holds::Page(from.page));
@@ -50,7 +50,7 @@ impl Contents {
         }
     }
 
-    /// Everything that was decided has been done.
+    /// Apply all decisions.
     pub(crate) fn all_is_done(&mut self) {
         self.finish();
         self.forget();

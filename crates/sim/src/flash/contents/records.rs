@@ -1,4 +1,4 @@
-//! Programs and erases that have not ended, and who waits for them.
+//! Programs and erases that have not ended, and the waiters for them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use super::{Cell, Defect, Label};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
-/// What an operation changes.
+/// The change that an operation makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum What {
-    /// A flash page, from its first page on.
+    /// Programs a flash page, from this first page on.
     Program(Ppn),
-    /// The list of defects of a plane, with one of this block.
+    /// Programs the list of defects of a plane, with an entry for this block.
     List(Defect, BlockIdx),
-    /// The next page of a block, to another; if it `ends` that: what the FTL knows as this block is there, but what was
-    /// to be on this page.
+    /// Copies the next page of a block to another. If it `ends` the move, the new block holds the content of
+    /// this block of the FTL, except that of the failed page.
     Copy(Copied),
-    /// A block of the flash, which stood in for `known`, if for any.
+    /// Erases a physical block, which was the block `known` of the FTL, if any.
     Erase { known: Option<BlockIdx>, block: BlockIdx, fails: bool },
 }
 
-/// A copy of a page of `old`, which holds so many `pages` and one, or none, that has `failed`.
+/// A copy of a page of `old`, which holds `pages` pages, and one more if a program of it has `failed`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Copied {
     pub(super) old: BlockIdx,
@@ -38,7 +38,7 @@ impl What {
         matches!(self, What::Program(_) | What::Copy(_))
     }
 
-    /// The block of the flash that it erases.
+    /// Return the physical block that it erases.
     fn erases(&self) -> Option<BlockIdx> {
         match *self {
             What::Erase { block, .. } => Some(block),
@@ -51,50 +51,51 @@ impl What {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) what: What,
-    /// What the pages hold then; of a list those are torn that are on it.
+    /// The content of the pages after it; for a list, the listed pages are torn.
     pub(super) cells: Vec<Cell>,
-    /// What its block says of itself then.
+    /// The label of its block after it.
     pub(super) label: Label,
-    /// So many came before it.
+    /// The number of records before it.
     number: u64,
-    /// While its cells are at work; both [`UNKNOWN`] while it waits, and the end alone of what may be suspended.
+    /// The time its cells are at work. Both are [`UNKNOWN`] while it waits; the end alone is if it can be
+    /// suspended.
     pub(super) begin: u64,
     pub(super) end: u64,
-    /// It has ended, and when is not told yet.
+    /// It has ended, but its times are not recorded yet.
     ended: bool,
 }
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// Somebody waits until all programs before it have ended.
+/// A waiter for the end of all programs before it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Barrier {
     token: u64,
-    /// It waits for those that came before this one.
+    /// It waits for the records before this number.
     number: u64,
-    /// The ends of so many are not known; that of the last of the others.
+    /// The number of those whose end is unknown, and the latest known end.
     left: u32,
     latest: u64,
 }
 
-/// All of them, by their number: 0 is none.
+/// All records, by their number; 0 is not used.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub(super) struct Records {
     records: Vec<Option<Record>>,
     unused: Vec<u32>,
     came: u64,
-    /// When those end of which that is known.
+    /// The known ends.
     ends: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// The erases that have not ended as far as is known, in the order in which they came.
+    /// Erases without a known end, in the order in which they were queued.
     erases: Vec<(BlockIdx, u32)>,
     barriers: Vec<Barrier>,
-    /// Kept, so that nothing is allocated.
+    /// Reused to avoid allocation.
     #[serde(skip)]
     spare: Vec<Vec<Cell>>,
 }
 
 impl Records {
-    /// An operation is asked for; returns the number that it goes by until it has ended.
+    /// Add an operation; returns its number, which is valid until it has ended.
     pub(super) fn add(&mut self, what: What, cells: &[Cell], label: Label) -> u32 {
         let mut kept = self.spare.pop().unwrap_or_default();
         kept.clear();
@@ -111,13 +112,14 @@ impl Records {
         index + 1
     }
 
-    /// The cells of a record are at work from `begin` on, if they have not been before.
+    /// Record that the cells of a record are at work from `begin` on, unless they already were.
     pub(super) fn begun(&mut self, record: u32, begin: u64) {
         let record = self.records[record as usize - 1].as_mut().expect("it has not ended");
         record.begin = record.begin.min(begin);
     }
 
-    /// The cells of a record are at work from `begin` to `end`. Whoever waited for that, when it is over.
+    /// Record that the cells of a record are at work from `begin` to `end`. Returns the waiters that this
+    /// completes, with their times.
     pub(super) fn known(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let index = record - 1;
         let record = self.records[index as usize].as_mut().expect("it has not ended");
@@ -151,7 +153,7 @@ impl Records {
         self.after_programs_until(self.came, token)
     }
 
-    /// The same of programs that were asked for before `record` was.
+    /// Like [`Records::after_programs`], for the programs queued before `record`.
     pub(super) fn after_programs_before(&mut self, record: u32, token: u64) -> Option<u64> {
         let record = self.records[record as usize - 1].as_ref().expect("it has not ended");
         self.after_programs_until(record.number, token)
@@ -175,16 +177,17 @@ impl Records {
         None
     }
 
-    /// The operation that ended first, where one has by `until`; what is done with is given back to
-    /// [`Records::reuse`]. Where a program has ended, the erase before it has, though nobody has told of that yet: at
-    /// one moment one and the other may end.
+    /// Return the operation that ended first, if one has by `until`; its cells go back to [`Records::reuse`].
+    /// If a program has ended, so has the erase before it, even if its end is not recorded yet: both may end
+    /// at the same moment.
     pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
         }
         if let Some(erase) = self.erase_before(index) {
-            let record = self.records[erase as usize].as_mut().expect("it is told of");
+            let record =
+                self.records[erase as usize].as_mut().expect("a pending erase has a record");
             record.ended = true;
             return Some((record.what, std::mem::take(&mut record.cells), record.label));
         }
@@ -194,7 +197,7 @@ impl Records {
         Some((record.what, record.cells, record.label))
     }
 
-    /// The erase that came before what `index` programs there, where its end is not known.
+    /// Return the erase before the program `index` in the same block, if its end is unknown.
     fn erase_before(&self, index: u32) -> Option<u32> {
         let record = self.records[index as usize].as_ref().expect("it has not ended");
         let there = match record.what {
@@ -204,7 +207,8 @@ impl Records {
         };
         let mut erases = self.erases.iter().filter(|(block, _)| *block == there);
         let (_, erase) = erases.find(|(_, erase)| {
-            let erase = self.records[*erase as usize].as_ref().expect("it is told of");
+            let erase =
+                self.records[*erase as usize].as_ref().expect("a pending erase has a record");
             !erase.ended && erase.number < record.number
         })?;
         Some(*erase)
@@ -214,7 +218,7 @@ impl Records {
         self.spare.push(cells);
     }
 
-    /// All that have not ended, in the order in which they came: nothing is under way any more.
+    /// Remove and return all records that have not ended, in the order in which they were queued.
     pub(super) fn drain(&mut self) -> Vec<Record> {
         let records = self.records.drain(..).flatten();
         let mut all: Vec<Record> = records.filter(|record| !record.ended).collect();
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(ended(&mut records), Some(erase(by)));
         assert_eq!(ended(&mut records), Some(What::Program(Ppn(0))));
         assert_eq!(ended(&mut records), None);
-        // It is told of now, and ends but once.
+        // Its end is recorded now, and it ends only once.
         records.known(before, 1, 10);
         assert_eq!(ended(&mut records), None);
         [other, later].into_iter().for_each(|erase| drop(records.known(erase, 11, 20)));

@@ -1,40 +1,40 @@
-//! What spare areas say to an FTL that merges, which makes its tables of it again: groups of blocks that hold
-//! something, and where the newest version of every page is.
+//! The survey of spare areas from which a merging FTL rebuilds its tables: the groups of blocks that hold
+//! data, and the place of the newest version of every page.
 //!
 //! ```text
 //! merge under way    data  a1 b1 c1 d1     log  b2 c2     new  a1 b2 ██      ██ torn
-//! dropped            new: nothing of it is newer than what others hold
-//! ends in time       data  (erased)        log  b2 c2     new  a1 b2 c2 d1
-//! dropped            log: nothing of it is newer either
+//! dropped            new: none of its pages is newer than the copies elsewhere
+//! erase under way    data  (erased)        log  b2 c2     new  a1 b2 c2 d1
+//! dropped            log: none of its pages is newer either
 //! ```
 //!
-//! A group is what an FTL fills and erases as a whole: a block, a stripe, a merge unit. One is dropped where
-//! every page has as new a version elsewhere, that which was opened last first. So a merge that was cut short
-//! never began, and one that had begun to erase has ended, without a journal: no block is erased before all
-//! that replaces it is programmed.
+//! A group is the set of blocks that an FTL fills and erases as a whole: a block, a stripe, a merge unit. A
+//! group is dropped if every page of it has an equally new version elsewhere; the group opened last is
+//! considered first. An interrupted merge is thus undone, and one that had begun to erase is complete,
+//! without a journal: no block is erased before all data that replaces it is programmed.
 //!
 //! **Source**: the inverse map of uFLIP (2009) §2.2; sequence numbers as in Birrell et al. (2007).
-//! **Faithful**: nothing counts but what spare areas say.
-//! **Simplified**: all of them are looked at; the processor takes no time.
-//! **Ambiguous**: of two groups of which either would do, the one that was opened first is kept.
+//! **Faithful**: only spare areas are used.
+//! **Simplified**: all spare areas are read; the processor takes no time.
+//! **Ambiguous**: if either of two groups would do, the one opened first is kept.
 
 use super::{Cell, Contents};
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
 
-/// What was found.
+/// The result of a survey.
 #[derive(Debug)]
 pub(crate) struct Survey<'a> {
     contents: &'a Contents,
     geometry: Geometry,
-    /// The numbers of those that are kept, as the FTL counts, in the order in which they were opened.
+    /// The FTL's numbers of the groups that are kept, in the order in which they were opened.
     groups: Vec<u32>,
-    /// Blocks in which something is programmed, and which hold nothing that is needed.
+    /// Blocks with programmed pages but without needed data.
     dropped: Vec<BlockIdx>,
-    /// Per logical page: where it is.
+    /// Per logical page: its place.
     newest: Vec<Option<Ppn>>,
 }
 
-/// What was found in a block.
+/// The content found in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holding {
     /// Pages of one logical block, every one at its place.
@@ -45,14 +45,14 @@ pub(crate) enum Holding {
 }
 
 impl<'a> Survey<'a> {
-    /// Look at all blocks; `group_of` says to which group one belongs.
+    /// Survey all blocks; `group_of` returns the group of a block.
     pub(crate) fn of(
         contents: &'a Contents,
         geometry: Geometry,
         group_of: impl Fn(BlockIdx) -> u32,
     ) -> Survey<'a> {
         let blocks = (0..geometry.blocks()).map(BlockIdx);
-        // By group: when it was opened, and its blocks.
+        // Pairs of group and block.
         let mut found: Vec<(u32, BlockIdx)> =
             blocks.map(|block| (group_of(block), block)).collect();
         found.sort_unstable();
@@ -80,7 +80,7 @@ impl<'a> Survey<'a> {
     }
 
     fn drop_what_is_elsewhere(&mut self, order: &[(u64, u32, usize)], members: &[Vec<BlockIdx>]) {
-        // Per page: its newest version, and how often that is there.
+        // Per page: its newest version, and the number of its copies.
         let mut best: Vec<(u64, u32)> = vec![(0, 0); self.newest.len()];
         for (.., index) in order {
             for (_, page, version) in self.held_by(&members[*index]) {
@@ -121,7 +121,7 @@ impl<'a> Survey<'a> {
         self.groups = kept;
     }
 
-    /// What can be read in `blocks`.
+    /// Return the readable pages of `blocks`.
     fn held_by(&self, blocks: &[BlockIdx]) -> Vec<(Ppn, u32, u64)> {
         let mut held = Vec::new();
         for block in blocks {
@@ -139,27 +139,27 @@ impl<'a> Survey<'a> {
         self.programmed(block) == 0
     }
 
-    /// The numbers of the groups that are kept, in the order in which they were opened.
+    /// Return the numbers of the groups that are kept, in the order in which they were opened.
     pub(crate) fn groups(&self) -> &[u32] {
         &self.groups
     }
 
-    /// The same where a group is a block.
+    /// Like [`Survey::groups`], for FTLs whose groups are blocks.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockIdx> + '_ {
         self.groups.iter().map(|block| BlockIdx(*block))
     }
 
-    /// Blocks to be erased.
+    /// Return the blocks to erase.
     pub(crate) fn dropped(&self) -> &[BlockIdx] {
         &self.dropped
     }
 
-    /// Where the newest version of `page` is.
+    /// Return the place of the newest version of `page`.
     pub(crate) fn place(&self, page: Lpn) -> Option<Place> {
         self.newest[page.0 as usize].map(|at| self.geometry.place_of(at))
     }
 
-    /// The logical page at `at`, and whether that is its newest version; `None` where none can be read.
+    /// Return the logical page at `at`, and whether it is the newest version; `None` if no page can be read.
     pub(crate) fn page_at(&self, at: Place) -> Option<(Lpn, bool)> {
         match self.contents.cell(at.page) {
             Cell::Holds { page, .. } => {
@@ -174,7 +174,7 @@ impl<'a> Survey<'a> {
         self.contents.cell(at.page) == Cell::Erased
     }
 
-    /// So many pages of `block`, from its first on, are programmed, torn or passed over.
+    /// Return how many pages of `block`, from its first on, are programmed, torn or passed over.
     pub(crate) fn programmed(&self, block: BlockIdx) -> u32 {
         let pages = (0..self.geometry.shape().pages_per_block).rev();
         let mut programmed =
@@ -182,7 +182,7 @@ impl<'a> Survey<'a> {
         programmed.next().map_or(0, |last| last + 1)
     }
 
-    /// What `block` holds of logical blocks of as many pages as it has.
+    /// Classify the content of `block`; a logical block has as many pages as a physical one.
     pub(crate) fn holding(&self, block: BlockIdx) -> Holding {
         let pages = self.geometry.shape().pages_per_block;
         let mut found = None;

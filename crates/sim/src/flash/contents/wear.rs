@@ -1,8 +1,8 @@
-//! How often blocks were erased, as their spare areas say: known of every block in which a page can be read.
+//! Erase counts from spare areas: known for every block with a readable page.
 //!
 //! **Source**: T. Gleixner, F. Haverkamp, A. Bityutskiy, UBI, Unsorted Block Images (2006): the erase counter is in the
 //! header of its block, and one that was lost is taken to be the mean of the others.
-//! **Faithful**: a count is programmed with the first page of its block, and gone when that is erased.
+//! **Faithful**: a count is programmed with the first page of its block, and erased with the block.
 //! **Simplified**: nothing.
 //! **Ambiguous**: nothing.
 
@@ -10,7 +10,8 @@ use super::{Cell, Contents};
 use crate::flash::geometry::BlockIdx;
 
 impl Contents {
-    /// Per block: how often it was erased, as far as that can be read; the mean of those where it cannot.
+    /// Return the erase count of each block as far as it can be read; otherwise the mean of the readable
+    /// ones.
     pub(crate) fn erases_found(&self) -> Vec<u32> {
         let known = |block: BlockIdx| {
             let mut pages = self.on_flash[self.pages_of(block)].iter();
@@ -24,7 +25,7 @@ impl Contents {
         known.iter().map(|erases| erases.unwrap_or(mean as u32)).collect()
     }
 
-    /// The FTL takes `block` to have been erased so often.
+    /// Set the erase counts that the FTL has.
     pub(crate) fn know_erases(&mut self, erases: impl Fn(BlockIdx) -> u32) {
         for (block, known) in (0..).map(BlockIdx).zip(&mut self.erases) {
             *known = erases(block);

@@ -1,4 +1,4 @@
-//! Flash that checks and counts what it is asked for: the untimed gear, and what the timed ones share.
+//! Flash that checks and counts operations: the untimed mode, and the part that timed modes share.
 
 use uflip_core::Counters;
 
@@ -9,23 +9,23 @@ use crate::flash::nand::{Nand, PageOrder};
 use crate::flash::replaced::Replaced;
 use crate::flash::wear_out::{BEFORE, ReadOutcome, WearOut};
 
-/// NAND and counters: what both gears share. As [`Media`] it is the untimed gear.
+/// NAND and counters, shared by both modes. As [`Media`] it is the untimed mode.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Flash {
     pub(crate) geometry: Geometry,
     pub(crate) nand: Nand,
     pub(crate) counters: Counters,
-    /// What wear does; `None` where nothing wears out.
+    /// The effects of wear; `None` if flash does not wear out.
     pub(super) wear_out: Option<Box<WearOut>>,
-    /// Which blocks and pages stand in for those that FTLs know which merge, where any does.
+    /// Replacements of blocks and pages under merging FTLs, if there are any.
     pub(super) replaced: Option<Box<Replaced>>,
-    /// Which blocks hold one bit a cell, where there is an SLC cache, and how long their pages take.
+    /// The blocks with one bit a cell, and the times of their pages, if there is an SLC cache.
     slc: Option<Box<Slc>>,
-    /// How often the page that was read last was read again.
+    /// The read retries of the last page that was read.
     pub(crate) retries: u32,
-    /// What time it is [ns].
+    /// Simulated time [ns].
     pub(crate) clock: u64,
-    /// Whether a page that cannot be read fails the I/O, and whether one did.
+    /// Whether an uncorrectable page fails the I/O, and whether one did.
     fail_uncorrectable: bool,
     pub(crate) read_failed: bool,
 }
@@ -39,7 +39,7 @@ struct Slc {
 }
 
 impl Flash {
-    /// A device as it comes from the factory.
+    /// Create a device in its factory state.
     pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Flash {
         let (nand, counters) = (Nand::new(geometry, order), Counters::default());
         Flash {
@@ -56,7 +56,7 @@ impl Flash {
         }
     }
 
-    /// The same with flash that wears out, and of which these blocks are bad.
+    /// Return this flash with wear and these bad blocks.
     pub(crate) fn wearing_out(
         mut self,
         wear_out: WearOut,
@@ -69,38 +69,38 @@ impl Flash {
         self
     }
 
-    /// The same where others stand in for blocks that fail.
+    /// Return this flash with replacement of failed blocks.
     pub(crate) fn replacing(mut self, replaced: Replaced) -> Flash {
         self.replaced = Some(Box::new(replaced));
         self
     }
 
-    /// The same with blocks that may hold one bit a cell, whose pages are read and programmed so long.
+    /// Return this flash with support for SLC blocks, whose pages take these times to read and program.
     pub(crate) fn with_slc(mut self, read_ns: u64, program_ns: u64) -> Flash {
         let blocks = vec![false; self.geometry.blocks() as usize];
         self.slc = Some(Box::new(Slc { read_ns, program_ns, blocks }));
         self
     }
 
-    /// Whether pages may have to be read again, or fail.
+    /// Whether pages may need read retries, or fail.
     #[inline]
     pub(super) fn wears_out(&self) -> bool {
         self.wear_out.is_some()
     }
 
-    /// Whether its pages are programmed in order, none is retired, and all hold as many bits and never fail.
+    /// Whether pages are programmed in order, none is retired, all hold the same bits a cell and never fail.
     pub(crate) fn is_minimal(&self) -> bool {
         self.wear_out.is_none() && self.slc.is_none() && self.nand.is_regular()
     }
 
-    /// How long a page of `block` is read and programmed, where it holds one bit a cell.
+    /// Return the read and program time of a page of `block`, if it is an SLC block.
     #[inline]
     pub(crate) fn slc_ns(&self, block: BlockIdx) -> Option<(u64, u64)> {
         let slc = self.slc.as_ref()?;
         slc.blocks[block.0 as usize].then_some((slc.read_ns, slc.program_ns))
     }
 
-    /// So many pages of `block`, from the first on, turn out to be programmed.
+    /// Set the first `pages` pages of `block` as programmed (recovery).
     pub(crate) fn found_programmed(&mut self, block: BlockIdx, pages: u32) {
         self.nand.found_programmed(block, pages);
         if let Some(slc) = self.slc.as_mut().filter(|_| pages == 0) {
@@ -108,7 +108,7 @@ impl Flash {
         }
     }
 
-    /// Power was lost: these blocks and pages, a bit each, turn out not to be used, and these blocks are erased.
+    /// Reset after a power loss with these retired blocks and pages, a bit each, and these erased blocks.
     pub(crate) fn begin_anew(
         &mut self,
         (bad, pages): (&[bool], &[u64]),
@@ -120,7 +120,7 @@ impl Flash {
         }
     }
 
-    /// How much longer than the first the next erase of `block` takes [ns].
+    /// Return how much longer the next erase of `block` takes than the first one [ns].
     #[inline]
     pub(crate) fn erase_extra_ns(&self, block: BlockIdx) -> u64 {
         let wear_out = self.wear_out.as_ref();
@@ -136,7 +136,7 @@ impl Flash {
         }
     }
 
-    // Addresses one by one: a place would be in memory in the hot path already.
+    // Addresses one by one: a `Place` would have to be in memory in the hot path already.
     #[inline(never)]
     fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
         let from = self.geometry.place_in(block, page);
@@ -150,7 +150,7 @@ impl Flash {
         self.read_failed = !corrected && self.fail_uncorrectable;
     }
 
-    /// False where it fails.
+    /// Program a page; returns false if that fails.
     #[inline]
     fn program_page(&mut self, to: Place) -> bool {
         self.nand.program(to);
@@ -171,7 +171,7 @@ impl Flash {
 }
 
 impl Flash {
-    /// Read what is left of a page that is written in part.
+    /// Read the old version of a page that is written in part.
     #[inline]
     pub(crate) fn read_to_modify(&mut self, from: Place) {
         self.read_page(from);
@@ -201,7 +201,7 @@ impl Media for Flash {
     #[inline]
     fn program_metadata(&mut self, to: Place) -> bool {
         let programmed = self.program_page(to);
-        // All of the flash page that begins there.
+        // Counts all units of the flash page that begins there.
         let rest = u64::from(self.geometry.units() - 1);
         self.counters.pages_programmed += rest;
         self.counters.metadata_pages_programmed += u64::from(programmed) * (rest + 1);

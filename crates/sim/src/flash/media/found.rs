@@ -1,11 +1,11 @@
-//! Flash after power was lost, under an FTL that merges: which pages are programmed, and which blocks stand in for others.
+//! Recovery of the flash under a merging FTL after a power loss: programmed pages and replaced blocks.
 
 use super::Flash;
 use crate::flash::geometry::BlockIdx;
 
 impl Flash {
-    /// Pages of a block that an FTL knows which merges turn out to be programmed, whatever its order: `programmed`
-    /// says which ones, the last of them being one before `end`.
+    /// Set the programmed pages of an FTL's block, in whatever order the flash requires; `programmed` tests a
+    /// page, and all are before `end`.
     pub(crate) fn found_pages(
         &mut self,
         block: BlockIdx,
@@ -21,8 +21,8 @@ impl Flash {
         nand.found_programmed(by, found.unwrap_or(end));
     }
 
-    /// Blocks say for which of those that an FTL knows they stand in, `named`; nothing is programmed in any other that
-    /// is not known as bad.
+    /// Restore the replacement of blocks: `named` is the physical block of each of the FTL's blocks. All
+    /// other good blocks are erased.
     pub(crate) fn stand_in_again(&mut self, named: &[Option<BlockIdx>]) {
         let Flash { nand, replaced, geometry, .. } = self;
         let mut taken = vec![false; geometry.blocks() as usize];

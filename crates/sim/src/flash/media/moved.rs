@@ -1,5 +1,5 @@
-//! What moves as a whole: rows of pages; and blocks that change places beneath an FTL that merges: one that has failed is
-//! replaced, one that holds back its wear or has been read too often is copied.
+//! Moves of whole rows of pages, and of blocks under a merging FTL: a failed block is replaced; a block that
+//! wears too little, or was read too often, is copied.
 
 use super::worn::Worn;
 use super::{CollectMedia as _, Flash};
@@ -8,7 +8,7 @@ use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::moves::Row;
 
 impl Worn<'_> {
-    /// What stands in for `known` was erased, with success or not: another does from now on where it is not fit to.
+    /// Handle the erase of the FTL's block `known`, successful or not: an unfit physical block is replaced.
     pub(super) fn is_erased(&mut self, known: BlockIdx, erased: bool) {
         let block = self.flash.replaced().block(known);
         let unfit = !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block);
@@ -17,15 +17,15 @@ impl Worn<'_> {
         }
     }
 
-    /// What stands in for `known` is erased.
+    /// Record that the physical block of `known` is erased.
     fn stands_in_erased(&mut self, known: BlockIdx) {
         let block = self.flash.replaced().block(known);
         let wear = self.flash.nand.erases(block);
         self.flash.replaced().is_erased(known, wear);
     }
 
-    /// What the FTL knows as `cold` moves to the block that stands in for `free`, which is erased, and its own block
-    /// stands in for that.
+    /// Move the data of the FTL's block `cold` to the physical block of `free`, which is erased; `free`
+    /// receives the old block of `cold`.
     pub(super) fn level(&mut self, cold: BlockIdx, free: BlockIdx) {
         let old = self.flash.replaced().block(cold);
         let by = self.flash.replaced().block(free);
@@ -43,7 +43,7 @@ impl Worn<'_> {
         self.is_erased(free, erased);
     }
 
-    /// Erase `old`, from which all has been copied; false where that fails.
+    /// Erase `old`, whose pages were all copied; returns false if that fails.
     fn erase_left(&mut self, old: BlockIdx) -> bool {
         let extra_ns = self.flash.erase_extra_ns(old);
         self.done.barrier();
@@ -60,8 +60,8 @@ impl Worn<'_> {
         pages.any(|page| self.flash.is_worn(geometry.place(block, page)))
     }
 
-    /// Another block stands in for the one that the FTL knows as `known`, of which the program of `failed`
-    /// went wrong, where that is and as the FTL knows it, or which is empty. False where there is none.
+    /// Replace the physical block of the FTL's block `known`. `failed`: the page whose program failed,
+    /// physical and as the FTL numbers it; `None` if the block is empty. Returns false if no block is left.
     pub(super) fn replace(&mut self, known: BlockIdx, failed: Option<(Place, Place)>) -> bool {
         let old = self.flash.replaced().block(known);
         let mut kept = match failed {
@@ -79,13 +79,13 @@ impl Worn<'_> {
         false
     }
 
-    /// `by` stands in for the block that is `moved`, with copies of the pages `kept`; false where one of them fails,
-    /// and `by` is retired.
+    /// Make `by` the physical block of the `moved` block, with copies of its pages `kept`. Returns false if a
+    /// copy fails; `by` is then retired.
     fn stands_in(&mut self, moved: Moved, by: BlockIdx, kept: &[u32]) -> bool {
         let old = self.flash.replaced().block(moved.known);
         let geometry = self.flash.geometry;
         if self.flash.keeps_notes() && !kept.is_empty() {
-            // Some of them may be under way.
+            // Some of them may still be in progress.
             self.done.settle();
         }
         let (pages, failed) = (kept.len() as u32, moved.failed.is_some());
@@ -102,7 +102,7 @@ impl Worn<'_> {
         true
     }
 
-    /// `block` is not used any more.
+    /// Retire `block`.
     fn retire(&mut self, block: BlockIdx) {
         self.flash.retire_block(block);
         if self.flash.keeps_notes() {
@@ -111,8 +111,8 @@ impl Worn<'_> {
         }
     }
 
-    /// A block in reserve stands in for the one that the FTL knows as `known`, which is erased and comes into
-    /// reserve; false where there is none.
+    /// Copy the FTL's block `known` to a reserve block; its old block is erased and joins the reserve.
+    /// Returns false if the reserve is empty.
     pub(super) fn scrub(&mut self, known: BlockIdx) -> bool {
         let old = self.flash.replaced().block(known);
         let kept = self.flash.nand.programmed(old);
@@ -132,8 +132,8 @@ impl Worn<'_> {
 }
 
 impl Flash {
-    /// Move the pages of `row` where each block of them is a piece that is where its FTL has it and goes on one that
-    /// is as well; false where nothing was moved. No page can fail.
+    /// Move the pages of `row`, if all its pieces are at their places in the source and the target block;
+    /// returns false if it moved none. No page can fail.
     pub(super) fn moves_in_order(&mut self, row: &Row) -> bool {
         let Flash { replaced, nand, counters, .. } = self;
         let replaced = replaced.as_mut().expect("pages are programmed in order");

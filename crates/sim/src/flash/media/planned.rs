@@ -1,12 +1,12 @@
-//! Plans of FTLs that merge, carried out in the untimed gear.
+//! Execution of the plans of merging FTLs in the untimed mode.
 
 use super::{CollectMedia as _, Flash, Media as _};
 use crate::flash::geometry::Place;
 use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
 
 impl Flash {
-    /// Do what `plan` says, in order. Where others stand in for blocks or pages, `plan` is what was done
-    /// then: there, with what failed.
+    /// Execute `plan` in order. If blocks or pages can be replaced, `plan` then contains the executed
+    /// operations instead: physical places and failures.
     #[inline]
     pub(crate) fn carry_out(&mut self, plan: &mut Plan) {
         if self.replaced.is_some() {

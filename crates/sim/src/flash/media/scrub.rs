@@ -1,8 +1,8 @@
-//! Blocks that are moved because of their reads or their age.
+//! Scrubbing: blocks are moved because of their reads or their age.
 //!
-//! A page map moves what is valid, as when it collects. An FTL that merges never hears of it: what is programmed
-//! is copied to a block in reserve, page by page, which stands in for the block from then on, and the block is the
-//! last in reserve when it is erased.
+//! A page map moves the valid pages, as in a collection. Under a merging FTL it is invisible: the programmed
+//! pages are copied to a reserve block, page by page, which replaces the block; the block is erased and joins
+//! the end of the reserve.
 
 use super::Flash;
 use super::worn::Worn;
@@ -16,13 +16,13 @@ impl Flash {
         self.wear_out.as_ref().is_some_and(|wear_out| wear_out.has_due(clock))
     }
 
-    /// The next block that is.
+    /// Return the next block that is due.
     pub(crate) fn next_scrub(&mut self, clock: u64) -> Option<BlockIdx> {
         self.wear_out.as_mut()?.next_due(clock)
     }
 
-    /// Let another block stand in for `block`; `plan` is what was done. Nothing where no block is in reserve, or
-    /// none stands behind it.
+    /// Copy `block` to a reserve block; `plan` receives the executed operations. Does nothing if the reserve
+    /// is empty or the FTL does not use `block`.
     pub(crate) fn scrub(&mut self, block: BlockIdx, plan: &mut Plan) {
         let known = self.replaced.as_ref().and_then(|replaced| replaced.known(block));
         let held = known.filter(|_| !self.nand.programmed(block).is_empty());

@@ -1,6 +1,6 @@
-//! What a host asks for that places data itself: a broken rule is its mistake, and a value.
+//! Operations of a host that places data itself: a violated rule is its mistake, and is returned as a value.
 //!
-//! It programs and erases flash pages as a whole, and reads sectors of them; a sector is what a [`Geometry`]
+//! It programs and erases whole flash pages, and reads sectors of them; a sector is what a [`Geometry`]
 //! counts as a page.
 //!
 //! [`Geometry`]: crate::flash::geometry::Geometry
@@ -11,14 +11,14 @@ use crate::flash::nand::Violation;
 use crate::flash::wear_out::{Failing, ReadOutcome, Reading};
 
 impl Flash {
-    /// Program the flash page that begins at `to`; false where that fails: it then holds nothing.
+    /// Program the flash page that begins at `to`; returns false if that fails: the page then holds no data.
     #[inline]
     pub(crate) fn try_program(&mut self, to: Place) -> Result<bool, Violation> {
         self.nand.try_program(to, self.geometry.units())?;
         Ok(self.wear_out.is_none() || self.judge_program(to.page, to.block))
     }
 
-    /// Erase `block`; false where that fails: it is retired then.
+    /// Erase `block`; returns false if that fails, and the block is then retired.
     pub(crate) fn try_erase(&mut self, block: BlockIdx) -> Result<bool, Violation> {
         self.nand.check_erase(block)?;
         self.counters.blocks_erased += 1;
@@ -35,7 +35,7 @@ impl Flash {
         Ok(true)
     }
 
-    /// Begin to read a flash page, of which `from` is a sector; `None` where nothing of it can fail.
+    /// Begin to read a flash page, of which `from` is a sector; `None` if no sector of it can fail.
     #[inline]
     pub(crate) fn try_read(&self, from: Place) -> Result<Option<Reading>, Violation> {
         self.nand.check_read(from)?;
@@ -44,14 +44,14 @@ impl Flash {
         Ok(wear_out.and_then(|wear_out| wear_out.reading(from, erases, self.clock)))
     }
 
-    /// The sectors of `page` that are as good as the one at `from`, those of a plane; `None` where each is corrected
-    /// at once.
+    /// Return the sectors of `page` with the same quality as the one at `from`, those of a plane; `None` if
+    /// each is corrected at once.
     #[inline]
     pub(crate) fn failing_sectors(&self, from: Place, page: Reading) -> Option<Failing> {
         self.wear_out.as_ref()?.failing_sectors(from, page)
     }
 
-    /// How the read of the sector at `from`, which is one of `failing`, goes.
+    /// Read the sector at `from`, which is one of `failing`.
     #[inline]
     pub(crate) fn read_sector(&mut self, from: Place, failing: Failing) -> ReadOutcome {
         let Some(wear_out) = &self.wear_out else {
@@ -62,7 +62,7 @@ impl Flash {
         outcome
     }
 
-    /// So many pages of `block` were read.
+    /// Record that `pages` pages of `block` were read.
     #[inline]
     pub(crate) fn was_read(&mut self, block: BlockIdx, pages: u32) {
         if let Some(wear_out) = &mut self.wear_out {

@@ -1,11 +1,11 @@
-//! Plans where others stand in for the places that an FTL knows: on flash that wears out what is read is
-//! read again until it is right, and blocks that fail are replaced; on flash that asks for it the pages of a
-//! block are programmed in order. What was done then takes the place of what was planned.
+//! Execution of plans on a device that replaces the FTL's blocks or pages. On flash that wears out, reads are
+//! retried and failed blocks are replaced; on flash that requires it, the pages of a block are programmed in
+//! order. The executed operations take the place of the planned ones.
 //!
 //! ```text
 //! planned   copy A3 → B3                                  erase A
-//! done      read A3 in vain, copy A3 → B3 (fails),        erase A (fails): Z stands in for A
-//!           copy B0 → R0, copy B1 → R1: R stands in for B,
+//! executed  read A3 in vain, copy A3 → B3 (fails),        erase A (fails): Z replaces A
+//!           copy B0 → R0, copy B1 → R1: R replaces B,
 //!           copy A3 → R3
 //! ```
 
@@ -18,7 +18,7 @@ use crate::flash::plan::{Cmd, Move, Plan};
 use crate::flash::replaced::Replaced;
 
 impl Flash {
-    /// [`Flash::carry_out`] where others stand in for blocks or pages.
+    /// [`Flash::carry_out`] on a device that replaces blocks or pages.
     #[inline(never)]
     pub(super) fn carry_out_worn(&mut self, plan: &mut Plan) {
         let mut asked = self.replaced().planned.take().unwrap_or_default();
@@ -35,7 +35,7 @@ impl Flash {
         self.replaced().planned = Some(asked);
     }
 
-    /// Whether a block has failed that nothing could replace.
+    /// Whether a block has failed and no replacement was left.
     #[inline]
     pub(crate) fn is_used_up(&self) -> bool {
         self.replaced.as_ref().is_some_and(|replaced| replaced.used_up)
@@ -45,47 +45,47 @@ impl Flash {
         self.replaced.as_mut().expect("blocks are replaced")
     }
 
-    /// Whether it is written down what is done where others stand in for blocks.
+    /// Whether executed operations are recorded as notes.
     #[inline]
     pub(crate) fn keeps_notes(&self) -> bool {
         self.replaced.as_ref().is_some_and(|replaced| replaced.keeps_notes)
     }
 
-    /// Whether others stand in for blocks, or for pages.
+    /// Whether blocks or pages can be replaced by others.
     pub(crate) fn others_stand_in(&self) -> bool {
         self.replaced.is_some()
     }
 
-    /// The block that stands in for the one that an FTL knows.
+    /// Return the physical block of an FTL's block.
     #[cfg(test)]
     pub(crate) fn stands_in(&self, known: BlockIdx) -> BlockIdx {
         self.replaced.as_ref().map_or(known, |replaced| replaced.block(known))
     }
 
-    /// Whether pages of a block are programmed one after the other as an FTL knows them.
+    /// Whether pages of a block are programmed in the FTL's order.
     pub(crate) fn is_ordered(&self) -> bool {
         let by_table = self.replaced.as_ref().is_some_and(|replaced| replaced.is_by_table());
         !self.nand.is_in_any_order() && !by_table
     }
 
-    /// What was done last, where that is written down.
+    /// Return the notes of the last plan, if they are recorded.
     pub(crate) fn notes(&self) -> &[Note] {
         self.replaced.as_ref().map_or(&[], |replaced| &replaced.notes)
     }
 
-    /// It is kept what is on flash.
+    /// Record notes: the content of the flash is tracked.
     pub(crate) fn keep_notes(&mut self) {
         self.replaced().keeps_notes = true;
     }
 
-    /// Where the page is that the FTL knows as `place`.
+    /// Return the physical place of the FTL's page at `place`.
     #[inline]
     pub(crate) fn place(&self, place: Place) -> Place {
         self.replaced.as_ref().map_or(place, |replaced| replaced.place(place, &self.geometry))
     }
 }
 
-/// Flash that wears out, and what was done on it.
+/// Flash that replaces blocks or pages, and the executed operations.
 pub(super) struct Worn<'a> {
     pub(super) flash: &'a mut Flash,
     pub(super) done: &'a mut Plan,
@@ -136,14 +136,14 @@ impl Worn<'_> {
         }
     }
 
-    /// The page at `from` was read: so often in vain.
+    /// Record the read retries of the page at `from`.
     fn read_again(&mut self, from: Place) {
         for _ in 0..std::mem::take(&mut self.flash.retries) {
             self.done.read_in_vain(from);
         }
     }
 
-    /// The same where no I/O of the host reads it.
+    /// Like [`Worn::read_again`], for a read that is not an I/O of the host.
     fn read_again_inside(&mut self, from: Place) {
         self.read_again(from);
         self.flash.read_failed = false;
@@ -157,15 +157,17 @@ impl Worn<'_> {
         }
     }
 
-    /// A block has failed that nothing could replace, and it is kept what is on flash: what there is stays as it is,
-    /// since the rest of the plan erases what was to be elsewhere by now.
+    /// Whether to stop executing the plan: a block has failed without a replacement, and the content of the
+    /// flash is tracked. The data must stay as it is, since the rest of the plan erases pages that should
+    /// have been copied by now.
     #[inline]
     fn is_over(&self) -> bool {
         self.flash.keeps_notes() && self.flash.is_used_up()
     }
 
-    /// Program the page that the FTL knows as `to`, which `holds` that, by `program`, which is given where it is and
-    /// says whether that went well, until it does; false where nothing is left to replace its block with.
+    /// Program the FTL's page `to` with the content `holds` until that succeeds. `program` receives the
+    /// physical place and returns whether it succeeded. Returns false if no block is left to replace a failed
+    /// one.
     fn attempt(
         &mut self,
         to: Place,
@@ -212,7 +214,7 @@ impl Worn<'_> {
     #[inline]
     fn copy(&mut self, from: Place, to: Place) {
         if !self.flash.wears_out() {
-            // Nothing is read again, and no program fails.
+            // No read is retried, and no program fails.
             let Flash { replaced, geometry, .. } = &mut *self.flash;
             let replaced = replaced.as_mut().expect("blocks are replaced");
             replaced.take(to);
@@ -228,7 +230,7 @@ impl Worn<'_> {
         self.attempt(to, holds, |worn, to| worn.move_to(worn.flash.place(from), to));
     }
 
-    /// Pages that stay where their FTL has them are moved plane by plane, the others one by one.
+    /// Move pages that are at their places plane by plane, the others one by one.
     #[inline]
     fn copy_row(&mut self, row: &Row) {
         if !self.flash.wears_out() && self.flash.moves_in_order(row) {
@@ -237,7 +239,7 @@ impl Worn<'_> {
         row.moves().for_each(|(from, to)| self.copy(from, to));
     }
 
-    /// Move a page; both places are where they are. False where it cannot be programmed.
+    /// Move a page between physical places. Returns false if it cannot be programmed.
     pub(super) fn move_to(&mut self, from: Place, to: Place) -> bool {
         let programmed = self.flash.relocate(from, to);
         self.read_again_inside(from);
@@ -245,7 +247,7 @@ impl Worn<'_> {
         programmed
     }
 
-    /// Pages one after the other, of a merge or of the map: one stream up to what fails.
+    /// Move pages of a merge, or of the map, one after the other: one stream up to each failure.
     fn stream(&mut self, pages: &[Move], of_map: bool) {
         let mut moved: Vec<Move> = Vec::with_capacity(pages.len());
         for Move { from, to } in pages {
@@ -268,7 +270,7 @@ impl Worn<'_> {
         self.send(&mut moved, of_map);
     }
 
-    /// What was moved so far was one stream.
+    /// Record the pages moved so far as one stream.
     fn send(&mut self, moved: &mut Vec<Move>, of_map: bool) {
         match of_map {
             _ if moved.is_empty() => {}

@@ -1,4 +1,4 @@
-//! Several pages at once that are read from one block and programmed in another.
+//! Copies of several pages at once from one block to another.
 
 use super::{Nand, Violation};
 use crate::collections::bits;
@@ -6,8 +6,8 @@ use crate::flash::geometry::{Place, Ppn};
 use crate::flash::moves::Piece;
 
 impl Nand {
-    /// Read and program pages at the same places of two blocks, where pages are programmed in any
-    /// order: those that `pages` has, whose lowest bit stands for `from` and for `to`.
+    /// Read and program pages at the same places of two blocks, on flash that is programmed in any order.
+    /// `pages` selects them; its lowest bit stands for `from` and for `to`.
     #[inline]
     pub(crate) fn copy_word(&mut self, from: Place, to: Place, pages: u64) {
         let (source, target) = (from.page.0 as usize, to.page.0 as usize);
@@ -28,7 +28,7 @@ impl Nand {
         bits::insert_word(&mut self.programmed, target, pages);
     }
 
-    /// Read and program the pages of `piece`, where pages go in order and none is retired.
+    /// Read and program the pages of `piece`, on flash that is programmed in order and has no retired page.
     #[inline]
     pub(crate) fn copy_piece(&mut self, piece: &Piece) {
         let Piece { from, to, first, pages } = *piece;

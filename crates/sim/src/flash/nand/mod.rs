@@ -1,13 +1,12 @@
 //! The rules of NAND flash, checked at every operation: erase before program, pages of a block in
-//! order, no read of a page that was not programmed, and no use of what is bad or retired.
+//! order, no read of a page that was not programmed, and no use of bad or retired blocks and pages.
 //!
-//! A broken rule is a value ([`Violation`]) for whoever lets a host place data itself (`try_program`,
-//! `check_read`, `check_erase`): it is the host's mistake, and nothing has happened. Under an FTL it is a fault of
-//! the FTL, so there (`program`, `read`, `erase`) it is a panic with the state printed, never an error that could
-//! be overlooked.
+//! If the host places data itself, a violated rule is the host's mistake: `try_program`, `check_read` and
+//! `check_erase` return it as a [`Violation`], and change no state. Under an FTL it is a bug of the FTL:
+//! `program`, `read` and `erase` panic with the state printed, so that no error can be overlooked.
 //!
-//! Where pages go in order and none is retired, one number a block says it all: the page that may be
-//! programmed next. One comparison checks a program, one a read; everything else is out of the way.
+//! If pages are programmed in order and none is retired, one number per block is enough: the page that may be
+//! programmed next. One comparison checks a program, one a read; all other cases are out of the hot path.
 
 mod copied;
 mod found;
@@ -15,24 +14,24 @@ mod found;
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 
-/// In which order the pages of a block may be programmed.
+/// The order in which the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageOrder {
     /// One after the other, as MLC NAND and large SLC blocks demand.
     Ascending,
-    /// Any, each once, as the SLC NAND allowed for which block-mapped FTLs were made.
+    /// Any order, each once, as the SLC NAND allowed for which block-mapped FTLs were designed.
     Any,
 }
 
-/// A rule that was broken.
+/// A violated rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Violation {
     /// A program that is not of the next page of its block, or of a page that is not erased.
     OutOfOrder,
     /// A read of a page that was not programmed.
     Unwritten,
-    /// Use of what is bad or retired.
+    /// Use of a bad or retired block or page.
     Retired,
 }
 
@@ -40,23 +39,22 @@ pub(crate) enum Violation {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Nand {
     geometry: Geometry,
-    /// There is more to a page than its block's `next`: pages are programmed in any order, or some are
-    /// bad or retired.
+    /// `next` of a block is not sufficient: pages are programmed in any order, or some are bad or retired.
     irregular: bool,
-    /// Per block: the page that may be programmed next; the first one behind the block where it is
-    /// full.
+    /// Per block: the page that may be programmed next; the end of the block if it is full.
     next: Vec<u32>,
-    /// Where pages may be programmed in any order: which ones are, one bit each. Else empty.
+    /// Programmed pages, one bit each, if pages may be programmed in any order; otherwise empty.
     programmed: Vec<u64>,
-    /// Per block: how often it was erased.
+    /// Per block: its erase count.
     erase_count: Vec<u32>,
-    /// Bad or retired: pages, one bit each, and whole blocks. Each empty while there is none.
+    /// Bad or retired: pages, one bit each, and whole blocks. Each is empty while there is no such page or
+    /// block.
     retired: Vec<u64>,
     bad: Vec<bool>,
 }
 
 impl Nand {
-    /// A device as it comes from the factory: every block erased.
+    /// Create a device in its factory state: every block erased.
     pub(crate) fn new(geometry: Geometry, order: PageOrder) -> Nand {
         let blocks = geometry.blocks() as usize;
         let words = match order {
@@ -76,13 +74,13 @@ impl Nand {
         }
     }
 
-    /// `block` is not to be used any more.
+    /// Retire `block`.
     pub(crate) fn retire_block(&mut self, block: BlockIdx) {
         self.begin_retiring();
         self.bad[block.0 as usize] = true;
     }
 
-    /// `page`, which is erased, is not to be used any more.
+    /// Retire `page`, which is erased.
     pub(crate) fn retire_page(&mut self, page: Place) {
         self.begin_retiring();
         if self.retired.is_empty() {
@@ -105,14 +103,14 @@ impl Nand {
             || self.retired.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// What is bad or retired stays out.
+    /// Check that a page is neither bad nor retired.
     #[inline]
     fn check_usable(&self, page: Place) -> Result<(), Violation> {
         let retired = !self.bad.is_empty() && self.is_retired(page);
         if retired { Err(Violation::Retired) } else { Ok(()) }
     }
 
-    /// The word and the bit of `place`, where pages are programmed in any order.
+    /// Return the word and the bit of `place`, for flash that is programmed in any order.
     #[inline]
     fn bit(place: Place) -> (usize, u64) {
         (place.page.0 as usize / 64, 1 << (place.page.0 % 64))
@@ -127,8 +125,8 @@ impl Nand {
         *next += 1;
     }
 
-    /// Where pages are programmed in any order, or some are retired; or against the rules. Addresses
-    /// come one by one: a [`Place`] would have to be in memory in the hot path already.
+    /// Programs in any order, with retired pages, or against the rules. Addresses are passed one by one: a
+    /// [`Place`] would have to be in memory in the hot path already.
     #[inline(never)]
     fn program_irregular(&mut self, page: Ppn, block: BlockIdx) {
         let to = self.geometry.place_in(block, page);
@@ -137,8 +135,8 @@ impl Nand {
         }
     }
 
-    /// Program `to` and the pages that follow, `pages` in all, where that is within the rules. It is one
-    /// page where they may be programmed in any order.
+    /// Program `to` and the pages that follow, `pages` in all, if that is within the rules. On flash that is
+    /// programmed in any order it is one page.
     #[inline]
     pub(crate) fn try_program(&mut self, to: Place, pages: u32) -> Result<(), Violation> {
         let next = self.next[to.block.0 as usize];
@@ -160,7 +158,7 @@ impl Nand {
             self.programmed[word] |= bit;
             return Ok(());
         }
-        // Retired pages may be left out, and no others.
+        // Only retired pages may be left out.
         let next = self.next[to.block.0 as usize];
         let left_out =
             |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(page), ..to });
@@ -186,7 +184,7 @@ impl Nand {
         }
     }
 
-    /// Whether `from` may be read.
+    /// Check that `from` may be read.
     #[inline]
     pub(crate) fn check_read(&self, from: Place) -> Result<(), Violation> {
         self.check_usable(from)?;
@@ -199,14 +197,14 @@ impl Nand {
         if programmed { Ok(()) } else { Err(Violation::Unwritten) }
     }
 
-    /// Whether pages go in order and none is retired: then what holds for the last page of a block that
-    /// is read holds for those before it.
+    /// Whether pages are programmed in order and none is retired: then a valid read of the last page of a
+    /// block implies valid reads of those before it.
     #[inline]
     pub(crate) fn is_regular(&self) -> bool {
         !self.irregular
     }
 
-    /// An FTL broke a rule.
+    /// Panic: an FTL violated a rule.
     #[cold]
     fn broken(&self, violation: Violation, place: Place) -> ! {
         let what = match violation {
@@ -217,7 +215,7 @@ impl Nand {
         panic!("{what}: {place:?} is {}", self.state(place))
     }
 
-    /// `place` and its block, for whoever must find out what went wrong.
+    /// Describe the state of `place` and its block for a panic message.
     fn state(&self, place: Place) -> String {
         let first = self.geometry.first_page(place.block).0;
         let next = match self.programmed.is_empty() {
@@ -228,7 +226,7 @@ impl Nand {
         format!("page {} of its block, {next}, erased {erases} times", place.page.0 - first)
     }
 
-    /// Whether `block` may be erased.
+    /// Check that `block` may be erased.
     #[inline]
     pub(crate) fn check_erase(&self, block: BlockIdx) -> Result<(), Violation> {
         let bad = !self.bad.is_empty() && self.bad[block.0 as usize];
@@ -249,13 +247,13 @@ impl Nand {
         self.erase_count[block.0 as usize] += 1;
     }
 
-    /// So many pages of `block`, from the first on, turn out to be programmed, or can be no more.
+    /// Set the first `pages` pages of `block` as programmed or unusable (recovery).
     pub(crate) fn found_programmed(&mut self, block: BlockIdx, pages: u32) {
         assert!(self.programmed.is_empty(), "pages are programmed in order");
         self.next[block.0 as usize] = self.geometry.first_page(block).0 + pages;
     }
 
-    /// The same where pages may be programmed in any order: which ones turn out to be, `programmed` says.
+    /// Set the programmed pages of `block`, on flash that is programmed in any order (recovery).
     pub(crate) fn found_pages(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) {
         let pages = self.geometry.shape().pages_per_block;
         let first = self.geometry.first_page(block).0;
@@ -269,18 +267,18 @@ impl Nand {
         !self.programmed.is_empty()
     }
 
-    /// How often `block` was erased.
+    /// Return the erase count of `block`.
     #[inline]
     pub(crate) fn erases(&self, block: BlockIdx) -> u32 {
         self.erase_count[block.0 as usize]
     }
 
-    /// The page of `block` that may be programmed next, where they are programmed in order.
+    /// Return the next page of `block` to program, on flash that is programmed in order.
     pub(crate) fn next_page(&self, block: BlockIdx) -> u32 {
         self.next[block.0 as usize] - self.geometry.first_page(block).0
     }
 
-    /// Whether nothing is programmed in `block`, which may be used.
+    /// Whether `block` is usable and has no programmed page.
     pub(crate) fn is_erased(&self, block: BlockIdx) -> bool {
         let first = self.geometry.first_page(block).0;
         let usable = !self.bad.get(block.0 as usize).is_some_and(|bad| *bad);
@@ -291,7 +289,7 @@ impl Nand {
         usable && bits::members(&self.programmed, first as usize, end as usize).next().is_none()
     }
 
-    /// The pages of `block` that are programmed, by their number in it.
+    /// Return the programmed pages of `block`, by their number in it.
     pub(crate) fn programmed(&self, block: BlockIdx) -> Vec<u32> {
         let first = self.geometry.first_page(block).0;
         let end = first + self.geometry.shape().pages_per_block;
@@ -302,7 +300,7 @@ impl Nand {
         members.map(|page| page as u32 - first).collect()
     }
 
-    /// Least, mean and most erases of a block.
+    /// Return the least, mean and most erases of a block.
     pub(crate) fn wear(&self) -> (u32, f64, u32) {
         let least = self.erase_count.iter().min().copied().unwrap_or(0);
         let most = self.erase_count.iter().max().copied().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Can the code still correct it? The chance that a codeword has more wrong bits than an ECC of a
-//! given strength corrects.
+//! Error correction: the probability that a codeword has more wrong bits than an ECC of a given strength
+//! corrects.
 //!
 //! **Source**: binomial law of independent bit errors, as in data sheets of BCH codes and in Mielke
 //! et al. (IRPS 2008).
@@ -7,7 +7,7 @@
 //! **Simplified**: bits of a codeword fail independently; a code never miscorrects.
 //! **Ambiguous**: nothing.
 
-/// A code that corrects up to `correctable_bits` wrong ones of `bits` (data and parity together).
+/// A code that corrects up to `correctable_bits` wrong bits of `bits` (data and parity together).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Code {
     pub(crate) bits: u32,
@@ -15,8 +15,8 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// A binary BCH code over `data_bytes`: it spends m parity bits for each bit that it corrects,
-    /// 2ᵐ being the first power of two that is longer than the codeword.
+    /// Return a binary BCH code over `data_bytes`: it needs m parity bits for each bit that it corrects, 2ᵐ
+    /// being the first power of two that is longer than the codeword.
     pub(crate) fn bch(data_bytes: u32, correctable_bits: u32) -> Code {
         let data = 8 * data_bytes;
         let whole = |m: u32| data + m * correctable_bits;
@@ -24,7 +24,8 @@ impl Code {
         Code { bits: whole(m), correctable_bits }
     }
 
-    /// P(more than `correctable_bits` of the bits are wrong), each being wrong with chance `rate`.
+    /// Return P(more than `correctable_bits` of the bits are wrong), each being wrong with probability
+    /// `rate`.
     pub(crate) fn failure(self, rate: f64) -> f64 {
         let (bits, most) = (f64::from(self.bits), self.correctable_bits);
         if most >= self.bits || rate <= 0.0 {
@@ -34,12 +35,12 @@ impl Code {
             return 1.0;
         }
         let odds = rate / (1.0 - rate);
-        // P(exactly k wrong), beside its neighbours by the ratio (n − k) / (k + 1) × odds.
+        // P(exactly k wrong); the next term follows by the ratio (n − k) / (k + 1) × odds.
         let exactly = |k: u32| {
             let choose: f64 = (0..k).map(|i| ((bits - f64::from(i)) / f64::from(i + 1)).ln()).sum();
             (choose + f64::from(k) * rate.ln() + (bits - f64::from(k)) * (-rate).ln_1p()).exp()
         };
-        // The shorter of the two tails is summed, from the edge away, until nothing is added.
+        // Sum the shorter of the two tails, away from the edge, until the terms vanish.
         if f64::from(most) >= bits * rate {
             let (mut term, mut sum, mut k) = (exactly(most + 1), 0.0, most + 1);
             while k <= self.bits && sum + term > sum {

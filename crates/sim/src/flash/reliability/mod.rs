@@ -1,5 +1,5 @@
-//! How flash wears out: raw bit errors by erases, age and page, through an ECC to reads that fail;
-//! erases that take longer in steps. Pure laws, shared by all simulated devices: no clock, no state.
+//! Reliability of flash: raw bit errors by erases, age and page; reads that fail after the ECC; erases that
+//! take longer in steps. Pure laws, shared by all simulated devices: no clock, no state.
 //!
 //! ```text
 //!  RBER(N, A, page) = wear(N) × (1 + (A / A₂)^g) × page                  N erases, A age of the data
@@ -9,9 +9,9 @@
 //!  P(read fails)    = 1 − (1 − P(more than t wrong bits of a codeword))^codewords
 //! ```
 //!
-//! Everything that needs floating-point numbers is worked out once, when a device is made. RBER is
-//! kept as its logarithm to the base 2 in steps of 2⁻¹⁶ ([`Rber`]), so that the factors above are sums
-//! of integers, and a chance is a threshold for a random number of 64 bits.
+//! Everything that needs floating-point numbers is computed once, when a device is created. RBER is stored as
+//! its logarithm to the base 2 in steps of 2⁻¹⁶ ([`Rber`]), so that the factors above are sums of integers,
+//! and a probability is a threshold for a random number of 64 bits.
 //!
 //! **Source**: the law of P/E count and age as in Mielke et al. (IRPS 2008) and as fitted to MLC parts
 //! by Hetzler (E = h·A^k·R^g + …); field data that grow slower than exponentially: Schroeder et al.
@@ -19,9 +19,9 @@
 //! OFC (2011) Figure 1.
 //! **Faithful**: power or exponential law of erases, power law of age, exact binomial tail of the ECC.
 //! **Simplified**: no temperature; age, reads (`wear_out/history.rs`) and wear multiply; a page keeps its quality for
-//! life; erases, age and reads are tabled at 64 points an octave and their logarithms taken in proportion between (0.005 %
-//! of RBER too low at most, for an exponent of 1; the exponential law has no error of it); whether a codeword fails
-//! is drawn once for what was programmed, so that a read that failed fails again.
+//! life; erases, age and reads are tabulated at 64 points an octave, and their logarithms interpolated
+//! linearly (RBER is at most 0.005 % too low, for an exponent of 1; the exponential law is exact); a
+//! codeword's failure is drawn once per program, so that a read that failed fails again.
 //! **Ambiguous**: which of the two laws holds: vendors' data and field data disagree, so both are here.
 
 mod ecc;
@@ -32,10 +32,10 @@ use uflip_core::{Error, Result};
 
 use ecc::Code;
 
-/// The laws of wear by name.
+/// The names of the laws of wear.
 pub const WEAR_LAWS: [&str; 2] = ["power", "exponential"];
 
-/// The numbers of the laws: a table of a profile.
+/// The parameters of the laws: a table of a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
@@ -46,20 +46,20 @@ pub struct ReliabilityPart {
     /// RBER of a new block, and of one at its rated erases.
     pub rber_fresh: f64,
     pub rber_rated: f64,
-    /// k of the power law; without effect on the other.
+    /// k of the power law; the other law does not use it.
     pub wear_exponent: f64,
     /// σ: standard deviation of ln RBER between pages.
     pub page_spread: f64,
-    /// RBER of the second page of a pair of cells, times that of the first.
+    /// RBER of the second page of a pair of cells, relative to the first.
     pub high_page_factor: f64,
     /// Age at which data has twice the errors of fresh data; 0: data does not age.
     pub retention_doubling_s: f64,
     pub retention_exponent: f64,
-    /// A BCH code: data bytes of a codeword, and wrong bits of it that are corrected.
+    /// A BCH code: data bytes of a codeword, and correctable wrong bits of it.
     pub ecc_codeword_bytes: u32,
     pub ecc_correctable_bits: u32,
-    /// Erasing takes `erase_step_ns` longer after each `erase_step_cycles` erases (0: never), and
-    /// fails for good when more than `erase_steps_max` steps would be needed.
+    /// Erasing takes `erase_step_ns` longer after each `erase_step_cycles` erases (0: never), and fails
+    /// permanently when more than `erase_steps_max` steps would be needed.
     pub erase_step_cycles: u32,
     pub erase_step_ns: u64,
     pub erase_steps_max: u32,
@@ -78,30 +78,30 @@ impl std::ops::Add for Rber {
 }
 
 impl Rber {
-    /// The nearest to `rate`.
+    /// Return the value nearest to `rate`.
     pub(crate) fn of(rate: f64) -> Rber {
         Rber((rate.log2() * f64::from(ONE)).round() as i32)
     }
 
-    /// A number that is greater where the rate is.
+    /// Return a number that grows with the rate.
     pub(crate) fn order(self) -> u32 {
         self.0.cast_unsigned() ^ (1 << 31)
     }
 }
 
 const ONE: i32 = 1 << 16;
-/// Error rates below 2⁻⁴⁰ are as good as none; chances are tabled at 256 points an octave above.
+/// Error rates below 2⁻⁴⁰ count as zero; failure probabilities are tabulated at 256 points an octave above.
 const LEAST_OCTAVES: i32 = -40;
 const POINT_BITS: u32 = 8;
-/// Wear ends here, where no codeword is read any more: an exponential law has no end.
+/// Upper limit of wear, at which no codeword is readable: an exponential law has no limit.
 const WEAR_MOST: f64 = 1e9;
-/// So many qualities of pages are told apart.
+/// Bits of a page's quality: the number of different qualities is 2 to this power.
 const QUALITY_BITS: u32 = 12;
-/// What erases, ages and reads that disturb do is tabled at so many points an octave.
+/// Points an octave, as a power of two, in the tables of erases, ages and read disturb.
 const STEP_BITS: u32 = 6;
 const STEPS_AN_OCTAVE: u32 = 1 << STEP_BITS;
 
-/// What grows with a number from 1 on, tabled: of numbers of so many bits.
+/// Tabulate `rate` for numbers from 1 on that have up to `bits` bits.
 pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
     let number = |step: u32| {
         let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
@@ -110,30 +110,30 @@ pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
     (0..=bits * STEPS_AN_OCTAVE).map(|step| Rber::of(rate(number(step)))).collect()
 }
 
-/// What the table says of `number`, between two of its points in proportion; nothing of 0.
+/// Return the linear interpolation of the table at `number`; 0 for 0.
 #[inline]
 pub(crate) fn tabled(table: &[Rber], number: u64) -> Rber {
     let Some(octave) = number.checked_ilog2() else { return Rber(0) };
-    // The bits after the first: a step of the octave, and how far into it.
+    // The bits after the first: a step of the octave, and the position within it.
     let after = (number << (63 - octave)) << 1;
     let step = octave * STEPS_AN_OCTAVE + (after >> (64 - STEP_BITS)) as u32;
     let (from, within) = (table[step as usize].0, ((after << STEP_BITS) >> 48) as i64);
     let to = table.get(step as usize + 1).map_or(from, |to| to.0);
-    // An exponential law may end far above 1: wider than a step between two rates can be.
+    // 64 bits: an exponential law may end far above 1, so a step between two rates can exceed 32 bits.
     let rise = ((i64::from(to) - i64::from(from)) * within) >> 16;
     Rber(from + rise as i32)
 }
 
-/// The laws made ready to be asked for every operation.
+/// The laws, prepared for use in every operation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reliability {
-    /// Of a block that was never erased, and of others by their erases.
+    /// Wear of a block that was never erased, and of others by their erases.
     fresh: Rber,
     wear: Vec<Rber>,
     quality: Vec<Rber>,
     high: Rber,
     age: Vec<Rber>,
-    /// Per point of RBER: a random number below it is a read that fails.
+    /// Per point of RBER: a read fails if its random number is below this.
     chance: Vec<u64>,
     erase_step_cycles: u32,
     erase_step_ns: u64,
@@ -141,10 +141,10 @@ pub struct Reliability {
 }
 
 impl Reliability {
-    /// Make the laws of `part` ready for reads of `unit_bytes` at a time.
+    /// Prepare the laws of `part` for reads of `unit_bytes` at a time.
     ///
     /// # Errors
-    /// Numbers that make no law; the message names the key.
+    /// Invalid parameters; the message names the key.
     pub fn new(part: &ReliabilityPart, unit_bytes: u32) -> Result<Reliability> {
         part.check()?;
         let wear = table_of(u32::BITS, |cycles| part.wear(cycles).min(WEAR_MOST));
@@ -176,14 +176,14 @@ impl Reliability {
         })
     }
 
-    /// RBER of an average page of a block that was erased `cycles` times.
+    /// Return the RBER of an average page of a block that was erased `cycles` times.
     #[inline]
     #[must_use]
     pub fn wear(&self, cycles: u32) -> Rber {
         if cycles == 0 { self.fresh } else { tabled(&self.wear, u64::from(cycles)) }
     }
 
-    /// What makes a page better or worse than the average: `lot` is its random number for life.
+    /// Return the quality of a page relative to the average: `lot` is its fixed random number.
     #[inline]
     #[must_use]
     pub fn page(&self, lot: u64, high: bool) -> Rber {
@@ -191,14 +191,15 @@ impl Reliability {
         if high { quality + self.high } else { quality }
     }
 
-    /// What `age_ns` nanoseconds since the program add.
+    /// Return the factor of errors for an age of `age_ns` nanoseconds since the program.
     #[inline]
     #[must_use]
     pub fn age(&self, age_ns: u64) -> Rber {
         tabled(&self.age, age_ns)
     }
 
-    /// A random number of 64 bits below this is a read that the ECC cannot correct; 0: none is.
+    /// Return the threshold below which a random number of 64 bits is a read that the ECC cannot correct; 0:
+    /// no read fails.
     #[inline]
     #[must_use]
     pub fn failing_below(&self, rate: Rber) -> u64 {
@@ -213,8 +214,8 @@ impl Reliability {
         from + ((to - from) >> (16 - POINT_BITS)) * within
     }
 
-    /// How much longer than the first an erase takes after `cycles` of them [ns]; `None` where the
-    /// block cannot be erased any more.
+    /// Return how much longer than the first an erase takes after `cycles` of them [ns]; `None` if the block
+    /// can no longer be erased.
     #[inline]
     #[must_use]
     pub fn erase_extra_ns(&self, cycles: u32) -> Option<u64> {
@@ -222,7 +223,7 @@ impl Reliability {
         (steps <= self.erase_steps_max).then(|| u64::from(steps) * self.erase_step_ns)
     }
 
-    /// How much longer than the first the longest erase takes that does not fail [ns].
+    /// Return how much longer than the first the longest successful erase takes [ns].
     #[must_use]
     pub fn erase_extra_most_ns(&self) -> u64 {
         u64::from(self.erase_steps_max) * self.erase_step_ns
@@ -230,7 +231,7 @@ impl Reliability {
 }
 
 impl ReliabilityPart {
-    /// RBER of an average page after `cycles` erases.
+    /// Return the RBER of an average page after `cycles` erases.
     fn wear(&self, cycles: f64) -> f64 {
         let life = cycles / f64::from(self.rated_cycles);
         if self.wear_law == "power" {
@@ -240,7 +241,7 @@ impl ReliabilityPart {
         }
     }
 
-    /// How many times the errors of fresh data there are after `age_s` seconds.
+    /// Return the factor of errors after `age_s` seconds, relative to fresh data.
     fn ageing(&self, age_s: f64) -> f64 {
         if self.retention_doubling_s == 0.0 {
             return 1.0;

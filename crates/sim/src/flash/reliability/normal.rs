@@ -1,4 +1,4 @@
-//! Quantiles of the normal distribution, for pages that are a little better or worse than others.
+//! Quantiles of the normal distribution, for the quality of pages.
 //!
 //! **Source**: P. Acklam, "An algorithm for computing the inverse normal cumulative distribution
 //! function" (2003): two rational approximations with a relative error below 1.2 × 10⁻⁹.
@@ -44,7 +44,7 @@ fn horner(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// The x below which a standard normal variable falls with chance `probability`, between 0 and 1.
+/// Return the x below which a standard normal variable falls with `probability`, between 0 and 1.
 pub(crate) fn quantile(probability: f64) -> f64 {
     let tail = |p: f64| {
         let q = (-2.0 * p.ln()).sqrt();

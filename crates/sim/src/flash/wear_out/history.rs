@@ -1,4 +1,4 @@
-//! What becomes of a block between two erases: its data gets older, and every read disturbs it.
+//! The history of a block between two erases: its data ages, and every read disturbs it.
 //!
 //! ```text
 //!  RBER × (1 + (A / A₂)^g)      A since the block's first page was programmed (retention_by_block)
@@ -7,9 +7,9 @@
 //!
 //! **Source**: Y. Cai et al., Data Retention in MLC NAND Flash Memory (HPCA 2015), and Read Disturb Errors in MLC
 //! NAND Flash Memory (DSN 2015): errors grow in proportion to reads, and faster where there was more wear.
-//! **Faithful**: both begin anew with an erase; what is moved is young again; a repeated read disturbs as well.
-//! **Simplified**: the oldest page of a block gives its age; a read disturbs all pages of the block alike, where it
-//! disturbs neighbours most; wear, age and reads multiply.
+//! **Faithful**: both are reset by an erase; moved data is young again; a retried read disturbs as well.
+//! **Simplified**: the oldest page of a block gives its age; a read disturbs all pages of the block equally,
+//! whereas it disturbs neighbours most; wear, age and reads multiply.
 //! **Ambiguous**: nothing.
 
 use serde::{Deserialize, Serialize};
@@ -18,26 +18,27 @@ use super::scrub::{Scrub, ScrubLimits};
 use crate::flash::geometry::BlockIdx;
 use crate::flash::reliability::{Rber, table_of, tabled};
 
-/// The time of the clock before the device was handed over.
+/// The clock value before the device was handed over.
 pub(crate) const BEFORE: u64 = u64::MAX - 1;
-/// Nothing was programmed since the last erase.
+/// No page was programmed since the last erase.
 const NEVER: u64 = u64::MAX;
 
-/// What is counted of every block.
+/// The history of every block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct History {
-    /// When its first page was programmed since its last erase [ns]; empty where all data has one age.
+    /// When its first page was programmed since its last erase [ns]; empty if all data has one age.
     since: Vec<u64>,
-    /// Pages read since its last erase; empty where reads disturb nothing.
+    /// Pages read since its last erase; empty if reads do not disturb.
     reads: Vec<u32>,
-    /// By reads, see [`tabled`].
+    /// Factor of errors by reads, see [`tabled`].
     disturbed: Vec<Rber>,
-    /// What is moved because of either, where anything is.
+    /// The blocks that must be scrubbed because of either, if scrubbing is enabled.
     scrub: Option<Scrub>,
 }
 
 impl History {
-    /// Of so many blocks, where both are kept or one of them; so many reads double the errors.
+    /// Create the history of `blocks` blocks, of their ages, their reads, or both; `doubling` reads double
+    /// the errors.
     pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
         let disturbed = doubling
             .map_or(Vec::new(), |doubling| table_of(32, |reads| 1.0 + reads / f64::from(doubling)));
@@ -50,12 +51,12 @@ impl History {
         }
     }
 
-    /// The same where blocks are due to be moved at `limits`.
+    /// Return this history with scrubbing at `limits`.
     pub(crate) fn scrubbed(self, limits: ScrubLimits) -> History {
         History { scrub: (limits != ScrubLimits::default()).then(|| Scrub::new(limits)), ..self }
     }
 
-    /// A page of `block` was programmed at `clock`.
+    /// Record that a page of `block` was programmed at `clock`.
     #[inline]
     pub(super) fn programmed(&mut self, block: BlockIdx, clock: u64) {
         if let Some(since) = self.since.get_mut(block.0 as usize).filter(|since| **since == NEVER) {
@@ -66,7 +67,7 @@ impl History {
         }
     }
 
-    /// Pages of `block` were read so many times.
+    /// Record that pages of `block` were read `times` times.
     #[inline]
     pub(super) fn read(&mut self, block: BlockIdx, times: u32) {
         if let Some(reads) = self.reads.get_mut(block.0 as usize) {
@@ -78,13 +79,13 @@ impl History {
         }
     }
 
-    /// Whether a block may be due at `clock`, where what was there at the hand-over was `before` old then.
+    /// Whether a block may be due at `clock`; data written before the hand-over was `before` old then.
     pub(super) fn has_due(&self, clock: u64, before: u64) -> bool {
         let due = |scrub: &Scrub| scrub.is_due(|block| self.age_ns(block, clock, before));
         self.scrub.as_ref().is_some_and(due)
     }
 
-    /// The next block that is due then.
+    /// Return the next block that is due.
     pub(super) fn next_due(&mut self, clock: u64, before: u64) -> Option<BlockIdx> {
         let mut scrub = self.scrub.take()?;
         let age = |block| self.age_ns(block, clock, before);
@@ -93,7 +94,7 @@ impl History {
         next
     }
 
-    /// Power was lost, and these blocks are erased.
+    /// Reset after a power loss, with these erased blocks.
     pub(super) fn begin_anew(&mut self, erased: impl Iterator<Item = BlockIdx>) {
         erased.for_each(|block| self.erased(block));
         if let Some(scrub) = &mut self.scrub {
@@ -101,13 +102,13 @@ impl History {
         }
     }
 
-    /// `block` was erased.
+    /// Record that `block` was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
         self.since.get_mut(block.0 as usize).into_iter().for_each(|since| *since = NEVER);
         self.reads.get_mut(block.0 as usize).into_iter().for_each(|reads| *reads = 0);
     }
 
-    /// How old the data of `block` is [ns], where what was there at the hand-over was `before` old then.
+    /// Return the age of the data of `block` [ns]; data written before the hand-over was `before` old then.
     pub(super) fn age_ns(&self, block: BlockIdx, clock: u64, before: u64) -> u64 {
         match self.since.get(block.0 as usize) {
             None => before,
@@ -117,7 +118,7 @@ impl History {
         }
     }
 
-    /// What the reads of `block` add to its errors.
+    /// Return the factor of errors that the reads of `block` cause.
     pub(super) fn disturbed(&self, block: BlockIdx) -> Rber {
         let reads = self.reads.get(block.0 as usize).copied().unwrap_or(0);
         tabled(&self.disturbed, reads.into())

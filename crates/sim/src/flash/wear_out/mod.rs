@@ -1,9 +1,9 @@
-//! What wear does to the blocks and pages of one device: which reads fail at first, which programs and
-//! erases fail, which pages are worn.
+//! The effects of wear on the blocks and pages of one device: reads that fail at first, programs and erases
+//! that fail, worn pages.
 //!
-//! Nothing is drawn: every chance is decided by a number made from the seed, the place, and how often
-//! its block was erased. So the same read of the same data gives the same answer, in whatever order
-//! operations come, and there is no generator to be kept.
+//! No random generator is used: a hash of the seed, the place and the erase count of its block decides every
+//! chance. The same read of the same data therefore gives the same result, in whatever order operations come,
+//! and no generator state is stored.
 //!
 //! ```text
 //! first read fails ─▶ read again, with other reference voltages: RBER × retry_gain ─▶ … ─▶ corrected
@@ -14,11 +14,11 @@
 //! al. (HPCA 2015) describe it.
 //! **Faithful**: failures out of the binomial tail of the ECC; a retry reads the page again, cell and
 //! transfer.
-//! **Simplified**: all data has one age, unless blocks have a [`History`]; a retry gains the same factor each time; programs and erases
-//! fail in proportion to erases; a page that cannot be read is counted and has its data
-//! all the same, since there is none.
-//! **Ambiguous**: OFC retires a page by its RBER "when being read after having been aged": here after
-//! the age that data has, judged when the block is erased.
+//! **Simplified**: all data has one age, unless blocks have a [`History`]; a retry gains the same factor each
+//! time; programs and erases fail in proportion to erases; an uncorrectable page is counted but returns its
+//! data, since data is not simulated.
+//! **Ambiguous**: OFC retires a page by its RBER "when being read after having been aged": here after the age
+//! that data has, judged when the block is erased.
 
 mod history;
 mod scrub;
@@ -33,43 +33,43 @@ pub(crate) use history::{BEFORE, History};
 pub(crate) use scrub::ScrubLimits;
 pub(crate) use vector::{Failing, Reading};
 
-/// What a device is made of, as far as it wears out.
+/// The wear parameters of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WearOutOptions {
     pub(crate) seed: u64,
     /// Erases of every block before the device was handed over.
     pub(crate) cycles_before: u32,
     pub(crate) rated_cycles: u32,
-    /// Where so many pages share cells, the last of them is the worst; 1: all pages are alike.
+    /// If this many pages share cells, the last of them is the worst; 1: all pages are alike.
     pub(crate) pages_of_a_cell: u32,
     pub(crate) grain: Grain,
     pub(crate) data_age_ns: u64,
     pub(crate) read_retries: u32,
     pub(crate) retry_gain: f64,
-    /// Chances that a program and an erase fail on a block at its rated erases.
+    /// Probabilities that a program and an erase fail on a block at its rated erases.
     pub(crate) program_failures: f64,
     pub(crate) erase_failures: f64,
-    /// A page with more errors is worn.
+    /// A page with a higher RBER is worn.
     pub(crate) retire_rber: f64,
 }
 
-/// How many neighbours, counted as a geometry counts pages, have something in common.
+/// The number of neighbouring pages of the geometry that share a property.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Grain {
-    /// So many are as good as each other: a page of a plane.
+    /// Pages of the same quality: a page of a plane.
     pub(crate) quality: u32,
-    /// So many are read and decoded together: either all of them fail, or none.
+    /// Pages that are read and decoded together: either all of them fail, or none.
     pub(crate) read: u32,
 }
 
 impl Grain {
-    /// Flash pages, each of which is read as a whole.
+    /// Return the grain of flash pages that are read as a whole.
     pub(crate) fn flash_pages(geometry: &Geometry) -> Grain {
         Grain { quality: geometry.units(), read: geometry.units() }
     }
 }
 
-/// Which one of those that `many` pages make `page` is in.
+/// Return the number of the group of `many` pages that contains `page`.
 #[inline]
 fn group(page: Ppn, many: u32) -> u32 {
     if many == 1 { page.0 } else { page.0 / many }
@@ -87,7 +87,7 @@ pub(crate) struct WearOut {
     grain: Grain,
     data_age_ns: u64,
     age: Rber,
-    /// Of every block, where that matters.
+    /// The history of every block, if that matters.
     history: Option<History>,
     read_retries: u32,
     gain: Rber,
@@ -96,16 +96,16 @@ pub(crate) struct WearOut {
     retire: Rber,
 }
 
-/// How a read went.
+/// The outcome of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReadOutcome {
-    /// How often the page was read again.
+    /// The number of read retries.
     pub(crate) retries: u32,
     /// Whether the errors could be corrected in the end.
     pub(crate) corrected: bool,
 }
 
-/// What a number decides about; keeps them apart.
+/// The purpose of a random number; keeps the sequences independent.
 #[derive(Clone, Copy)]
 enum Lot {
     Factory = 1,
@@ -136,17 +136,17 @@ impl WearOut {
         }
     }
 
-    /// The same where every block has its own history.
+    /// Return this state with a history of every block.
     pub(crate) fn with_history(self, history: History) -> WearOut {
         WearOut { history: Some(history), ..self }
     }
 
-    /// Whether `block` was bad when the device was made, where a share of `chance` of all is.
+    /// Whether `block` is bad from the factory, with the probability `chance`.
     pub(crate) fn is_factory_bad(seed: u64, chance: u64, block: BlockIdx) -> bool {
         lot(seed, Lot::Factory, block.0, 0) < chance
     }
 
-    /// Read `from` at `clock`, whose block was erased so often here.
+    /// Read `from` at `clock`, whose block was erased `erases` times in this simulation.
     pub(crate) fn read(&mut self, from: Place, erases: u32, clock: u64) -> ReadOutcome {
         let outcome = self.judge(from, erases, clock);
         if let Some(history) = &mut self.history {
@@ -160,7 +160,7 @@ impl WearOut {
         self.outcome(from.page, erases, rate)
     }
 
-    /// How a read of `page` goes whose errors are so many at first.
+    /// Return the outcome of a read of `page` whose first attempt has the error rate `rate`.
     fn outcome(&self, page: Ppn, erases: u32, mut rate: Rber) -> ReadOutcome {
         let drawn = lot(self.seed, Lot::Read, group(page, self.grain.read), erases);
         for retries in 0..=self.read_retries {
@@ -172,7 +172,7 @@ impl WearOut {
         ReadOutcome { retries: self.read_retries, corrected: false }
     }
 
-    /// A page of `block` was programmed at `clock`.
+    /// Record that a page of `block` was programmed at `clock`.
     #[inline]
     pub(crate) fn programmed(&mut self, block: BlockIdx, clock: u64) {
         if let Some(history) = &mut self.history {
@@ -180,31 +180,31 @@ impl WearOut {
         }
     }
 
-    /// `block` was erased.
+    /// Record that `block` was erased.
     pub(crate) fn erased(&mut self, block: BlockIdx) {
         if let Some(history) = &mut self.history {
             history.erased(block);
         }
     }
 
-    /// Power was lost, and these blocks are erased: what was counted of others is known again.
+    /// Reset after a power loss, with these erased blocks; the counts of the others are kept.
     pub(crate) fn begin_anew(&mut self, erased: impl Iterator<Item = BlockIdx>) {
         if let Some(history) = &mut self.history {
             history.begin_anew(erased);
         }
     }
 
-    /// Whether a block may be due to be moved at `clock`.
+    /// Whether a block may be due for scrubbing at `clock`.
     pub(crate) fn has_due(&self, clock: u64) -> bool {
         self.history.as_ref().is_some_and(|history| history.has_due(clock, self.data_age_ns))
     }
 
-    /// The next block that is.
+    /// Return the next block that is due.
     pub(crate) fn next_due(&mut self, clock: u64) -> Option<BlockIdx> {
         self.history.as_mut()?.next_due(clock, self.data_age_ns)
     }
 
-    /// What age and reads have added to the errors of `block`.
+    /// Return the factor of errors that age and reads have added to `block`.
     fn since_erased(&self, block: BlockIdx, clock: u64) -> Rber {
         let Some(history) = &self.history else { return self.age };
         let age_ns = history.age_ns(block, clock, self.data_age_ns);
@@ -223,18 +223,18 @@ impl WearOut {
         lot(self.seed, Lot::Program, page, erases) < self.scaled(self.program_failures, erases)
     }
 
-    /// Whether the next erase of a block that was erased so often fails: by chance, or because it would take too
-    /// long. A block endures as many cycles as its data sheet says, so that the one after these is judged first.
+    /// Whether the next erase of a block with `erases` erases fails: by chance, or because it would take too
+    /// long. A block endures the cycles of its data sheet, so the one after these is judged first.
     pub(crate) fn erase_fails(&self, block: BlockIdx, erases: u32) -> bool {
         self.laws.erase_extra_ns(self.cycles_before.saturating_add(erases)).is_none()
             || lot(self.seed, Lot::Erase, block.0, erases)
                 < self.scaled(self.erase_failures, erases)
     }
 
-    /// How much longer than the first the next erase of a block takes [ns].
+    /// Return how much longer than the first the next erase of a block takes [ns].
     pub(crate) fn erase_extra_ns(&self, erases: u32) -> u64 {
         let cycles = self.cycles_before.saturating_add(erases);
-        // A block that fails takes as long as the longest that does not.
+        // A failing erase takes as long as the longest successful one.
         self.laws.erase_extra_ns(cycles).unwrap_or_else(|| self.laws.erase_extra_most_ns())
     }
 
@@ -243,17 +243,17 @@ impl WearOut {
         self.rate(page, erases) + self.age > self.retire
     }
 
-    /// How many errors `page` has when it is read: greater where there are more.
+    /// Return a number that grows with the errors of `page` when it is read.
     pub(crate) fn errors(&self, page: Place, erases: u32) -> u32 {
         (self.rate(page, erases) + self.age).order()
     }
 
-    /// RBER of `page` when it is read at once.
+    /// Return the RBER of `page` if it is read immediately.
     fn rate(&self, page: Place, erases: u32) -> Rber {
         self.laws.wear(self.cycles_before.saturating_add(erases)) + self.quality(page)
     }
 
-    /// What makes `page` better or worse than others.
+    /// Return the quality of `page` relative to others.
     fn quality(&self, page: Place) -> Rber {
         let shared = self.pages_of_a_cell;
         let high = shared > 1 && self.geometry.flash_page_in_block(page) % shared == shared - 1;
@@ -261,7 +261,7 @@ impl WearOut {
         self.laws.page(lot(self.seed, Lot::Quality, number, 0), high)
     }
 
-    /// A chance that is what it is at the rated erases, and grows in proportion to them.
+    /// Scale a probability, given at the rated erases, in proportion to the erases.
     fn scaled(&self, at_rated: u64, erases: u32) -> u64 {
         let cycles = u128::from(self.cycles_before.saturating_add(erases));
         let scaled = u128::from(at_rated) * cycles / u128::from(self.rated_cycles);
@@ -269,13 +269,13 @@ impl WearOut {
     }
 }
 
-/// A number of 64 bits below which a random one falls with probability `p`.
+/// Return the threshold of 64 bits below which a random number falls with probability `p`.
 pub(crate) fn chance(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64
 }
 
-/// The number that decides about `what` at a place and a time: mixed twice, so that neighbours have nothing in
-/// common.
+/// Return the random number for `what` at a place and a time: mixed twice, so that neighbours are
+/// independent.
 fn lot(seed: u64, what: Lot, place: u32, time: u32) -> u64 {
     let key = finalise(seed.wrapping_add((what as u64).wrapping_mul(GOLDEN_GAMMA)));
     finalise(key ^ mix(u64::from(place) << 32 | u64::from(time)))

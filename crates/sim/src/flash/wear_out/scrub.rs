@@ -1,16 +1,16 @@
-//! Which blocks are due to be moved because of what became of them: so many reads since their erase, or an age.
+//! Blocks that are due for scrubbing: their reads since the last erase, or their age, have reached a limit.
 //!
 //! ```text
 //! read      ─▶ reads reach the limit ─▶ due ─┐
-//! programmed ─▶ │ oldest │ … │ youngest │    ├─▶ next ─▶ the controller moves what is valid, and erases it
+//! programmed ─▶ │ oldest │ … │ youngest │    ├─▶ next ─▶ the controller moves the valid pages, and erases it
 //!                    └─ age reaches the limit ┘
 //! ```
 //!
 //! **Source**: Y. Cai et al., Flash Correct-and-Refresh (ICCD 2012): remapping-based refresh of blocks; read
-//! reclaim, as data sheets of NAND flash ask for it after so many reads of a block.
+//! reclaim, as data sheets of NAND flash require it after a number of reads of a block.
 //! **Faithful**: a block is due once between two erases, when its reads or its age reach the limit.
-//! **Simplified**: ages are looked at when the host does something or begins to leave the device alone, and not
-//! while it stays away; nothing is read to find out how many errors there are.
+//! **Simplified**: ages are checked when the host sends a request or becomes idle, and not during an idle
+//! time; no page is read to count its errors.
 //! **Ambiguous**: nothing.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flash::geometry::BlockIdx;
 
-/// When a block is due; where neither is there, none is.
+/// The limits at which a block is due; without limits, no block is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct ScrubLimits {
     /// Reads of its pages since it was erased.
@@ -32,9 +32,10 @@ pub(crate) struct ScrubLimits {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Scrub {
     limits: ScrubLimits,
-    /// Those that were read so often; some may have been erased since.
+    /// Blocks that have reached the limit of reads; some may have been erased since.
     read: VecDeque<BlockIdx>,
-    /// Those that hold something, and since when; the oldest first, and some may have been erased since.
+    /// Blocks with data and the time of their first program; the oldest first, and some may have been erased
+    /// since.
     ages: VecDeque<(BlockIdx, u64)>,
 }
 
@@ -43,8 +44,8 @@ impl Scrub {
         Scrub { limits, read: VecDeque::new(), ages: VecDeque::new() }
     }
 
-    /// Nothing is known any more but how often blocks were read, and since when they hold anything, which `is_there`
-    /// says of the time.
+    /// Rebuild the lists from the reads of each block and the time of its first program; `is_there` tests
+    /// whether such a time stands for data.
     pub(super) fn begin_anew(
         &mut self,
         reads: &[u32],
@@ -57,37 +58,39 @@ impl Scrub {
         self.read = read.map(|(block, _)| block).collect();
         let held = blocks.zip(since).filter(|(_, since)| is_there(**since));
         let mut ages: Vec<(BlockIdx, u64)> = held.map(|(block, since)| (block, *since)).collect();
-        // What was there at the hand-over is the oldest.
+        // Data written before the hand-over is the oldest.
         ages.sort_by_key(|(block, since)| (since.wrapping_add(2), *block));
         let keeps_ages = self.limits.age_ns.is_some();
         self.ages = ages.into_iter().filter(|_| keeps_ages).collect();
     }
 
-    /// Reads of `block` went from `before` to `after`.
+    /// Record that the reads of `block` went from `before` to `after`.
     pub(super) fn read(&mut self, block: BlockIdx, before: u32, after: u32) {
         if self.limits.reads.is_some_and(|limit| before < limit && limit <= after) {
             self.read.push_back(block);
         }
     }
 
-    /// The first page of `block` was programmed at `clock`; `since` says when that was, of all blocks.
+    /// Record that the first page of `block` was programmed at `clock`; `since` has these times of all
+    /// blocks.
     pub(super) fn programmed(&mut self, block: BlockIdx, clock: u64, since: &[u64]) {
         if self.limits.age_ns.is_none() {
             return;
         }
-        // Each block counts once: what is there twice was erased in between.
+        // Each block counts once: a block listed twice was erased in between.
         if self.ages.len() > 2 * since.len() {
             self.ages.retain(|(block, at)| since[block.0 as usize] == *at);
         }
         self.ages.push_back((block, clock));
     }
 
-    /// Whether a block may be due whose data is so old: `age` works that out.
+    /// Whether a block may be due; `age` computes the age of its data.
     pub(super) fn is_due(&self, age: impl Fn(BlockIdx) -> u64) -> bool {
         !self.read.is_empty() || self.oldest().is_some_and(|(block, limit)| age(block) >= limit)
     }
 
-    /// The next block that is due: of `reads`, or since `since`, by `age`.
+    /// Return the next block that is due, by its `reads` or by its `age`; `since` detects blocks erased
+    /// meanwhile.
     pub(super) fn next(
         &mut self,
         reads: &[u32],
@@ -113,7 +116,7 @@ impl Scrub {
         None
     }
 
-    /// The block that was programmed longest ago, and the age at which it is due.
+    /// Return the block that was programmed longest ago, and the age at which it is due.
     fn oldest(&self) -> Option<(BlockIdx, u64)> {
         Some(self.ages.front()?.0).zip(self.limits.age_ns)
     }

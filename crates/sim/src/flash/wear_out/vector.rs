@@ -1,7 +1,7 @@
-//! Reads of several sectors of a flash page at once, of which each fails or not.
+//! Reads of several sectors of a flash page at once, each of which may fail.
 //!
-//! What sectors have in common is found out once: for the flash page whether its program failed, and for those that
-//! are as good as each other how many errors they have. Of each sector only its lot is drawn.
+//! Shared properties are determined once: for the flash page, whether its program failed; for sectors of the
+//! same quality, their error rate. Only the random number is drawn per sector.
 
 use super::{Lot, ReadOutcome, WearOut, group, lot};
 use crate::flash::geometry::{BlockIdx, Place};
@@ -11,13 +11,13 @@ use crate::flash::reliability::Rber;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     erases: u32,
-    /// What its block adds to the errors of each of its pages: wear, age, and reads.
+    /// The errors that its block adds to each of its pages: wear, age, and reads.
     block: Rber,
     /// Its program failed.
     is_lost: bool,
 }
 
-/// Sectors of it that are as good as each other, and of which some may have to be read again.
+/// Sectors of it with the same quality, some of which may need a read retry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failing {
     page: Reading,
@@ -26,8 +26,8 @@ pub(crate) struct Failing {
 }
 
 impl WearOut {
-    /// Whether the flash page that `from` is in, of a block that was erased so often, may have to be read again at
-    /// `clock`; `None` where even the worst page of all can be corrected at once.
+    /// Whether the flash page of `from`, in a block with `erases` erases, may need a read retry at `clock`;
+    /// `None` if even the worst page can be corrected at once.
     #[inline]
     pub(crate) fn reading(&self, from: Place, erases: u32, clock: u64) -> Option<Reading> {
         let wear = self.laws.wear(self.cycles_before.saturating_add(erases));
@@ -39,7 +39,8 @@ impl WearOut {
         may_fail.then_some(Reading { erases, block, is_lost })
     }
 
-    /// The sectors of `page` that are as good as the one at `from`; `None` where each is corrected at once.
+    /// Return the sectors of `page` with the same quality as the one at `from`; `None` if each is corrected
+    /// at once.
     #[inline]
     pub(crate) fn failing_sectors(&self, from: Place, page: Reading) -> Option<Failing> {
         let rate = page.block + self.quality(from);
@@ -47,7 +48,7 @@ impl WearOut {
         (page.is_lost || below > 0).then_some(Failing { page, rate, below })
     }
 
-    /// How the read of the sector at `from`, which is one of `failing`, goes.
+    /// Read the sector at `from`, which is one of `failing`.
     #[inline]
     pub(crate) fn read_sector(&self, from: Place, failing: Failing) -> ReadOutcome {
         let Failing { page: Reading { erases, is_lost, .. }, rate, below } = failing;
@@ -61,7 +62,7 @@ impl WearOut {
         self.outcome(from.page, erases, rate)
     }
 
-    /// Pages of `block` were read so many times.
+    /// Record that pages of `block` were read `times` times.
     #[inline]
     pub(crate) fn was_read(&mut self, block: BlockIdx, times: u32) {
         if let Some(history) = &mut self.history {
