@@ -222,7 +222,7 @@ def test_a_file_that_is_cut_in_a_run_and_grows_again_by_it_is_no_target(here: Pa
 
         other = threading.Thread(target=cut)
         other.start()
-        with pytest.raises(DeviceError, match="The target is shorter") as caught:
+        with pytest.raises(DeviceError, match="The target shrank") as caught:
             device.run(baseline("RW", io_size=512, io_count=1 << 24), lambda *_: begun.set())
         other.join()
         assert "it was cut, and has grown since" in caught.value.got

@@ -133,7 +133,7 @@ def test_a_cut_after_the_end_of_all_clocks_is_refused() -> None:
 
 
 def test_without_the_table_no_account_is_kept() -> None:
-    with open_device(DEVICE) as device, pytest.raises(UflipError, match="keeps no account"):
+    with open_device(DEVICE) as device, pytest.raises(UflipError, match="does not track"):
         device.cut_power()
 
 

@@ -49,7 +49,6 @@ ALLOWED = {
     "CONTRIBUTING.md": 2,
     "benches": 15,
     "crates/bench": 8,
-    "crates/engine": 64,
     "crates/foreign": 9,
     "crates/fuzz": 4,
     "crates/host": 83,

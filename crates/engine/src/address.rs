@@ -1,9 +1,9 @@
-//! Where the i-th I/O of a pattern goes.
+//! The location functions: the address of the i-th I/O of a pattern.
 //!
 //! **Source**: uFLIP (2009) §3.1 and Table 1, attribute LBA(IOᵢ).
 //! **Faithful**: sequential, random, ordered(Incr), partitioned(Partitions), IOShift, TargetOffset.
 //! **Simplified**: nothing.
-//! **Ours**: zipf and hotcold, which are not uniform ([`crate::skewed`]).
+//! **Ours**: the skewed locations zipf and hotcold ([`crate::skewed`]).
 //! **Ambiguous**: (1) the table lets addresses leave the target space (a shift at its end, Incr < 0
 //! at its beginning, a long run); here they wrap, and only slots that lie wholly inside the target
 //! space are used: `slots = ⌊(TargetSize − IOShift) / IOSize⌋`. (2) PS = TargetSize / Partitions is
@@ -15,17 +15,17 @@
 //!  │◀IOShift▶│ slot 0 │ slot 1 │ …        │ slot n−1 │ (rest shorter than an I/O)
 //! ```
 //!
-//! Random numbers are xoshiro256++ seeded through SplitMix64 (`seed_from_u64`); a bounded draw is
-//! Lemire's multiply-and-shift with rejection, so every slot is exactly equally likely. Process p of
-//! a parallel pattern draws from the generator jumped p times (2¹²⁸ draws apart), the second
-//! component of a mix from the one after a long jump.
+//! Random numbers are xoshiro256++ seeded through SplitMix64 (`seed_from_u64`). A bounded draw is
+//! Lemire's multiply-and-shift with rejection, so every slot is exactly equally likely. Process p
+//! of a parallel pattern draws from the generator jumped p times (2¹²⁸ draws apart). The second
+//! component of a mix draws from the generator after a long jump.
 
 use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
 use crate::skewed::{HotCold, Zipf};
 
-/// A location function together with where it stands. Yields slot numbers: the address is
-/// `TargetOffset + IOShift + slot × IOSize`.
+/// A location function with its position. It yields slot numbers: the address is `TargetOffset +
+/// IOShift + slot × IOSize`.
 #[derive(Clone, Debug)]
 pub enum Location {
     /// Slot i mod n.
@@ -46,7 +46,7 @@ pub enum Location {
     Ordered {
         /// The next slot.
         slot: u64,
-        /// Incr mod n, taken as the step in 0 … n−1.
+        /// Incr mod n: the step in 0 … n−1.
         step: u64,
         /// Slots in the target space.
         slots: u64,
@@ -55,33 +55,33 @@ pub enum Location {
     Partitioned {
         /// The next partition.
         partition: u64,
-        /// The next slot inside every partition.
+        /// The next slot, the same in every partition.
         slot: u64,
-        /// How many partitions.
+        /// The number of partitions.
         partitions: u64,
         /// Slots in one partition.
         slots: u64,
     },
-    /// A slot drawn by Zipf's law; boxed, as the next, to keep the enum small.
+    /// A slot drawn by Zipf's law; boxed, as the next variant, to keep the enum small.
     Zipf(Box<Zipf>),
-    /// A slot of a hot or of a cold area.
+    /// A slot of the hot or the cold area.
     HotCold(Box<HotCold>),
 }
 
 impl Location {
-    /// uFLIP's `Seq`.
+    /// Create uFLIP's `Seq`.
     #[must_use]
     pub fn sequential(slots: u64) -> Location {
         Location::Sequential { slot: 0, slots }
     }
 
-    /// uFLIP's `Rnd`.
+    /// Create uFLIP's `Rnd`.
     #[must_use]
     pub fn random(slots: u64, rng: Xoshiro256PlusPlus) -> Location {
         Location::Random { rng: Box::new(rng), slots }
     }
 
-    /// uFLIP's `Order`; a negative `incr` walks down from the end of the target space.
+    /// Create uFLIP's `Order`; a negative `incr` walks down from the end of the target space.
     #[must_use]
     pub fn ordered(slots: u64, incr: i64) -> Location {
         // Both fit i64: slots of at least 512 bytes in a device of at most 2⁶³ bytes.
@@ -89,13 +89,13 @@ impl Location {
         Location::Ordered { slot: 0, step, slots }
     }
 
-    /// uFLIP's `Partitioning`, `slots` being those of one partition.
+    /// Create uFLIP's `Partitioning`; `slots` is the number of slots of one partition.
     #[must_use]
     pub fn partitioned(slots: u64, partitions: u64) -> Location {
         Location::Partitioned { partition: 0, slot: 0, partitions, slots }
     }
 
-    /// The slot of the next I/O.
+    /// Return the slot of the next I/O.
     #[inline]
     pub fn next_slot(&mut self) -> u64 {
         match self {

@@ -1,61 +1,61 @@
-//! When the I/Os of an open loop arrive: at instants of their own, whatever the device does.
+//! The arrival times of an open loop, which do not depend on the device.
 //!
 //! **Source**: ours; uFLIP's time functions (§3.1) are closed loops. B. Schroeder, A. Wierman, M.
-//! Harchol-Balter, *Open versus closed: a cautionary tale* (NSDI 2006) for the difference; L. Kleinrock,
-//! *Queueing systems* I (1975) for Poisson arrivals. Response times count from the instant of arrival, so
-//! that what waits behind a slow I/O is not left out (G. Tene's "coordinated omission").
-//! **Faithful**: fixed: I/O number i at i × interval. Poisson: independent intervals, exponentially
-//! distributed with the given mean.
-//! **Simplified**: an interval is whole nanoseconds, and its fraction goes to the next one, so that the
-//! rate is exact in the long run.
-//! **Ambiguous**: the first I/O of a fixed rate arrives at 0, the first of a Poisson process after an
-//! interval.
+//! Harchol-Balter, *Open versus closed: a cautionary tale* (NSDI 2006) for the difference; L.
+//! Kleinrock, *Queueing systems* I (1975) for Poisson arrivals. Response times count from the
+//! arrival, so they include the wait behind a slow I/O (no "coordinated omission", G. Tene).
+//! **Faithful**: fixed: I/O number i at i × interval. Poisson: independent, exponentially
+//! distributed intervals with the given mean.
+//! **Simplified**: an interval is whole nanoseconds; its fraction carries over to the next one, so
+//! the rate is exact in the long run.
+//! **Ambiguous**: the first I/O of a fixed rate arrives at 0, the first of a Poisson process after
+//! one interval.
 //!
-//! No float decides: the logarithm is worked out with whole numbers, so that a seed gives the same
-//! instants on every machine.
+//! The logarithm uses integer arithmetic only, so that a seed gives the same arrivals on every
+//! machine.
 
 use uflip_core::Nanos;
 use uflip_core::random::{Rng, Xoshiro256PlusPlus};
 
 use crate::logarithm::minus_log2;
+use crate::mix_order::generator;
 use crate::spec::StreamSpec;
-use crate::turns::generator;
 
-/// How the I/Os of a process arrive.
+/// The arrival process of an open loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
-    /// One every so often.
+pub enum ArrivalRule {
+    /// One I/O per interval.
     Fixed(Nanos),
-    /// At random, one every so often on average.
+    /// Poisson arrivals with this mean interval.
     Poisson(Nanos),
 }
 
-impl Rule {
-    /// How long it is from one I/O to the next, on average.
+impl ArrivalRule {
+    /// Return the mean interval between two I/Os.
     #[must_use]
     pub fn interval(self) -> Nanos {
         match self {
-            Rule::Fixed(interval) | Rule::Poisson(interval) => interval,
+            ArrivalRule::Fixed(interval) | ArrivalRule::Poisson(interval) => interval,
         }
     }
 }
 
-/// The endless sequence of instants, from the start of the run.
+/// The endless sequence of arrival times, from the start of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     interval: u64,
-    /// The instant of the last one [ns × 2³²].
+    /// The last arrival [ns × 2³²].
     now: u128,
     is_first: bool,
-    /// Of a Poisson process.
+    /// For a Poisson process.
     random: Option<Box<Xoshiro256PlusPlus>>,
 }
 
 impl Arrivals {
-    pub(crate) fn new(rule: Rule, stream: &StreamSpec) -> Arrivals {
-        let random = matches!(rule, Rule::Poisson(_)).then(|| {
-            // Locations draw from the generator and from the one after a long jump, a drawn mix from
-            // the one after two.
+    pub(crate) fn new(rule: ArrivalRule, stream: &StreamSpec) -> Arrivals {
+        let random = matches!(rule, ArrivalRule::Poisson(_)).then(|| {
+            // Locations use the generator itself and the one after a long jump; a drawn mix uses
+            // the one after two long jumps.
             let mut rng = generator(stream);
             (0..3).for_each(|_| rng.long_jump());
             Box::new(rng)
@@ -79,7 +79,7 @@ impl Arrivals {
 /// ln 2 × 2⁶⁴.
 const LN_2: u128 = 0xb172_17f7_d1cf_79ab;
 
-/// −ln u × 2³² of u = (`bits` + 1) / 2⁶⁴.
+/// Return −ln u × 2³² for u = (`bits` + 1) / 2⁶⁴.
 fn exponential(bits: u64) -> u128 {
     (minus_log2(bits) * LN_2) >> 64
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use uflip_core::random::SeedableRng;
 
-    /// Against the logarithm of the machine.
+    /// Compares with the floating-point logarithm.
     #[test]
     fn a_logarithm_is_right_to_the_last_bits() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    /// Kolmogorov's distance between intervals and their distribution; 1.95 / √n is passed by one sample
-    /// in a thousand.
+    /// Kolmogorov-Smirnov distance between the intervals and their distribution. One sample in a
+    /// thousand exceeds 1.95 / √n.
     #[test]
     fn intervals_are_exponential() {
         const COUNT: usize = 100_000;

@@ -1,4 +1,4 @@
-//! The columns that the response times of a run are split into: one decision for the whole run.
+//! The cause columns of a run, which split its response times.
 //!
 //! ```text
 //!  the device reports causes   a process is an open loop   columns
@@ -8,16 +8,17 @@
 //!  yes                         yes                         submission_wait_ns, those of the device
 //! ```
 //!
-//! A run may have processes of both kinds. The columns belong to the run, so an I/O of a closed loop beside an
-//! open one has a wait too, of 0 ns. Names, their number and the values of each I/O come from [`Causes`] alone.
+//! A run may have processes of both kinds. The columns belong to the run, so an I/O of a closed
+//! loop in the same run also has a wait, of 0 ns. Only [`Causes`] defines the names, their number
+//! and the values of each I/O.
 
 use uflip_core::{Breakdown, Device};
 
 use crate::spec::Resolved;
 
-/// The wait of an I/O from its arrival to its submission.
+/// The wait of an I/O from arrival to submission.
 const WAIT: &str = "submission_wait_ns";
-/// Everything after the submission, on a device that reports no causes.
+/// The time after submission, on a device that reports no causes.
 const REST: &str = "device_ns";
 
 /// The columns of a run with an open loop on a device that reports no causes.
@@ -27,14 +28,14 @@ pub const HOST_CAUSES: [&str; 2] = [WAIT, REST];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Causes {
     has_wait: bool,
-    /// Those of the device.
+    /// The causes that the device reports.
     own: &'static [&'static str],
 }
 
 impl Causes {
     /// Return the causes of a run of `pattern` on a device of the type `D`.
     #[must_use]
-    pub fn of<D: Device>(pattern: &Resolved) -> Causes {
+    pub fn for_run<D: Device>(pattern: &Resolved) -> Causes {
         Causes { has_wait: pattern.is_open(), own: <D::Breakdown as Breakdown>::CAUSES }
     }
 
@@ -56,8 +57,8 @@ impl Causes {
         usize::from(self.has_wait) + own
     }
 
-    /// Store the causes of one I/O in row `at` of `columns`: how long it waited for its submission, how long
-    /// the device took after that [ns], and what the device reports of it.
+    /// Store the causes of one I/O in row `at` of `columns`: its wait before submission [ns], the
+    /// device's time after that [ns], and the causes of the device.
     #[inline]
     pub(crate) fn store(
         self,
@@ -82,7 +83,7 @@ impl Causes {
     }
 }
 
-/// Return the number of the column with the waits for submission; none where no process is an open loop.
+/// Return the index of the column of submission waits; `None` if no process is an open loop.
 #[must_use]
 pub fn wait_column(causes: &[String]) -> Option<usize> {
     causes.iter().position(|cause| cause == WAIT)

@@ -1,12 +1,12 @@
 //! The one loop that drives a device, real or simulated.
 //!
-//! Every submitter has at most `queue_depth` I/Os outstanding: one, unless its pattern says otherwise
-//! (synchronous I/O, uFLIP §4.3). An I/O is due when the one before it has completed, or in an open loop at
-//! an instant of its own, whatever became of the others: what it then waits for room in the queue counts.
-//! The loop either submits the I/O that is due earliest or takes the next completion, whichever comes
-//! first on the device's clock. On a real device every submitter is a
-//! thread with a loop of its own, and the choice is trivial; in virtual time one loop interleaves all
-//! of them.
+//! Every submitter has at most `queue_depth` I/Os outstanding; the default is one (synchronous I/O,
+//! uFLIP §4.3). An I/O is due when the previous one has completed. In an open loop it is due at its
+//! arrival, and a wait for a free queue entry counts as response time.
+//!
+//! The loop takes whichever comes first on the device's clock: the submission of the earliest due
+//! I/O, or the next completion. On a real device every submitter is a thread with its own loop. In
+//! virtual time one loop interleaves all submitters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,32 +14,32 @@ use uflip_core::{Completion, Device, Error, ErrorKind, Nanos, Result, Ticket};
 
 use crate::pattern::{Next, When};
 
-/// Requests are drawn so many ahead: a device in memory hears of them in time to look things up.
+/// The number of requests drawn ahead, so that a device in memory can prefetch its tables.
 pub const AHEAD: usize = 8;
 
-/// How often a process that waits on a clock that cannot be turned looks whether anybody still does.
-const LOOK_UP: Nanos = Nanos(100_000_000);
+/// The interval at which a process that waits on a real clock checks for cancellation.
+const CANCEL_POLL: Nanos = Nanos(100_000_000);
 
-/// Where the requests of one process come from.
+/// The source of the requests of one process.
 pub trait Requests: Send {
-    /// What the device takes: the device's own [`Device::Request`].
+    /// The request type of the device: [`Device::Request`].
     type Request: Copy + Send;
 
-    /// The next request, and the pause before it. Asked for up to [`AHEAD`] times more than there are
-    /// requests.
+    /// Return the next request, and the pause before it. The caller draws up to [`AHEAD`] more
+    /// requests than it submits.
     fn next_request(&mut self) -> Next<Self::Request>;
 
-    /// The same in place of a request that was submitted: large ones are made where they are needed.
+    /// Overwrite a submitted request with the next one; large requests are built in place.
     #[inline(always)]
     fn replace(&mut self, submitted: &mut Next<Self::Request>) {
         *submitted = self.next_request();
     }
 }
 
-/// What keeps the completions of one process.
+/// The recorder of the completions of one process.
 pub trait Record<D: Device>: Send {
-    /// Keep request number `index` of its process, which came back. The run began at `start`. The response
-    /// time counts from `arrived`: in an open loop when the request was due, and otherwise when it was submitted.
+    /// Record the completed request number `index` of its process. The run began at `start`. The
+    /// response time counts from `arrived`: the arrival in an open loop, otherwise the submission.
     fn record(
         &mut self,
         index: usize,
@@ -49,14 +49,14 @@ pub trait Record<D: Device>: Send {
         completion: &Completion<D::Breakdown, D::Status>,
     );
 
-    /// Whether there is a reason to end before the last request.
+    /// Return whether the process ends before its last request.
     #[inline]
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         false
     }
 }
 
-/// For requests of which nothing is kept.
+/// A recorder that stores nothing.
 impl<D: Device> Record<D> for () {
     fn record(
         &mut self,
@@ -69,31 +69,31 @@ impl<D: Device> Record<D> for () {
     }
 }
 
-/// Where processes end when a run is long enough.
+/// The rule for the last I/O of each process when a run is long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
-    /// All at the number of I/Os of the one that is ahead, in whole rounds of so many.
+    /// All processes end at the I/O count of the one furthest ahead, rounded up to whole rounds.
     InStep { round: u64 },
-    /// Each where it is: no process submits another I/O that has made at least so many.
-    Here { least: u64 },
+    /// Each process ends at its present position, after at least `least` I/Os.
+    Separately { least: u64 },
 }
 
-/// What another thread may see and say of a run in progress.
+/// The progress of a run, and its cancellation, shared between threads.
 #[derive(Debug)]
 pub struct Control {
-    /// Tells how much memory may be used.
+    /// Returns the memory that may still be used [bytes].
     memory: fn() -> u64,
-    /// The trace is looked at a piece at a time afterwards, which takes no memory that grows with it.
+    /// The trace is read in pieces after the run, so reading needs no memory for whole columns.
     in_pieces: bool,
     cancelled: AtomicBool,
-    /// No process submits more I/Os than this; it comes down when the run is long enough.
+    /// The largest number of I/Os of a process; lowered when the run is long enough.
     limit: AtomicU64,
-    /// I/Os of the parts of a series that are over.
+    /// I/Os of the completed parts of a series.
     before: AtomicU64,
     processes: Vec<Progress>,
 }
 
-/// One process's own cache line: a plain store an I/O, never a contended one.
+/// The progress of one process, in its own cache line: a plain store per I/O, without contention.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Progress {
@@ -102,7 +102,7 @@ struct Progress {
 }
 
 impl Control {
-    /// For a run of so many processes.
+    /// Create the control of a run with this number of processes.
     #[must_use]
     pub fn new(processes: usize) -> Control {
         let processes = (0..processes).map(|_| Progress::default()).collect();
@@ -118,82 +118,82 @@ impl Control {
         }
     }
 
-    /// The same, with a function that tells how much memory may still be used [bytes].
+    /// Set the function that returns the memory that may still be used [bytes].
     #[must_use]
-    pub fn with_memory(mut self, room: fn() -> u64) -> Control {
-        self.memory = room;
+    pub fn with_memory(mut self, available: fn() -> u64) -> Control {
+        self.memory = available;
         self
     }
 
-    /// The same for a trace that is looked at a piece at a time when the run is over.
+    /// Set whether the trace is read in pieces after the run.
     #[must_use]
     pub fn in_pieces(mut self, in_pieces: bool) -> Control {
         self.in_pieces = in_pieces;
         self
     }
 
-    /// Whether memory for whole columns is needed when the run is over.
+    /// Return whether whole columns must fit into memory after the run.
     pub(crate) fn needs_whole_columns(&self) -> bool {
         !self.in_pieces
     }
 
-    /// Another one that tells the same of the memory.
-    pub(crate) fn of_memory(other: &Control) -> Control {
+    /// Create a control with the same memory settings, for a helper thread.
+    pub(crate) fn for_memory_checks(other: &Control) -> Control {
         Control::new(0).with_memory(other.memory).in_pieces(other.in_pieces)
     }
 
-    /// How much memory may still be used [bytes].
-    pub(crate) fn room(&self) -> u64 {
+    /// Return the memory that may still be used [bytes].
+    pub(crate) fn available_memory(&self) -> u64 {
         (self.memory)()
     }
 
-    /// Count the I/Os of what comes next from zero, and those of what is over with them.
-    pub(crate) fn next_part(&self) {
+    /// Begin the next part of a series: add the I/Os done to the total, and count from zero.
+    pub(crate) fn begin_next_part(&self) {
         let done = self.processes.iter().map(|process| process.done.swap(0, Ordering::Relaxed));
         self.before.fetch_add(done.sum(), Ordering::Relaxed);
     }
 
-    /// Let the run end as `ending` says; `more` I/Os of a process may be on their way. A run ends once:
-    /// later calls change nothing.
+    /// End the run as `ending` defines; each process may submit `more` I/Os meanwhile. Later calls
+    /// have no effect.
     pub(crate) fn end(&self, ending: Ending, more: u64) {
         let done = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed));
         let limit = match ending {
             Ending::InStep { round } => (done.max().unwrap_or(0) + more).next_multiple_of(round),
-            Ending::Here { least } => least,
+            Ending::Separately { least } => least,
         };
         let ordering = Ordering::Relaxed;
-        // Whoever came first has said where.
+        // The first call sets the limit.
         let _ = self.limit.compare_exchange(u64::MAX, limit, ordering, ordering);
     }
 
-    /// Whether the run is to end.
+    /// Return whether the end is decided.
     pub(crate) fn is_ending(&self) -> bool {
         self.limit.load(Ordering::Relaxed) != u64::MAX
     }
 
-    /// Ask the run to stop after the I/Os that are under way.
+    /// Cancel the run after the outstanding I/Os.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked to stop.
+    /// Return whether the run is cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Count one more I/O of the first process, which took so long.
-    pub fn one_more(&self, response_ns: u64) {
+    /// Count one I/O of the first process and store its response time.
+    pub fn count_io(&self, response_ns: u64) {
         self.processes[0].done.fetch_add(1, Ordering::Relaxed);
         self.processes[0].last_response_ns.store(response_ns, Ordering::Relaxed);
     }
 
-    /// Count so much more of what has another measure than I/Os.
+    /// Add `by` to the progress, for work that is not measured in I/Os.
     pub fn advance(&self, by: u64) {
         self.processes[0].done.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// I/Os done so far, and the last response time of the first process [ns].
+    /// Return the I/Os done so far, and the last response time of the first process [ns].
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let done: u64 =
@@ -206,42 +206,42 @@ impl Control {
     }
 }
 
-/// One process: its requests, where it stands, and what it recorded.
+/// One process: its requests, its state, and its recorder.
 pub(crate) struct Submitter<P: Requests, T> {
     process: usize,
     requests: P,
-    left: u64,
+    remaining: u64,
     issued: usize,
     done: u64,
-    /// When times count from.
+    /// The zero of all times.
     start: Nanos,
-    /// When the last I/O completed, or was to be submitted after a pause.
+    /// The completion of the last I/O, or its due time after a pause.
     free: Nanos,
     queue_depth: usize,
     outstanding: Vec<Outstanding<P::Request>>,
-    /// What comes next, and the requests after it, in a ring.
+    /// A ring of the next request and those drawn ahead.
     upcoming: [Next<P::Request>; AHEAD],
-    turn: usize,
+    position: usize,
     pub(crate) trace: T,
 }
 
-/// A request under way, and its number in the trace.
+/// An outstanding request.
 struct Outstanding<R> {
     ticket: Ticket,
     request: R,
     index: usize,
-    /// When it was due, in an open loop.
+    /// The arrival, in an open loop.
     arrival: Option<Nanos>,
 }
 
 impl<P: Requests, T> Submitter<P, T> {
-    /// Process number `process`, which will make `total` of its `requests`, one at a time.
+    /// Create process number `process` with `total` requests, at queue depth 1.
     pub(crate) fn new(process: usize, mut requests: P, total: u64, trace: T) -> Submitter<P, T> {
         let upcoming = std::array::from_fn(|_| requests.next_request());
         Submitter {
             process,
             requests,
-            left: total,
+            remaining: total,
             issued: 0,
             done: 0,
             start: Nanos(0),
@@ -249,37 +249,38 @@ impl<P: Requests, T> Submitter<P, T> {
             queue_depth: 1,
             outstanding: Vec::with_capacity(1),
             upcoming,
-            turn: 0,
+            position: 0,
             trace,
         }
     }
 
-    /// The same with up to `depth` requests under way.
+    /// Set the queue depth.
     pub(crate) fn with_queue(mut self, depth: usize) -> Submitter<P, T> {
         self.queue_depth = depth;
         self.outstanding.reserve_exact(depth);
         self
     }
 
-    /// What comes next. A pause stands before it: nothing may be outstanding when the pause begins.
+    /// Return the next request. If a pause precedes it, no I/O may be outstanding when the pause
+    /// begins.
     #[inline]
     fn next(&self) -> &Next<P::Request> {
-        &self.upcoming[self.turn % AHEAD]
+        &self.upcoming[self.position % AHEAD]
     }
 
-    /// I/Os that came back.
+    /// Return the number of completed I/Os.
     pub(crate) fn done(&self) -> usize {
         self.done as usize
     }
 
-    /// Whether there is an I/O to submit, below `limit`, and room for it.
+    /// Return whether an I/O below `limit` remains and the queue has a free entry.
     #[inline]
     fn is_ready(&self, limit: u64) -> bool {
-        let room = if self.next().is_after_pause() { 1 } else { self.queue_depth };
-        self.outstanding.len() < room && self.left > 0 && (self.issued as u64) < limit
+        let depth = if self.next().is_after_pause() { 1 } else { self.queue_depth };
+        self.outstanding.len() < depth && self.remaining > 0 && (self.issued as u64) < limit
     }
 
-    /// When the next I/O is to be submitted, if there is room for it.
+    /// Return when the next I/O is to be submitted, provided the queue has a free entry.
     #[inline]
     fn due(&self) -> Nanos {
         match self.next().when {
@@ -289,8 +290,8 @@ impl<P: Requests, T> Submitter<P, T> {
     }
 }
 
-/// Run all `submitters` against `device` until each has issued all of its I/Os, or something fails. Nothing
-/// is under way afterwards.
+/// Drive all `submitters` against `device` until each has issued all I/Os, or one fails. No I/O is
+/// outstanding afterwards.
 pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     device: &mut D,
     submitters: &mut [Submitter<P, T>],
@@ -298,7 +299,7 @@ pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     control: &Control,
 ) -> Result<()> {
     drive_to_end(device, submitters, start, control).inspect_err(|_| {
-        // What is still under way is nobody's: whoever comes next must not find it.
+        // Drop the outstanding completions: no later caller may receive them.
         while device.next_completion(Nanos(u64::MAX)).is_some() {
             let _ = device.complete();
         }
@@ -337,8 +338,8 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     }
 }
 
-/// The same for a single submitter of one I/O at a time: its completion is the next, so that nobody is
-/// looked for between two I/Os of a real device.
+/// Drive a single submitter at queue depth 1. Its completion is always the next one, so no search
+/// is needed between two I/Os of a real device.
 fn drive_one<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
@@ -370,21 +371,21 @@ fn submit<D: Device, P: Requests<Request = D::Request>, T>(
     Ok(())
 }
 
-/// Let time pass until `t`, or until somebody asks to stop.
+/// Let time pass until `t`, or until the run is cancelled.
 #[inline]
 fn wait<D: Device>(device: &mut D, t: Nanos, control: &Control) {
     if !device.info().simulated {
-        while device.now() + LOOK_UP < t {
+        while device.now() + CANCEL_POLL < t {
             if control.is_cancelled() {
                 return;
             }
-            device.wait_until(device.now() + LOOK_UP);
+            device.wait_until(device.now() + CANCEL_POLL);
         }
     }
     device.wait_until(t);
 }
 
-/// Submit the next request when it is due, unless somebody asked to stop until then, and draw one.
+/// Submit the next request when it is due, unless the run is cancelled first, and draw another.
 #[inline(always)]
 fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     device: &mut D,
@@ -408,15 +409,15 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     if control.is_cancelled() {
         return Err(cancelled());
     }
-    let Submitter { requests, upcoming, turn, .. } = submitter;
-    let next = &mut upcoming[*turn % AHEAD];
+    let Submitter { requests, upcoming, position, .. } = submitter;
+    let next = &mut upcoming[*position % AHEAD];
     let ticket = device.submit(&next.io)?;
     let index = submitter.issued;
     submitter.issued = index + 1;
-    submitter.left -= 1;
+    submitter.remaining -= 1;
     let io = Outstanding { ticket, request: next.io, index, arrival };
     requests.replace(next);
-    *turn += 1;
+    *position += 1;
     device.prefetch(&next.io);
     Ok(io)
 }
@@ -442,7 +443,7 @@ fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     Ok(())
 }
 
-/// Keep what became of an I/O.
+/// Record a completed I/O.
 #[inline(always)]
 fn end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     submitter: &mut Submitter<P, T>,
@@ -459,8 +460,8 @@ fn end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);
     let arrived = io.arrival.unwrap_or(submitted);
     submitter.trace.record(io.index, &io.request, start, arrived, completion);
-    if submitter.trace.is_over() {
-        submitter.left = 0;
+    if submitter.trace.is_finished() {
+        submitter.remaining = 0;
     }
 }
 

@@ -1,4 +1,5 @@
-//! How long each I/O was due before the host submitted it: what the host spent on something else.
+//! The host gap of each I/O: the time from its due time to its submission, which the host spent
+//! elsewhere.
 //!
 //! ```text
 //!  I/O i−1  ├────── response time ──────┤
@@ -6,12 +7,14 @@
 //!  I/O i                                 ├─ host gap ─┤──── response time ────┤
 //! ```
 //!
-//! Between two I/Os the loop takes tens of nanoseconds. Where it takes much longer, somebody else had its
-//! processor, or a page was not there: the device rested meanwhile, which is no pause that was asked for.
-//! An I/O is due when there is room in its queue, the pause before it is over, or it arrives, and never
-//! before the one that was submitted before it. All of that follows from the pattern and from when I/Os
-//! were submitted and completed, so that nothing more is measured or stored. What the host does *within* a
-//! system call is a part of the response time, and cannot be told from what the device does.
+//! Between two I/Os the loop takes tens of nanoseconds. A much longer gap means that another
+//! process had the CPU, or that a page fault occurred; the device was idle meanwhile, without a
+//! requested pause.
+//!
+//! An I/O is due when its queue has a free entry, the pause before it is over, or it arrives; and
+//! never before the previously submitted I/O. All of that follows from the pattern and the recorded
+//! times, so nothing more is measured or stored. Time spent by the host *within* a system call is
+//! part of the response time and cannot be separated from the device's time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,22 +22,22 @@ use std::collections::BinaryHeap;
 use crate::pattern::{Next, Pattern, When};
 use crate::spec::Resolved;
 
-/// Goes over the I/Os of a pattern in their order.
+/// Computes the host gaps of the I/Os of a pattern, in order.
 #[derive(Clone, Debug)]
 pub struct HostGaps {
     process: usize,
-    to_come: u64,
+    remaining: u64,
     sequence: Pattern,
     depth: usize,
-    /// When the last one was submitted; none before the first one of a process.
-    before: Option<u64>,
-    /// Ends of what was under way, the next first: never more than the queue is deep.
-    under_way: BinaryHeap<Reverse<u64>>,
+    /// The submission of the previous I/O; `None` before the first one of a process.
+    last_submission: Option<u64>,
+    /// The completions of outstanding I/Os, earliest first: at most as many as the queue depth.
+    outstanding: BinaryHeap<Reverse<u64>>,
     last_end: u64,
 }
 
 impl HostGaps {
-    /// Stands before the first I/O of `pattern`, which has processes.
+    /// Start before the first I/O of `pattern`, which has at least one process.
     #[must_use]
     pub fn new(pattern: &Resolved) -> HostGaps {
         HostGaps::at(pattern, 0)
@@ -44,37 +47,37 @@ impl HostGaps {
         let spec = &pattern.streams[process];
         HostGaps {
             process,
-            to_come: spec.total_ios,
+            remaining: spec.total_ios,
             sequence: Pattern::new(spec),
             depth: spec.queue_depth as usize,
-            before: None,
-            under_way: BinaryHeap::new(),
+            last_submission: None,
+            outstanding: BinaryHeap::new(),
             last_end: 0,
         }
     }
 
-    /// How long the next I/O of the same pattern was due [ns]: it was submitted `waited` after `from`,
-    /// from which its response time counts; all on one clock. Before a process has done anything it
-    /// misses nothing, unless an I/O of it arrives.
+    /// Return the host gap of the next I/O of the same pattern [ns]. Its response time counts from
+    /// `from`, and it was submitted `waited` later, on one clock. The first I/O of a process has no
+    /// gap, unless it has an arrival.
     pub fn next(&mut self, pattern: &Resolved, from: u64, waited: u64, response_time: u64) -> u64 {
-        while self.to_come == 0 && self.process + 1 < pattern.streams.len() {
+        while self.remaining == 0 && self.process + 1 < pattern.streams.len() {
             *self = HostGaps::at(pattern, self.process + 1);
         }
-        self.to_come = self.to_come.saturating_sub(1);
+        self.remaining = self.remaining.saturating_sub(1);
         let Next { when, .. } = self.sequence.next_io();
         let submitted = from.saturating_add(waited);
-        let is_full = self.under_way.len() == self.depth;
-        let freed = if is_full { self.under_way.pop().map_or(0, |Reverse(end)| end) } else { 0 };
-        let room = freed.max(self.before.unwrap_or(0));
+        let is_full = self.outstanding.len() == self.depth;
+        let freed = if is_full { self.outstanding.pop().map_or(0, |Reverse(end)| end) } else { 0 };
+        let room = freed.max(self.last_submission.unwrap_or(0));
         let due = match when {
             When::At(instant) => room.max(instant.0),
-            When::After(_) if self.before.is_none() => submitted,
+            When::After(_) if self.last_submission.is_none() => submitted,
             When::After(pause) if pause.0 > 0 => self.last_end.saturating_add(pause.0),
             When::After(_) => room,
         };
         let end = from.saturating_add(response_time);
-        self.before = Some(submitted);
-        self.under_way.push(Reverse(end));
+        self.last_submission = Some(submitted);
+        self.outstanding.push(Reverse(end));
         self.last_end = self.last_end.max(end);
         submitted.saturating_sub(due)
     }
@@ -116,7 +119,7 @@ mod tests {
         assert_eq!(gaps(paused, &ios), [0, 0, 0, 0, 50]);
     }
 
-    /// Depth 2: the third has room when the first of the two ends, which is the second.
+    /// Depth 2: the third I/O finds a free entry when the second, the first to complete, ends.
     #[test]
     fn a_queue_has_room_when_the_first_under_way_ends() {
         let ios = [(0, 0, 100), (1, 0, 9), (30, 0, 200), (100, 0, 5), (110, 0, 1)];

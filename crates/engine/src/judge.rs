@@ -1,18 +1,18 @@
-//! Is the run long enough? Decided while it goes on, with the device kept busy.
+//! The convergence check of a running benchmark, with the device kept busy.
 //!
 //! ```text
-//!  process 0 ── watched trace ──┐ response times, in pieces        ┌─ not yet
-//!  process 1 ── watched trace ──┼──────────────────────▶ judge ────┤
-//!  …                            ┘   (of the same I/Os)             └─ end: Control lowers the limit
+//!  process 0 ── judged recorder ──┐ response times, in pieces        ┌─ not yet
+//!  process 1 ── judged recorder ──┼──────────────────────▶ judge ────┤
+//!  …                              ┘   (of the same I/Os)             └─ end: Control lowers the limit
 //! ```
 //!
-//! On a device with a clock of its own the judge works where it is called: no time passes there. On a
-//! real device it has a thread, and the processes go on until it has spoken.
+//! In virtual time the judge runs in the recording thread, because no time passes there. On a real
+//! device it has its own thread, and the processes continue until it decides.
 //!
-//! A row of the judge is what `io_count` counts: one I/O of each process, as their mean; of a mix with
-//! a ratio one round, with a series for each of its two patterns, so that both are known well. Patterns
-//! side by side have rows of their own, at their own pace, and are all looked at when the slowest has
-//! enough of them.
+//! A row of the judge corresponds to one `io_count`: one I/O of each process, averaged. For a mix
+//! with a ratio it is one round, with a series for each of the two patterns, so that both converge.
+//! Patterns side by side have separate rows at their own pace. All are evaluated when the slowest
+//! has enough rows.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -26,70 +26,72 @@ use crate::drive::{Control, Ending, Record};
 use crate::recorder::{Recorder, too_little};
 use crate::spec::{Resolved, Stop};
 
-/// A piece is a 32nd of what there is, within these bounds [I/Os]: copying one takes microseconds.
+/// A piece is a 32nd of the recorded I/Os, within these bounds [I/Os]: copying one takes
+/// microseconds.
 const PIECE: (usize, usize) = (32, 4096);
 
-/// I/Os that a process on a thread of its own may make while it is being told to end.
+/// I/Os that a process on its own thread may submit before it sees the end of the run.
 pub(crate) const SLACK: u64 = 16;
 
-/// How a run came to its length: what is stored with it.
+/// The stopping record of a run, stored with it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(crate) struct Ended {
-    /// Whether the mean is known as well as was asked for, with nothing that speaks against it.
+pub(crate) struct StopRecord {
+    /// Whether the mean reached the requested confidence interval, without contrary evidence.
     converged: bool,
-    /// What ended it: `converged`, or the budget `max_ios`, `max_time_ns` or `max_bytes_written`.
+    /// The reason for the end: `converged`, or the budget `max_ios`, `max_time_ns` or
+    /// `max_bytes_written`.
     ended_by: &'static str,
-    /// The rule, complete.
+    /// The complete rule.
     stop: Value,
-    /// Rows of the look that decided, or of the last one.
+    /// PatternRows of the deciding evaluation, or of the last one.
     ios: usize,
-    /// Rows before the running phase, the most of any series.
+    /// PatternRows before the running phase, the maximum over all series.
     startup_ios: usize,
-    /// What that look saw, for each series.
+    /// The result of that evaluation for each series.
     series: Vec<SeriesVerdict>,
 }
 
 /// The rows of one pattern.
-struct Rows {
-    /// Its processes.
+struct PatternRows {
+    /// The processes of the pattern.
     processes: std::ops::Range<usize>,
-    /// I/Os of a process in a row.
+    /// I/Os of a process per row.
     round: usize,
-    /// Its first series.
+    /// The index of its first series.
     series: usize,
-    /// Rows that were handed to the rule.
-    known: usize,
+    /// Rows passed to the rule.
+    passed: usize,
 }
 
-impl Rows {
+impl PatternRows {
     fn series(&self) -> std::ops::Range<usize> {
         self.series..self.series + if self.round > 1 { 2 } else { 1 }
     }
 }
 
-/// Collects the response times of all processes, and looks at them from time to time.
+/// Collects the response times of all processes, and evaluates the stop rule at intervals.
 pub(crate) struct Judge<'a> {
     control: &'a Control,
     rule: StopRule,
     ending: Ending,
-    rows: Vec<Rows>,
-    /// I/Os of a process that may be on their way when the run ends.
+    rows: Vec<PatternRows>,
+    /// I/Os that a process may still submit when the run ends.
     under_way: u64,
-    /// Response times of each process that do not make a row yet.
+    /// Response times of each process that do not complete a row yet.
     pending: Vec<Vec<u64>>,
-    convinced: Option<Verdict>,
-    /// Values that were handed on, and how many of them there is memory for.
+    decision: Option<Verdict>,
+    /// Values received, and the number of values that fit into memory.
     values: u64,
     allowed: u64,
-    failed: Option<Error>,
+    failure: Option<Error>,
 }
 
-/// Bytes that are needed for a value: twice what is kept of it, because it grows by doubling, and what a
-/// look makes of it.
+/// Bytes per value: twice its size, because the vector grows by doubling, and the working memory of
+/// an evaluation.
 const BYTES_A_VALUE: u64 = 160;
-/// So many values are never too many.
+/// Below this number of values, memory is not checked.
 const FEW_VALUES: u64 = 1 << 18;
-/// Room for all else [bytes].
+/// Memory for everything else [bytes].
 const MARGIN_BYTES: u64 = 64 << 20;
 
 impl<'a> Judge<'a> {
@@ -102,45 +104,46 @@ impl<'a> Judge<'a> {
         let (mut rows, mut process, mut series) = (Vec::new(), 0, 0);
         for part in &pattern.parts {
             let processes = process..process + part.processes;
-            rows.push(Rows { processes, round: part.round as usize, series, known: 0 });
+            rows.push(PatternRows { processes, round: part.round as usize, series, passed: 0 });
             process += part.processes;
             series = rows.last().expect("just put there").series().end;
         }
         Judge {
             control,
             rule: StopRule::new(stop.options, series, stop.min_ios as usize),
-            ending: Ending::of(pattern),
+            ending: Ending::for_pattern(pattern),
             rows,
             under_way: pattern.queue_depth_max() + slack,
             pending: vec![Vec::new(); pattern.streams.len()],
-            convinced: None,
+            decision: None,
             values: 0,
             allowed: FEW_VALUES,
-            failed: None,
+            failure: None,
         }
     }
 
-    /// Why it cannot take more, if it cannot.
-    pub(crate) fn failure(&mut self) -> Option<Error> {
-        self.failed.take()
+    /// Return the error, if memory is exhausted.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
     }
 
-    /// Whether there is memory for so many values more; if not, the run ends.
-    fn has_room_for(&mut self, more: usize) -> bool {
+    /// Return whether memory suffices for `more` values; if not, end the run.
+    fn has_memory_for(&mut self, more: usize) -> bool {
         self.values += more as u64;
-        if self.values > self.allowed && self.failed.is_none() {
-            let (needed, room) = (self.values * BYTES_A_VALUE + MARGIN_BYTES, self.control.room());
+        if self.values > self.allowed && self.failure.is_none() {
+            let (needed, room) =
+                (self.values * BYTES_A_VALUE + MARGIN_BYTES, self.control.available_memory());
             self.allowed = self.values + self.values / 8;
             if needed > room {
-                self.failed = Some(too_little(self.values as usize, needed, room));
+                self.failure = Some(too_little(self.values as usize, needed, room));
                 self.control.cancel();
             }
         }
-        self.failed.is_none()
+        self.failure.is_none()
     }
 
-    /// Take pieces as they come, until every process has ended.
-    pub(crate) fn listen(mut self, pieces: &Receiver<(usize, Vec<u64>)>) -> Judge<'a> {
+    /// Receive pieces until every process has ended.
+    pub(crate) fn receive_all(mut self, pieces: &Receiver<(usize, Vec<u64>)>) -> Judge<'a> {
         for (process, times) in pieces {
             self.receive(process, &times);
         }
@@ -148,38 +151,42 @@ impl<'a> Judge<'a> {
     }
 
     fn receive(&mut self, process: usize, times: &[u64]) {
-        if !self.has_room_for(times.len()) {
+        if !self.has_memory_for(times.len()) {
             return;
         }
         self.pending[process].extend_from_slice(times);
-        let of_it = |rows: &&mut Rows| rows.processes.contains(&process);
+        let of_it = |rows: &&mut PatternRows| rows.processes.contains(&process);
         let rows = self.rows.iter_mut().find(of_it).expect("every process makes a pattern");
-        rows.hand_on(&mut self.pending[rows.processes.clone()], &mut self.rule);
-        let known = self.rows.iter().map(|rows| rows.known).min().unwrap_or(0);
-        if known >= self.rule.next_look() && self.convinced.is_none() {
+        rows.push_complete(&mut self.pending[rows.processes.clone()], &mut self.rule);
+        let known = self.rows.iter().map(|rows| rows.passed).min().unwrap_or(0);
+        if known >= self.rule.next_look() && self.decision.is_none() {
             let verdict = self.rule.look();
             if verdict.stop {
                 self.control.end(self.ending, self.under_way);
-                self.convinced = Some(verdict);
+                self.decision = Some(verdict);
             }
         }
     }
 
-    /// The end of the run: what was decided, or what all of it looks like; and for each pattern how
-    /// many of its rows are start-up.
-    pub(crate) fn ended(mut self, stop: &Stop, budget_is_spent: bool) -> (Ended, Vec<u64>) {
-        let ended_by = match (&self.convinced, budget_is_spent) {
+    /// Return the stopping record of the run, and the start-up rows of each pattern. Without a
+    /// decision, the rule is evaluated over all rows.
+    pub(crate) fn into_stop_record(
+        mut self,
+        stop: &Stop,
+        budget_is_spent: bool,
+    ) -> (StopRecord, Vec<u64>) {
+        let ended_by = match (&self.decision, budget_is_spent) {
             (Some(_), _) => "converged",
             (None, true) => stop.budget,
             (None, false) => "max_time_ns",
         };
-        let verdict = self.convinced.take().unwrap_or_else(|| self.rule.look());
-        let startup = |rows: &Rows| {
+        let verdict = self.decision.take().unwrap_or_else(|| self.rule.look());
+        let startup = |rows: &PatternRows| {
             let series = verdict.series[rows.series()].iter();
             series.map(|series| series.startup_ios as u64).max().unwrap_or(0)
         };
         let startups = self.rows.iter().map(startup).collect();
-        let ended = Ended {
+        let ended = StopRecord {
             converged: verdict.stop,
             ended_by,
             stop: stop.canonical(),
@@ -191,25 +198,25 @@ impl<'a> Judge<'a> {
     }
 }
 
-impl Rows {
-    /// Hand all rows that are complete to the rule.
-    fn hand_on(&mut self, pending: &mut [Vec<u64>], rule: &mut StopRule) {
+impl PatternRows {
+    /// Pass all complete rows to the rule.
+    fn push_complete(&mut self, pending: &mut [Vec<u64>], rule: &mut StopRule) {
         let complete = pending.iter().map(Vec::len).min().unwrap_or(0) / self.round;
         for row in 0..complete {
             self.push(pending, row * self.round, rule);
         }
         pending.iter_mut().for_each(|pending| drop(pending.drain(..complete * self.round)));
-        self.known += complete;
+        self.passed += complete;
     }
 
-    /// Hand on the row whose I/Os begin at `from`.
+    /// Pass the row whose I/Os begin at `from`.
     fn push(&self, pending: &[Vec<u64>], from: usize, rule: &mut StopRule) {
         let firsts = (self.round - 1).max(1);
         let of_first = |pending: &Vec<u64>| pending[from..from + firsts].iter().sum::<u64>();
         let sum: u64 = pending.iter().map(of_first).sum();
         rule.push(self.series, sum as f64 / (firsts * pending.len()) as f64);
         if self.round > 1 {
-            // A mix is one process.
+            // A mix has one process.
             rule.push(self.series + 1, pending[0][from + firsts] as f64);
         }
     }
@@ -217,70 +224,82 @@ impl Rows {
 
 impl Ending {
     /// Patterns side by side have no common pace.
-    pub(crate) fn of(pattern: &Resolved) -> Ending {
+    pub(crate) fn for_pattern(pattern: &Resolved) -> Ending {
         match pattern.parts[..] {
             [part] => Ending::InStep { round: part.round },
-            _ => Ending::Here {
+            _ => Ending::Separately {
                 least: pattern.parts.iter().map(|part| part.round).max().unwrap_or(1),
             },
         }
     }
 }
 
-/// Where response times go to be judged.
-pub(crate) enum Desk<'a, 'c> {
-    /// To a judge on this thread.
-    Here(&'a Mutex<Judge<'c>>),
-    /// To a judge on a thread of its own.
-    There(SyncSender<(usize, Vec<u64>)>),
+/// The channel for response times to the judge.
+pub(crate) enum JudgeLink<'a, 'c> {
+    /// The judge runs on this thread.
+    Local(&'a Mutex<Judge<'c>>),
+    /// The judge runs on its own thread.
+    Thread(SyncSender<(usize, Vec<u64>)>),
 }
 
-/// A trace that hands on what it records.
-pub(crate) struct Watched<'a, 'c> {
+/// A recorder that also passes response times to the judge.
+pub(crate) struct JudgedRecorder<'a, 'c> {
     pub(crate) trace: Recorder<'c>,
     process: usize,
-    desk: Desk<'a, 'c>,
+    link: JudgeLink<'a, 'c>,
     control: &'c Control,
     max_time: Nanos,
     ending: Ending,
-    /// I/Os of this process that the budget allows.
+    /// I/Os of this process within the budget.
     budget: usize,
-    /// I/Os that were handed on, and how many must be known before more are.
+    /// I/Os passed to the judge, and the number of recorded I/Os that triggers the next piece.
     sent: usize,
     due: usize,
 }
 
-impl<'a, 'c> Watched<'a, 'c> {
+impl<'a, 'c> JudgedRecorder<'a, 'c> {
     pub(crate) fn new(
         process: usize,
         mut trace: Recorder<'c>,
-        desk: Desk<'a, 'c>,
+        link: JudgeLink<'a, 'c>,
         control: &'c Control,
         stop: &Stop,
         ending: Ending,
-    ) -> Watched<'a, 'c> {
+    ) -> JudgedRecorder<'a, 'c> {
         let max_time = Nanos(stop.max_time_ns.unwrap_or(u64::MAX));
         let budget = trace.total();
         trace.judged_to(0);
-        Watched { trace, process, desk, control, max_time, ending, budget, sent: 0, due: PIECE.0 }
+        JudgedRecorder {
+            trace,
+            process,
+            link,
+            control,
+            max_time,
+            ending,
+            budget,
+            sent: 0,
+            due: PIECE.0,
+        }
     }
 
-    /// Hand on what is known.
+    /// Pass the recorded response times to the judge.
     ///
-    /// A judge on another thread may be behind: nobody waits for it before the run is over.
+    /// A judge on another thread may lag: only the end of the run waits for it.
     fn send(&mut self, is_over: bool) {
         loop {
-            let times = self.trace.known_from(self.sent);
+            let times = self.trace.completed_from(self.sent);
             if times.is_empty() {
                 break;
             }
-            match &self.desk {
-                Desk::Here(judge) => {
+            match &self.link {
+                JudgeLink::Local(judge) => {
                     judge.lock().expect("no panic while held").receive(self.process, times);
                 }
-                // The judge goes away only with the run.
-                Desk::There(judge) if is_over => drop(judge.send((self.process, times.to_vec()))),
-                Desk::There(judge) => {
+                // The judge lives as long as the run.
+                JudgeLink::Thread(judge) if is_over => {
+                    drop(judge.send((self.process, times.to_vec())))
+                }
+                JudgeLink::Thread(judge) => {
                     let piece = &times[..times.len().min(PIECE.1)];
                     if judge.try_send((self.process, piece.to_vec())).is_err() {
                         break;
@@ -296,14 +315,14 @@ impl<'a, 'c> Watched<'a, 'c> {
         self.due = known + (known / 32).clamp(PIECE.0, PIECE.1);
     }
 
-    /// What was recorded, when all of it was handed on.
+    /// Pass all remaining response times, and return the recorder.
     pub(crate) fn into_recorder(mut self) -> Recorder<'c> {
         self.send(true);
         self.trace
     }
 }
 
-impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
+impl<D: Device<Request = Io>> Record<D> for JudgedRecorder<'_, '_> {
     #[inline]
     fn record(
         &mut self,
@@ -318,8 +337,9 @@ impl<D: Device<Request = Io>> Record<D> for Watched<'_, '_> {
             self.send(false);
         }
         let is_late = completion.completed.0 - start.0 >= self.max_time.0;
-        // What is left of patterns side by side when one is at its budget is no longer side by side.
-        let is_alone = index + 1 == self.budget && matches!(self.ending, Ending::Here { .. });
+        // When one of several patterns side by side reaches its budget, the others would run
+        // without it.
+        let is_alone = index + 1 == self.budget && matches!(self.ending, Ending::Separately { .. });
         if (is_late || is_alone) && !self.control.is_ending() {
             self.control.end(self.ending, 0);
         }

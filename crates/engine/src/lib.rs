@@ -1,8 +1,8 @@
 //! I/O patterns (uFLIP §3.1, Table 1) and the one loop that drives a device with them.
 //!
-//! A *specification* (JSON, [`PatternSpec`]) is validated against a device and becomes [`Resolved`]:
-//! every default filled in, one [`Submitter`](spec::StreamSpec) per process. [`run`] drives the
-//! device and returns a [`Trace`]: every I/O of the run.
+//! A *specification* (JSON, [`PatternSpec`]) is validated against a device and becomes
+//! [`Resolved`]: every default is filled in, with one [`StreamSpec`](spec::StreamSpec) per process.
+//! [`run`] drives the device and returns a [`Trace`]: every I/O of the run.
 
 #![forbid(unsafe_code)]
 
@@ -15,29 +15,29 @@ mod host_gap;
 mod judge;
 mod list;
 mod logarithm;
+mod mix_order;
 mod pattern;
+mod plausibility;
 mod recorder;
 mod run;
-mod sense;
 mod series;
 mod skewed;
 pub mod spec;
 mod state;
 mod threads;
 mod trace;
-mod turns;
 pub mod zones;
 
-pub use arrivals::Rule;
+pub use arrivals::ArrivalRule;
 pub use causes::{Causes, HOST_CAUSES, wait_column};
 pub use drive::{AHEAD, Control, Record, Requests};
 pub use host_gap::HostGaps;
 pub use list::{Extent, IO_SIZE_MAX, IoList, LIST_IOS_MAX};
 pub use pattern::{Next, Pattern, When};
+pub use plausibility::PlausibilityCheck;
 pub use recorder::Sink;
 pub use run::{Outcome, run, run_into};
-pub use sense::Sense;
-pub use series::{Part, run_series};
+pub use series::{SeriesPart, run_series};
 pub use spec::{PatternSpec, Resolved};
 pub use state::{ResolvedState, StateName, StateSpec, StateTotals, enforce};
-pub use trace::{Columns, Row, Trace, Walk};
+pub use trace::{Columns, PatternWalk, Trace, TraceRow};

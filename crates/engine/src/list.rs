@@ -1,65 +1,65 @@
-//! An explicit list of I/Os: what a replay of a trace issues, and what no function could make.
+//! An explicit list of I/Os: the I/Os of a replayed trace, which no location function can generate.
 //!
-//! A list is no part of a pattern: the pattern has its name, which is a digest of what is in it, and its
-//! extent, so that it can be planned, stored and compared as any other without the I/Os; whoever runs it
-//! gives them. In memory an I/O takes 12 bytes, and 8 more where it has an instant.
+//! A list is not part of a pattern. The pattern contains the list's digest and its extent, so it
+//! can be planned, stored and compared like any other without the I/Os; the caller that runs it
+//! provides them. In memory an I/O takes 12 bytes, and 8 more with an arrival time.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
 use crate::pattern::{Next, When};
 
-/// One I/O is at most this long [bytes].
+/// The largest I/O [bytes].
 pub const IO_SIZE_MAX: u64 = 128 << 20;
-/// More I/Os than this are no list to be held in memory.
+/// The longest list that is held in memory.
 pub const LIST_IOS_MAX: usize = 1 << 26;
-/// No device is larger [bytes], and no trace lasts longer [ns].
+/// The largest device [bytes] and the longest trace [ns].
 const LARGEST: u64 = 1 << 62;
-/// Where in a size the number of the mode stands, above all sizes that there are.
+/// The bit position of the mode in a packed size, above all valid sizes.
 const MODE_SHIFT: u32 = 30;
 
-/// What is known of a list without its I/Os; it stands in the pattern.
+/// The summary of a list without its I/Os; part of the pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extent {
-    /// Digest of every I/O.
+    /// The digest of all I/Os.
     pub ios: String,
-    /// How many there are.
+    /// The number of I/Os.
     pub io_count: u64,
-    /// How many bytes of them are read.
+    /// Bytes read.
     pub bytes_read: u64,
-    /// How many are written.
+    /// Bytes written.
     pub bytes_written: u64,
-    /// How many are deallocated.
+    /// Bytes deallocated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub bytes_trimmed: u64,
-    /// Where the last of them ends on the device [bytes].
+    /// The end of the highest I/O on the device [bytes].
     pub end: u64,
-    /// All offsets and sizes are multiples of it [bytes].
+    /// The common alignment of all offsets and sizes [bytes].
     pub align: u64,
-    /// The longest [bytes].
+    /// The largest I/O [bytes].
     pub io_size_max: u64,
-    /// When the last one arrives [ns]; none where each follows the one before.
+    /// The last arrival [ns]; `None` if each I/O follows the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<u64>,
 }
 
-/// I/Os in order, each with the instant of its arrival or none of them.
+/// I/Os in order, either all with an arrival time or all without.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoList {
     offsets: Vec<u64>,
-    /// With the mode: [`packed`].
+    /// Size and mode, as [`packed`] encodes them.
     sizes: Vec<u32>,
-    /// From the start; empty where each I/O follows the one before.
+    /// Arrivals from the start; empty if each I/O follows the previous one.
     instants: Vec<u64>,
     extent: Extent,
 }
 
 impl IoList {
-    /// A list of `ios`; `instants` are empty, or one for each and in order.
+    /// Create a list of `ios`; `instants` is empty, or has one arrival per I/O, in order.
     ///
     /// # Errors
-    /// What is wrong with which of them.
+    /// The first invalid I/O, with the reason.
     pub fn new(
         ios: impl Iterator<Item = Io>,
         instants: Vec<u64>,
@@ -100,23 +100,23 @@ impl IoList {
         Ok(IoList { offsets, sizes, instants, extent })
     }
 
-    /// How many there are: at least one.
+    /// Return the number of I/Os, at least one.
     #[must_use]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// What is known of it.
+    /// Return the summary.
     #[must_use]
     pub fn extent(&self) -> &Extent {
         &self.extent
     }
 
-    /// I/O number `index`.
+    /// Return I/O number `index`.
     ///
     /// # Panics
-    /// Where there are not so many.
+    /// If the list is shorter.
     #[inline]
     #[must_use]
     pub fn io(&self, index: usize) -> Io {
@@ -125,12 +125,12 @@ impl IoList {
         Io { offset, size, mode, stream: 0 }
     }
 
-    /// All I/Os in order.
+    /// Return all I/Os in order.
     pub fn ios(&self) -> impl ExactSizeIterator<Item = Io> + '_ {
         (0..self.len()).map(|index| self.io(index))
     }
 
-    /// When each arrives [ns]; empty where each follows the one before.
+    /// Return the arrival of each I/O [ns]; empty if each follows the previous one.
     #[must_use]
     pub fn instants(&self) -> &[u64] {
         &self.instants
@@ -146,7 +146,7 @@ impl IoList {
     }
 }
 
-/// A size with its mode.
+/// Encode a size with its mode.
 fn packed(size: u32, mode: Mode) -> u32 {
     size | u32::from(mode.number()) << MODE_SHIFT
 }
@@ -157,8 +157,8 @@ fn unpacked(packed: u32) -> (u64, Mode) {
     (u64::from(packed & ((1 << MODE_SHIFT) - 1)), mode)
 }
 
-/// What is digested of a size and its mode: writes have the highest bit, as they had before there were
-/// trims, which have the next one.
+/// Return the form of a size and mode in the digest. Writes set the highest bit, as before trims
+/// existed; trims set the next one.
 fn digested(packed: u32) -> u32 {
     let (size, mode) = unpacked(packed);
     let mark = match mode {
@@ -211,12 +211,12 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
 }
 
 impl Extent {
-    /// Check that it can be that of a list: what stands in a file may be anything.
+    /// Check that a list can have this extent: it may come from a damaged file.
     pub(crate) fn check(&self) -> Result<()> {
         let moved = self.bytes_read.checked_add(self.bytes_written);
         let bytes = moved.and_then(|moved| moved.checked_add(self.bytes_trimmed));
         let wrong = |what: &str, got: u64, allowed: &str| {
-            Error::usage("The extent of a list of I/Os makes no sense")
+            Error::usage("The extent of a list of I/Os is inconsistent")
                 .at(what)
                 .got(got.to_string())
                 .allowed(allowed)
@@ -248,9 +248,9 @@ impl Extent {
         Ok(())
     }
 
-    /// Whether so many bytes are whole sectors of any device.
+    /// Return whether all offsets and sizes are whole sectors of some device.
     #[must_use]
-    pub fn is_of_sectors(&self) -> bool {
+    pub fn is_sector_aligned(&self) -> bool {
         self.align >= SECTOR_BYTES_MIN
     }
 }

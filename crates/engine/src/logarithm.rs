@@ -1,7 +1,7 @@
-//! Logarithms and powers of two in whole numbers, so that a seed decides the same on every machine.
+//! Integer logarithms and powers of two, so that a seed gives the same result on every machine.
 
-/// The first 32 bits behind the point of log₂ x of a number 1 ≤ x < 2 that `bits` / 2⁶³ stands for: one
-/// after another, by squaring.
+/// Return the first 32 fractional bits of log₂ x for `bits` / 2⁶³ = x, 1 ≤ x < 2: one bit per
+/// squaring.
 #[inline]
 pub(crate) fn fraction_of_log2(bits: u64) -> u64 {
     debug_assert!(bits >> 63 == 1, "a number from 1 to 2");
@@ -15,16 +15,17 @@ pub(crate) fn fraction_of_log2(bits: u64) -> u64 {
     fraction
 }
 
-/// −log₂ u × 2³² of u = (`bits` + 1) / 2⁶⁴.
+/// Return −log₂ u × 2³² for u = (`bits` + 1) / 2⁶⁴.
 #[inline]
 pub(crate) fn minus_log2(bits: u64) -> u128 {
     let Some(bits) = bits.checked_add(1) else { return 0 };
     let zeros = bits.leading_zeros();
-    // u = x / 2^(zeros + 1) of x = (bits << zeros) / 2⁶³.
+    // u = x / 2^(zeros + 1) with x = (bits << zeros) / 2⁶³.
     ((u128::from(zeros) + 1) << 32) - u128::from(fraction_of_log2(bits << zeros))
 }
 
-/// 2^(−`parts` / `whole`) × 2⁶², of less than one whole: a square root for each bit of the quotient.
+/// Return 2^(−`parts` / `whole`) × 2⁶² for `parts` < `whole`: one square root per bit of the
+/// quotient.
 pub(crate) fn root_of_half(mut parts: u64, whole: u64) -> u64 {
     debug_assert!(parts < whole, "less than a whole");
     let (mut root, mut power) = (1u128 << 63, 1u128 << 64);
@@ -44,7 +45,7 @@ pub(crate) fn root_of_half(mut parts: u64, whole: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Against the logarithm of the machine.
+    /// Compares with the floating-point logarithm.
     #[test]
     fn a_logarithm_is_right_to_the_last_bits() {
         let some =

@@ -1,13 +1,14 @@
-//! A pattern at work: a pure function of (specification, seed) that yields one I/O after another.
+//! A running pattern: a pure function of (specification, seed) that yields one I/O after another.
 //!
 //! **Source**: uFLIP (2009) §3.1, Table 1, attribute t(IOᵢ), and the mixed patterns.
 //! **Faithful**: consecutive, pause(Pause), burst(Pause, Burst); pause(p) = burst(1, p); a mix of
 //! ratio n issues n I/Os of the first pattern, then one of the second ("2 SR / 1 RR").
 //! **Simplified**: nothing.
 //! **Ours**: arrivals of an open loop ([`crate::arrivals`]), and lists of I/Os ([`crate::list`]).
-//! **Ambiguous**: Table 1 prints the burst's pause as (i mod Burst) × Pause, which would pause after
-//! every I/O but each Burst-th, growing with i; the text says that the pause stands *between groups
-//! of Burst I/Os*, and so it is here. A part of a mix counts its own I/Os for its pauses.
+//! **Ambiguous**: Table 1 prints the burst's pause as (i mod Burst) × Pause, which would pause
+//! after every I/O but each Burst-th, growing with i. The text places the pause *between groups of
+//! Burst I/Os*, and this implementation follows it. Each part of a mix counts its own I/Os for its
+//! pauses.
 
 use std::sync::Arc;
 
@@ -18,54 +19,54 @@ use crate::address::Location;
 use crate::arrivals::Arrivals;
 use crate::drive::Requests;
 use crate::list::IoList;
+use crate::mix_order::{MixOrder, generator};
 use crate::skewed::{HotCold, Zipf};
 use crate::spec::{Basic, LocationKind, Source, StreamSpec};
-use crate::turns::{Turns, generator};
 
-/// When an I/O is to be submitted.
+/// The due time of an I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// So long after the completion of the one before; 0 before the first.
+    /// This long after the completion of the previous I/O; 0 for the first.
     After(Nanos),
-    /// So long after the start of the run, whatever became of the others: an open loop.
+    /// This long after the start of the run, independent of other I/Os: an open loop.
     At(Nanos),
 }
 
-/// One I/O and when it is due.
+/// One I/O with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Next<R = Io> {
-    /// What to submit.
+    /// The request.
     pub io: R,
-    /// When.
+    /// Its due time.
     pub when: When,
 }
 
 impl<R> Next<R> {
-    /// Whether nothing may be under way when it is submitted.
+    /// Return whether no I/O may be outstanding when it is submitted.
     #[inline]
     pub(crate) fn is_after_pause(&self) -> bool {
         matches!(self.when, When::After(pause) if pause > Nanos(0))
     }
 }
 
-/// One process's endless sequence of I/Os.
+/// The endless sequence of I/Os of one process.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    made: Made,
+    source: IoSource,
     arrivals: Option<Arrivals>,
 }
 
-/// Where offsets, sizes and modes come from.
+/// The source of offsets, sizes and modes.
 #[derive(Clone, Debug)]
-enum Made {
-    /// From functions.
+enum IoSource {
+    /// Location functions.
     Functions {
         first: Cursor,
         /// The second pattern of a mix.
         second: Option<Cursor>,
-        turns: Turns,
+        mix_order: MixOrder,
     },
-    /// From a list, by their number; behind its end its last one.
+    /// A list; after its end the last I/O repeats.
     List { list: Arc<IoList>, next: usize },
 }
 
@@ -73,7 +74,7 @@ enum Made {
 struct Cursor {
     location: Location,
     mode: Mode,
-    /// The streams of its writes: to so many hot slots at the beginning, and to all others.
+    /// The write streams: `hot_stream` for the first `hot_slots` slots, `stream` for all others.
     hot_slots: u64,
     hot_stream: u8,
     stream: u8,
@@ -85,40 +86,40 @@ struct Cursor {
 }
 
 impl Pattern {
-    /// The sequence that `stream` specifies, from its beginning.
+    /// Start the sequence that `stream` specifies.
     ///
     /// # Panics
-    /// Where it is of a list that is elsewhere.
+    /// If it is a replay whose list was not provided.
     #[must_use]
     pub fn new(stream: &StreamSpec) -> Pattern {
-        let (rng, turns) = (generator(stream), Turns::new(stream));
-        let made = match &stream.source {
+        let (rng, mix_order) = (generator(stream), MixOrder::new(stream));
+        let source = match &stream.source {
             Source::Basic(basic) => {
-                Made::Functions { first: Cursor::new(basic, rng), second: None, turns }
+                IoSource::Functions { first: Cursor::new(basic, rng), second: None, mix_order }
             }
             Source::Mix { first, second, .. } => {
                 let mut second_rng = rng.clone();
                 second_rng.long_jump();
                 let second = Some(Cursor::new(second, second_rng));
-                Made::Functions { first: Cursor::new(first, rng), second, turns }
+                IoSource::Functions { first: Cursor::new(first, rng), second, mix_order }
             }
             Source::List(list) => {
                 let list = list.as_ref().expect("the list of a pattern that is run is here");
-                Made::List { list: Arc::clone(list), next: 0 }
+                IoSource::List { list: Arc::clone(list), next: 0 }
             }
         };
-        Pattern { made, arrivals: stream.arrivals.map(|rule| Arrivals::new(rule, stream)) }
+        Pattern { source, arrivals: stream.arrivals.map(|rule| Arrivals::new(rule, stream)) }
     }
 
-    /// The next I/O.
+    /// Return the next I/O.
     #[inline]
     pub fn next_io(&mut self) -> Next {
-        let mut next = match &mut self.made {
-            Made::Functions { first, second, turns } => match second {
-                Some(second) if turns.next_part() == 1 => second.next_io(),
+        let mut next = match &mut self.source {
+            IoSource::Functions { first, second, mix_order } => match second {
+                Some(second) if mix_order.next_part() == 1 => second.next_io(),
                 _ => first.next_io(),
             },
-            Made::List { list, next } => {
+            IoSource::List { list, next } => {
                 let this = (*next).min(list.len() - 1);
                 *next += 1;
                 list.next_at(this)

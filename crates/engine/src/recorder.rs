@@ -1,23 +1,23 @@
-//! Where the I/Os of a run are put while it lasts: room for them, in bounded memory.
+//! The recorder of a run's I/Os, in bounded memory.
 //!
 //! ```text
 //!  virtual time           one block that grows in place: no time passes there
 //!  real time              one block, allocated and touched before the first I/O
-//!  real time, open end    block ── block ── block        each touched by a thread beside the run
-//!                                    └ being filled      before its first I/O comes
-//!  a long run with a      (block) ─ (block) ─ block      full ones go to a thread that writes them
+//!  real time, open end    block ── block ── block        each prepared by another thread
+//!                                    └ being filled      before its first I/O
+//!  a long run with a      (block) ─ (block) ─ block      full blocks go to a writer thread
 //!  sink, either time          └ gone        └ being filled
 //! ```
 //!
-//! In real time no page fault may fall into a response time, and the device may not idle while memory is
-//! got. A budget is not what a run comes to use, so the memory of a run that finds its length itself is
-//! got as it goes. What memory may be used is asked of [`Control`] before it is got: an allocation that
-//! fails ends the process, one that succeeds may end another one.
+//! In real time no page fault may fall into a response time, and the device may not idle during an
+//! allocation. The length of a run with a stop rule is unknown, so its memory grows as it goes. The
+//! available memory is checked with [`Control`] before each allocation: a failed allocation ends
+//! the process, and a successful one may end another process.
 //!
-//! With a [`Sink`] memory is bounded, whatever the length of the run. In virtual time the device waits
-//! for who writes, and blocks are small and handed over early: packed an I/O takes much less memory than
-//! here. In real time it never waits: up to [`BACKLOG_BYTES`] wait to be written, and a run whose I/Os
-//! come quicker than they can be written ends with an error that says so.
+//! With a [`Sink`] memory is bounded for any length of run. In virtual time the device waits for
+//! the writer, and blocks are small and handed over early: a packed I/O takes much less memory than
+//! here. In real time the device never waits. Up to [`BACKLOG_BYTES`] may wait to be written; a run
+//! that exceeds it ends with an error.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -25,58 +25,63 @@ use uflip_core::{Breakdown, Completion, Device, Error, ErrorKind, Io, Nanos, Res
 
 use crate::causes::Causes;
 use crate::drive::{Control, Record};
-use crate::trace::{Columns, UNTOLD};
+use crate::trace::{Columns, NOT_COMPLETED};
 
-/// I/Os of a block where there is one process, and those that a block in virtual time begins with.
+/// I/Os per block with one process, and the first allocation in virtual time.
 const BLOCK_IOS: usize = 1 << 16;
-/// ... where blocks are handed over in virtual time: with all causes 2.5 MB.
+/// The same with a sink in virtual time: 2.5 MB with all causes.
 const VIRTUAL_BLOCK_IOS: usize = 1 << 14;
-/// ... and at least where there are many: a block is what is written, and found again, at once.
+/// The least with many processes: a block is written, and later read, as a unit.
 const LEAST_BLOCK_IOS: usize = 1 << 12;
-/// What may wait to be written in real time, in all processes [bytes]: some seconds of the quickest
-/// devices, for a disk that is busy with something else.
+/// The largest backlog in real time, over all processes [bytes]: some seconds of the fastest
+/// devices, for when the disk is busy with other work.
 const BACKLOG_BYTES: u64 = 256 << 20;
-/// Blocks that may wait to be written in virtual time: the device waits until they are taken.
+/// The largest backlog in virtual time [blocks]: the device waits until a block is taken.
 const BACKLOG_BLOCKS: usize = 0;
-/// What a run with an open end may take at once, before its first I/O, in all processes [bytes].
+/// The largest allocation before the first I/O of a run with an open end, over all processes
+/// [bytes].
 const AT_ONCE_BYTES: u64 = 64 << 20;
-/// ... and any run in virtual time whose I/Os are handed over.
+/// The same for any run with a sink in virtual time.
 const VIRTUAL_AT_ONCE_BYTES: u64 = 4 << 20;
-/// Blocks that are ready before they are needed.
+/// Blocks prepared in advance.
 const READY_BLOCKS: usize = 2;
-/// Runs of up to so much are not worth a look at the memory of the system [bytes].
+/// Runs up to this size skip the memory check [bytes].
 const SMALL_BYTES: u64 = 16 << 20;
-/// What checks of a run that is over have in memory, an I/O [bytes].
+/// Memory of the checks after a run, per I/O [bytes].
 const LOOKED_AT_BYTES: u64 = 32;
-/// Room for all that is not a trace [bytes].
+/// Memory for everything except the trace [bytes].
 const MARGIN_BYTES: u64 = 64 << 20;
 
-/// How long a run is, and on what clock.
+/// The length of a run, and its clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) processes: usize,
     pub(crate) causes: usize,
     pub(crate) in_real_time: bool,
-    /// The number of I/Os is a budget.
+    /// The number of I/Os is only an upper bound.
     pub(crate) has_open_end: bool,
     /// Full blocks are handed over.
     pub(crate) has_sink: bool,
 }
 
-/// Who takes the blocks of a long run while it lasts.
+/// The receiver of full blocks during a long run.
 pub trait Sink: Send {
-    /// Take the next I/Os of a process. Called on a thread beside the run.
+    /// Take the next I/Os of a process. Called on a separate thread.
     ///
     /// # Errors
-    /// They cannot be kept: the run ends with this error.
+    /// If they cannot be stored: the run ends with this error.
     fn take(&mut self, process: usize, block: Columns) -> Result<()>;
 }
 
-/// Blocks on their way to a sink, each with its process.
+/// Blocks for a sink, each with its process.
 pub(crate) type Full = (usize, Columns);
 
-/// Hand on blocks as they come, until the run is over; an error ends the run.
-pub(crate) fn pour(blocks: &Receiver<Full>, sink: &mut dyn Sink, control: &Control) -> Result<()> {
+/// Pass blocks to the sink until the run is over; an error ends the run.
+pub(crate) fn pass_to_sink(
+    blocks: &Receiver<Full>,
+    sink: &mut dyn Sink,
+    control: &Control,
+) -> Result<()> {
     for (process, block) in blocks {
         sink.take(process, block).inspect_err(|_| control.cancel())?;
     }
@@ -88,23 +93,24 @@ impl Plan {
         (ios as u64).saturating_mul(16 + 8 * self.causes as u64)
     }
 
-    /// I/Os of a block: fewer where there are many processes, each with blocks of its own.
+    /// Return the I/Os per block: fewer with many processes, which each have their own blocks.
     fn block_ios(&self) -> usize {
         let most = if self.hands_over_early() { VIRTUAL_BLOCK_IOS } else { BLOCK_IOS };
         (most / self.processes).next_power_of_two().clamp(LEAST_BLOCK_IOS, most)
     }
 
-    /// No time passes while blocks are handed over, so they are as soon as that saves memory.
+    /// Return whether blocks are handed over as soon as that saves memory: in virtual time it takes
+    /// no time.
     fn hands_over_early(&self) -> bool {
         self.has_sink && !self.in_real_time
     }
 
-    /// What a run may take at once, in all processes [bytes].
+    /// Return the largest allocation before the first I/O, over all processes [bytes].
     fn at_once_bytes(&self) -> u64 {
         if self.hands_over_early() { VIRTUAL_AT_ONCE_BYTES } else { AT_ONCE_BYTES }
     }
 
-    /// Blocks that may wait to be written.
+    /// Return the number of blocks that may wait to be written.
     pub(crate) fn backlog(&self) -> usize {
         if !self.in_real_time {
             return BACKLOG_BLOCKS;
@@ -112,13 +118,13 @@ impl Plan {
         ((BACKLOG_BYTES / self.bytes(self.block_ios())) as usize).max(self.processes)
     }
 
-    /// Whether there is room for `total` I/Os of each process before the first one.
+    /// Return whether `total` I/Os of each process are allocated before the first one.
     pub(crate) fn is_at_once(&self, total: usize) -> bool {
         let all = self.bytes(total).saturating_mul(self.processes as u64);
         all <= self.at_once_bytes() || !self.has_open_end && !self.has_sink
     }
 
-    /// How many of so many I/Os are ever in memory.
+    /// Return how many of `ios` I/Os are in memory at the same time.
     fn held(&self, ios: usize) -> usize {
         let blocks = self.backlog() + self.processes * (2 + READY_BLOCKS);
         let at_once = (self.at_once_bytes() / self.bytes(1)) as usize;
@@ -126,30 +132,30 @@ impl Plan {
         if self.has_sink { ios.min(most) } else { ios }
     }
 
-    /// What the system must have for a trace of so many I/Os in all: the trace, and what is made of it
-    /// while it is judged or stored.
+    /// Return the memory for a trace of `ios` I/Os: the trace, and the copies made while it is
+    /// judged or stored [bytes].
     fn needs(&self, ios: usize) -> u64 {
         let bytes = self.bytes(ios);
         let more = if self.has_open_end { bytes.saturating_mul(3) } else { bytes / 2 };
         bytes.saturating_add(more)
     }
 
-    /// An error where so many I/Os more, of so many in all, do not fit into memory.
+    /// Return an error if `more` I/Os, of `in_all`, do not fit into memory.
     pub(crate) fn check(&self, more: usize, in_all: usize, control: &Control) -> Result<()> {
         let (there, held) = (self.held(in_all - more), self.held(in_all));
-        // A run that is in a file may be looked at with a few of its columns in memory.
+        // A run in a file can be checked with a few columns in memory.
         let is_looked_at = self.has_sink && control.needs_whole_columns();
         let looked_at = if is_looked_at { LOOKED_AT_BYTES * in_all as u64 } else { 0 };
         if self.bytes(held) <= SMALL_BYTES && looked_at <= SMALL_BYTES {
             return Ok(());
         }
         let needed = (self.needs(held) - self.needs(there)) + looked_at + MARGIN_BYTES;
-        let room = control.room();
+        let room = control.available_memory();
         if needed <= room { Ok(()) } else { Err(too_little(in_all, needed, room)) }
     }
 }
 
-/// The error of a trace that `needed` more bytes than the `room` there is.
+/// Create the error of a trace that needs `needed` more bytes with only `room` available.
 pub(crate) fn too_little(ios: usize, needed: u64, room: u64) -> Error {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     Error::new(ErrorKind::Unavailable, "There is not enough memory for the trace of this run")
@@ -159,7 +165,7 @@ pub(crate) fn too_little(ios: usize, needed: u64, room: u64) -> Error {
         .action("ask for fewer I/Os (io_count, max_ios), or allow more memory (ulimit -v, cgroup)")
 }
 
-/// The error of a run whose I/Os come quicker than they can be written.
+/// Create the error of a run whose I/Os come faster than they can be written.
 fn too_slow() -> Error {
     Error::new(ErrorKind::Unavailable, "The trace of this run cannot be written as it is made")
         .at("where the results are stored")
@@ -168,78 +174,78 @@ fn too_slow() -> Error {
         .action("store the results on a quicker disk (--out), or ask for fewer I/Os (io_count)")
 }
 
-/// Columns that are being filled.
+/// Columns in the course of being filled.
 struct Block {
     columns: Columns,
-    /// Places that are empty.
+    /// Rows still empty.
     left: usize,
 }
 
 impl Block {
-    /// A block of `length` I/Os; `None` where there is not so much memory. In virtual time, where no
-    /// page fault can be measured, pages that are not come to are never touched.
+    /// Allocate a block of `length` I/Os; `None` if memory is insufficient. In virtual time, where
+    /// page faults are harmless, unused pages are never touched.
     fn new(length: usize, plan: &Plan) -> Option<Block> {
-        // `vec!` ends the process where there is no memory: so ask first, for all columns at once.
+        // `vec!` aborts without memory, so reserve first, for all columns at once.
         let words = length.checked_mul(2 + plan.causes)?;
         Vec::<u64>::new().try_reserve_exact(words).ok()?;
-        let unknown = if plan.in_real_time { UNTOLD } else { 0 };
+        let unknown = if plan.in_real_time { NOT_COMPLETED } else { 0 };
         let columns = Columns {
             submit_ns: vec![unknown; length],
-            response_time_ns: vec![UNTOLD; length],
+            response_time_ns: vec![NOT_COMPLETED; length],
             cause_ns: (0..plan.causes).map(|_| vec![unknown; length]).collect(),
         };
         Some(Block { columns, left: length })
     }
 
-    /// Make it `length` long; `None` where there is not so much memory.
+    /// Grow to `length`; `None` if memory is insufficient.
     fn grow_to(&mut self, length: usize) -> Option<()> {
         self.left += length - self.columns.len();
         self.columns.each().try_for_each(|column| {
             column.try_reserve_exact(length - column.len()).ok()?;
-            column.resize(length, UNTOLD);
+            column.resize(length, NOT_COMPLETED);
             Some(())
         })
     }
 }
 
-/// What a process leaves behind.
+/// The recorded I/Os of a process.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    /// I/Os that were handed to a sink.
+pub(crate) struct RecordedIos {
+    /// I/Os already handed to a sink.
     pub(crate) handed_over: usize,
-    /// Those after them.
+    /// The I/Os after them.
     pub(crate) rest: Columns,
 }
 
-impl Kept {
+impl RecordedIos {
     pub(crate) fn len(&self) -> usize {
         self.handed_over + self.rest.len()
     }
 
-    /// Keep the first `ios` I/Os. A sink is told by the pattern in the end.
+    /// Keep the first `ios` I/Os. A sink learns the length from the final pattern.
     pub(crate) fn truncate(&mut self, ios: usize) {
         self.rest.truncate(ios.saturating_sub(self.handed_over));
         self.handed_over = self.handed_over.min(ios);
     }
 }
 
-/// The I/Os of one process.
+/// The recorder of one process.
 pub(crate) struct Recorder<'c> {
     control: &'c Control,
     plan: Plan,
     causes: Causes,
     process: usize,
-    /// The process makes at most so many I/Os.
+    /// The largest number of I/Os of the process.
     total: usize,
-    /// Blocks that are not handed over.
+    /// Blocks not handed over yet.
     blocks: Vec<Block>,
-    /// The number of the first I/O in them.
+    /// The index of the first I/O in them.
     first: usize,
     /// The I/O `index` is in block `(index - first) >> shift`.
     shift: u32,
-    /// There is a place for I/Os below this.
+    /// Memory is allocated for I/Os below this index.
     room: usize,
-    /// I/Os below this are not needed any more.
+    /// I/Os below this index were judged and may be handed over.
     judged: usize,
     ahead: Option<Receiver<Result<Block>>>,
     out: Option<SyncSender<Full>>,
@@ -247,8 +253,8 @@ pub(crate) struct Recorder<'c> {
 }
 
 impl<'c> Recorder<'c> {
-    /// Room for `total` I/Os of `process`, one of those of `plan`, which was checked. Full blocks of a
-    /// long run go `out`.
+    /// Create the recorder of up to `total` I/Os of `process`, one of the processes of the checked
+    /// `plan`. Full blocks of a long run go `out`.
     pub(crate) fn new(
         plan: Plan,
         causes: Causes,
@@ -289,18 +295,18 @@ impl<'c> Recorder<'c> {
         Ok(recorder)
     }
 
-    /// I/Os that the process makes at most.
+    /// Return the largest number of I/Os of the process.
     pub(crate) fn total(&self) -> usize {
         self.total
     }
 
-    /// Why it cannot keep more, if it cannot.
-    pub(crate) fn failure(&mut self) -> Option<Error> {
+    /// Return the error, if the recorder failed.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failed.take()
     }
 
-    /// What is kept of the first `ios` I/Os.
-    pub(crate) fn into_kept(self, ios: usize) -> Kept {
+    /// Return the first `ios` recorded I/Os.
+    pub(crate) fn into_recorded(self, ios: usize) -> RecordedIos {
         let mut left = ios - self.first;
         let parts = self.blocks.into_iter().map(|mut block| {
             let own = left.min(block.columns.len());
@@ -309,16 +315,16 @@ impl<'c> Recorder<'c> {
             block.columns
         });
         let rest = Columns::concat(parts.collect(), self.plan.causes);
-        Kept { handed_over: self.first, rest }
+        RecordedIos { handed_over: self.first, rest }
     }
 
-    /// I/Os below `ios` were judged; nothing is handed over before that.
+    /// Set that I/Os below `ios` were judged, and hand over blocks of judged I/Os.
     pub(crate) fn judged_to(&mut self, ios: usize) {
         self.judged = ios;
         self.hand_over();
     }
 
-    /// Hand over blocks that are full.
+    /// Hand over full blocks.
     #[cold]
     #[inline(never)]
     fn hand_over(&mut self) {
@@ -330,7 +336,7 @@ impl<'c> Recorder<'c> {
             let columns = self.blocks.remove(0).columns;
             self.first += columns.len();
             let full = (self.process, columns);
-            // Nobody takes blocks any more where one could not be written: then the run is ending.
+            // The sink takes no more blocks after an error: then the run is ending.
             if !self.plan.in_real_time {
                 let _ = out.send(full);
             } else if let Err(TrySendError::Full(_)) = out.try_send(full) {
@@ -340,15 +346,15 @@ impl<'c> Recorder<'c> {
         }
     }
 
-    /// The response times from I/O number `from` on that are known without a gap [ns], up to the end
-    /// of its block.
-    pub(crate) fn known_from(&self, from: usize) -> &[u64] {
+    /// Return the response times from I/O number `from` to the first gap or the end of the block
+    /// [ns].
+    pub(crate) fn completed_from(&self, from: usize) -> &[u64] {
         if from >= self.room {
             return &[];
         }
         let rest = &self.blocks[(from - self.first) >> self.shift].columns.response_time_ns;
         let rest = &rest[from & self.mask()..];
-        let known = rest.iter().position(|time| *time == UNTOLD).unwrap_or(rest.len());
+        let known = rest.iter().position(|time| *time == NOT_COMPLETED).unwrap_or(rest.len());
         &rest[..known]
     }
 
@@ -357,10 +363,10 @@ impl<'c> Recorder<'c> {
         (1 << self.shift) - 1
     }
 
-    /// Make room for I/O number `index`.
+    /// Allocate memory for I/O number `index`.
     #[cold]
     #[inline(never)]
-    fn make_room_for(&mut self, index: usize) {
+    fn allocate_for(&mut self, index: usize) {
         while index >= self.room && self.failed.is_none() {
             let more = match self.ahead {
                 Some(_) => self.take_prepared(),
@@ -387,7 +393,7 @@ impl<'c> Recorder<'c> {
     fn grow_in_place(&mut self, length: usize) -> Result<()> {
         let too_little = || {
             let needed = self.plan.bytes(length - self.room);
-            too_little(length, needed, self.control.room())
+            too_little(length, needed, self.control.available_memory())
         };
         self.blocks[0].grow_to(length).ok_or_else(too_little)?;
         self.room = length;
@@ -395,7 +401,8 @@ impl<'c> Recorder<'c> {
     }
 
     fn take_new(&mut self, length: usize) -> Result<()> {
-        let too_little = || too_little(self.total, self.plan.bytes(length), self.control.room());
+        let too_little =
+            || too_little(self.total, self.plan.bytes(length), self.control.available_memory());
         let block = Block::new(length, &self.plan).ok_or_else(too_little)?;
         self.room += length;
         self.blocks.push(block);
@@ -405,7 +412,7 @@ impl<'c> Recorder<'c> {
     fn take_prepared(&mut self) -> Result<()> {
         let ahead = self.ahead.as_ref().expect("there is a thread");
         let received = ahead.recv();
-        let lost = |_| Err(too_little(self.room, MARGIN_BYTES, self.control.room()));
+        let lost = |_| Err(too_little(self.room, MARGIN_BYTES, self.control.available_memory()));
         let block = received.unwrap_or_else(lost)?;
         self.room += block.columns.len();
         self.blocks.push(block);
@@ -413,17 +420,17 @@ impl<'c> Recorder<'c> {
     }
 }
 
-/// Make blocks on a thread of its own, a few ahead of their use, until nobody takes them any more.
+/// Prepare blocks on a separate thread, a few ahead of their use, until the receiver is dropped.
 fn prepare_ahead(plan: Plan, total: usize, control: &Control) -> Receiver<Result<Block>> {
     let (sender, receiver) = sync_channel(READY_BLOCKS);
-    let memory = Control::of_memory(control);
+    let memory = Control::for_memory_checks(control);
     let prepare = move || {
         let length = plan.block_ios();
         for from in (0..total).step_by(length) {
             let in_all = (from + length) * plan.processes;
             let made = plan.check(length, in_all, &memory).and_then(|()| {
                 let block = Block::new(length.min(total - from), &plan);
-                block.ok_or_else(|| too_little(in_all, MARGIN_BYTES, memory.room()))
+                block.ok_or_else(|| too_little(in_all, MARGIN_BYTES, memory.available_memory()))
             });
             let last = made.is_err();
             if sender.send(made).is_err() || last {
@@ -431,7 +438,7 @@ fn prepare_ahead(plan: Plan, total: usize, control: &Control) -> Receiver<Result
             }
         }
     };
-    // Without a thread nothing is ever sent, which the first who waits is told.
+    // Without a thread the channel closes, and the first receiver gets an error.
     let _ = std::thread::Builder::new().spawn(prepare);
     receiver
 }
@@ -447,7 +454,7 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
         if index >= self.room {
-            self.make_room_for(index);
+            self.allocate_for(index);
             if index >= self.room {
                 return;
             }

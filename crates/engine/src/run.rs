@@ -1,4 +1,4 @@
-//! From a validated pattern to a trace.
+//! Runs a validated pattern and returns its trace.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,38 +7,38 @@ use uflip_core::{Device, Io, Result};
 
 use crate::causes::Causes;
 use crate::drive::{Control, Ending, Record, Requests, Submitter, drive};
-use crate::judge::{Desk, Ended, Judge, SLACK, Watched};
+use crate::judge::{Judge, JudgeLink, JudgedRecorder, SLACK, StopRecord};
 use crate::pattern::Pattern;
-use crate::recorder::{Full, Kept, Plan, Recorder, Sink, pour};
+use crate::recorder::{Full, Plan, RecordedIos, Recorder, Sink, pass_to_sink};
 use crate::spec::{Part, Resolved, Stop};
 use crate::threads::{Gate, no_thread, thread};
 use crate::trace::{Columns, Trace};
 
-/// So many pieces may wait for a judge on a thread of its own: 32 MiB. What it is behind with beyond
-/// that waits in the trace.
+/// The largest number of pieces queued for a judge on its own thread: 32 MiB. A longer backlog
+/// stays in the trace.
 const PIECES: usize = 1024;
 
-/// What came of a run: every I/O that no sink took, and what there is to know about all of them.
+/// The outcome of a run: every I/O that no sink took, and the properties of the whole run.
 pub struct Outcome {
-    /// The pattern that was run, complete. A sink was handed more where its processes are shorter.
+    /// The complete pattern that was run. A sink may have received more I/Os of some processes.
     pub pattern: Resolved,
-    /// Names of the causes.
+    /// The names of the causes.
     pub causes: Vec<String>,
-    /// How the run came to its length, where that was not given.
+    /// The stopping record, if the run had a stop rule.
     pub ended: Option<serde_json::Value>,
-    /// The last I/Os of each process: those that were not handed over.
+    /// The last I/Os of each process, which were not handed over.
     pub rest: Vec<Columns>,
 }
 
 /// Drive `device` with `pattern` and return every I/O.
 ///
 /// # Errors
-/// A pattern that the kind of device cannot do; the first error of the device, of any process (the
-/// others are then stopped too), or [`uflip_core::ErrorKind::Interrupted`] after
+/// A pattern that the kind of device does not support; the first error of the device in any process
+/// (which also stops the others); or [`uflip_core::ErrorKind::Interrupted`] after
 /// [`Control::cancel`].
 ///
 /// # Panics
-/// Where a submitting thread panics.
+/// If a submitting thread panics.
 pub fn run<D>(device: &mut D, pattern: Resolved, control: &Control) -> Result<Trace>
 where
     D: Device<Request = Io> + Send,
@@ -48,13 +48,14 @@ where
     Ok(Trace { pattern, columns, causes, ended })
 }
 
-/// The same with the I/Os of a long run handed to `sink` while it lasts, so that its memory is bounded.
+/// Run like [`run`], but hand the I/Os of a long run to `sink`, so that memory is bounded.
 ///
 /// # Errors
-/// As [`run`]; that of the sink; I/Os of a real device that come quicker than the sink takes them.
+/// As [`run`]; any error of the sink; I/Os of a real device that come faster than the sink takes
+/// them.
 ///
 /// # Panics
-/// Where a submitting thread or the sink panics.
+/// If a submitting thread or the sink panics.
 pub fn run_into<D>(
     device: &mut D,
     pattern: Resolved,
@@ -72,7 +73,7 @@ where
     std::thread::scope(|scope| {
         let (out, blocks) = sync_channel(plan.backlog());
         let writer = std::thread::Builder::new()
-            .spawn_scoped(scope, move || pour(&blocks, sink, control))
+            .spawn_scoped(scope, move || pass_to_sink(&blocks, sink, control))
             .map_err(|error| no_thread(&error))?;
         let outcome = driven(device, pattern, control, Some(&out));
         drop(out);
@@ -92,12 +93,12 @@ where
     pattern.check_on(device.info().kind)?;
     pattern.check_streams(device.info())?;
     pattern.check_complete()?;
-    let causes = Causes::of::<D>(&pattern).names();
+    let causes = Causes::for_run::<D>(&pattern).names();
     let (kept, pattern, ended) = match pattern.stop {
-        None => (fixed_length(device, &pattern, control, out)?, pattern, None),
+        None => (run_fixed_length(device, &pattern, control, out)?, pattern, None),
         Some(stop) => {
-            let (kept, ended, startups) = found_length(device, &pattern, &stop, control, out)?;
-            let pattern = pattern.of_lengths(&lengths(&kept, &pattern, &startups));
+            let (kept, ended, startups) = run_until_stop(device, &pattern, &stop, control, out)?;
+            let pattern = pattern.with_lengths(&lengths(&kept, &pattern, &startups));
             (kept, pattern, Some(ended))
         }
     };
@@ -109,8 +110,8 @@ where
     })
 }
 
-/// `io_count` and `io_ignore` of each part of a pattern that made these traces.
-fn lengths(kept: &[Kept], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
+/// Return `io_count` and `io_ignore` of each part of the pattern, from the recorded I/Os.
+fn lengths(kept: &[RecordedIos], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
     let mut process = 0;
     let mut length = |(part, startup): (&Part, &u64)| {
         let io_count = kept[process].len() as u64 / part.round;
@@ -120,118 +121,120 @@ fn lengths(kept: &[Kept], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64
     pattern.parts.iter().zip(startups).map(&mut length).collect()
 }
 
-/// What each process keeps of a pattern that says how long it is.
-fn fixed_length<D>(
+/// Run a pattern of fixed length.
+fn run_fixed_length<D>(
     device: &mut D,
     pattern: &Resolved,
     control: &Control,
     out: Option<&SyncSender<Full>>,
-) -> Result<Vec<Kept>>
+) -> Result<Vec<RecordedIos>>
 where
     D: Device<Request = Io> + Send,
 {
     let mut submitters = submitters(device, pattern, control, out, |_, trace| trace)?;
     let driven = drive_all(device, &mut submitters, control);
-    kept(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
-    Ok(submitters.into_iter().map(whole).collect())
+    first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
+    Ok(submitters.into_iter().map(into_recorded).collect())
 }
 
-/// The same until the judge has seen enough; how it ended, and the start-up of each part.
-fn found_length<D>(
+/// Run until the judge decides; return the I/Os, the stopping record, and the start-up of each
+/// part.
+fn run_until_stop<D>(
     device: &mut D,
     pattern: &Resolved,
     stop: &Stop,
     control: &Control,
     out: Option<&SyncSender<Full>>,
-) -> Result<(Vec<Kept>, Ended, Vec<u64>)>
+) -> Result<(Vec<RecordedIos>, StopRecord, Vec<u64>)>
 where
     D: Device<Request = Io> + Send,
 {
-    let ending = Ending::of(pattern);
+    let ending = Ending::for_pattern(pattern);
     let (traces, judge) = if device.info().simulated {
         let judge = Mutex::new(Judge::new(pattern, stop, control, 0));
-        let traces = drive_watched(device, pattern, control, out, |process, trace| {
-            Watched::new(process, trace, Desk::Here(&judge), control, stop, ending)
+        let traces = drive_judged(device, pattern, control, out, |process, trace| {
+            JudgedRecorder::new(process, trace, JudgeLink::Local(&judge), control, stop, ending)
         });
         let mut judge = judge.into_inner().expect("no panic while held");
-        (judge.failure().map_or(traces, Err)?, judge)
+        (judge.take_failure().map_or(traces, Err)?, judge)
     } else {
         std::thread::scope(|scope| {
             let (sender, pieces) = sync_channel(PIECES);
             let judge = Judge::new(pattern, stop, control, SLACK);
             let judge = thread()
-                .spawn_scoped(scope, move || judge.listen(&pieces))
+                .spawn_scoped(scope, move || judge.receive_all(&pieces))
                 .map_err(|error| no_thread(&error))?;
-            let traces = drive_watched(device, pattern, control, out, |process, trace| {
-                let desk = Desk::There(sender.clone());
-                Watched::new(process, trace, desk, control, stop, ending)
+            let traces = drive_judged(device, pattern, control, out, |process, trace| {
+                let link = JudgeLink::Thread(sender.clone());
+                JudgedRecorder::new(process, trace, link, control, stop, ending)
             });
             drop(sender);
             let mut judge = judge.join().expect("the judge panicked");
-            judge.failure().map_or(traces, Err).map(|traces| (traces, judge))
+            judge.take_failure().map_or(traces, Err).map(|traces| (traces, judge))
         })?
     };
-    let mut made = traces.iter().map(Kept::len).zip(&pattern.streams);
+    let mut made = traces.iter().map(RecordedIos::len).zip(&pattern.streams);
     let budget_is_spent = made.any(|(ios, stream)| ios as u64 == stream.total_ios);
-    let (ended, startups) = judge.ended(stop, budget_is_spent);
+    let (ended, startups) = judge.into_stop_record(stop, budget_is_spent);
     let mut traces = traces;
     let mut left = traces.as_mut_slice();
     for part in &pattern.parts {
         let own;
         (own, left) = left.split_at_mut(part.processes);
-        to_one_length(own, part.round as usize);
+        truncate_to_shortest(own, part.round as usize);
     }
     Ok((traces, ended, startups))
 }
 
-fn drive_watched<'a, 'c: 'a, D>(
+fn drive_judged<'a, 'c: 'a, D>(
     device: &mut D,
     pattern: &Resolved,
     control: &'c Control,
     out: Option<&SyncSender<Full>>,
-    watched: impl Fn(usize, Recorder<'c>) -> Watched<'a, 'c>,
-) -> Result<Vec<Kept>>
+    judged: impl Fn(usize, Recorder<'c>) -> JudgedRecorder<'a, 'c>,
+) -> Result<Vec<RecordedIos>>
 where
     D: Device<Request = Io> + Send,
 {
-    let mut submitters = submitters(device, pattern, control, out, watched)?;
+    let mut submitters = submitters(device, pattern, control, out, judged)?;
     let driven = drive_all(device, &mut submitters, control);
-    kept(submitters.iter_mut().map(|submitter| &mut submitter.trace.trace), driven)?;
+    first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace.trace), driven)?;
     Ok(submitters
         .into_iter()
         .map(|submitter| {
             let ios = submitter.done();
-            submitter.trace.into_recorder().into_kept(ios)
+            submitter.trace.into_recorder().into_recorded(ios)
         })
         .collect())
 }
 
-/// How driving ended; where memory was used up, that is why.
-pub(crate) fn kept<'a, 'c: 'a>(
+/// Return the first failure of a recorder (memory), else the result of driving.
+pub(crate) fn first_failure<'a, 'c: 'a>(
     mut recorders: impl Iterator<Item = &'a mut Recorder<'c>>,
     driven: Result<()>,
 ) -> Result<()> {
-    recorders.find_map(Recorder::failure).map_or(driven, Err)
+    recorders.find_map(Recorder::take_failure).map_or(driven, Err)
 }
 
-/// What a process that is over keeps.
-pub(crate) fn whole(submitter: Submitter<Pattern, Recorder<'_>>) -> Kept {
+/// Return the recorded I/Os of a completed process.
+pub(crate) fn into_recorded(submitter: Submitter<Pattern, Recorder<'_>>) -> RecordedIos {
     let ios = submitter.done();
-    submitter.trace.into_kept(ios)
+    submitter.trace.into_recorded(ios)
 }
 
-/// A process that was told too late to end made a few I/Os more than the others.
-fn to_one_length(traces: &mut [Kept], round: usize) {
-    let shortest = traces.iter().map(Kept::len).min().unwrap_or(0);
+/// Truncate to whole rounds of the shortest: a process may submit a few I/Os before it sees the
+/// end.
+fn truncate_to_shortest(traces: &mut [RecordedIos], round: usize) {
+    let shortest = traces.iter().map(RecordedIos::len).min().unwrap_or(0);
     for trace in traces {
         trace.truncate((shortest / round * round).max(round.min(shortest)));
     }
 }
 
-/// A submitter for each process, with what `keep` makes of what records it. Full blocks go `out`.
+/// Create a submitter for each process; `keep` wraps its recorder. Full blocks go `out`.
 ///
 /// # Errors
-/// Where there is not enough memory.
+/// If memory is insufficient.
 pub(crate) fn submitters<'c, D: Device, T>(
     device: &D,
     pattern: &Resolved,
@@ -240,7 +243,7 @@ pub(crate) fn submitters<'c, D: Device, T>(
     keep: impl Fn(usize, Recorder<'c>) -> T,
 ) -> Result<Vec<Submitter<Pattern, T>>> {
     let plan = plan(device, pattern, out.is_some());
-    let causes = Causes::of::<D>(pattern);
+    let causes = Causes::for_run::<D>(pattern);
     if !plan.has_open_end {
         let all = pattern.totals.total_ios as usize;
         plan.check(all, all, control)?;
@@ -259,15 +262,15 @@ pub(crate) fn submitters<'c, D: Device, T>(
 fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> Plan {
     Plan {
         processes: pattern.streams.len(),
-        causes: Causes::of::<D>(pattern).count(),
+        causes: Causes::for_run::<D>(pattern).count(),
         in_real_time: !device.info().simulated,
         has_open_end: pattern.stop.is_some(),
         has_sink,
     }
 }
 
-/// Drive `device` with all `submitters`: on threads of their own where the device has a handle for
-/// each, and otherwise in one loop.
+/// Drive `device` with all `submitters`: on separate threads if the device has a handle for each,
+/// otherwise in one loop.
 pub(crate) fn drive_all<D, P, T>(
     device: &mut D,
     submitters: &mut [Submitter<P, T>],
@@ -288,7 +291,7 @@ where
     }
 }
 
-/// One thread per process; all of them count their time from the same instant.
+/// Drive one thread per process; all measure time from the same instant.
 fn drive_threads<D, P, T>(
     mut handles: Vec<D>,
     submitters: &mut [Submitter<P, T>],
@@ -324,7 +327,7 @@ where
         let ends = threads.into_iter().map(|thread| thread?.join().expect("a submitter panicked"));
         ends.collect()
     });
-    // The error that began it, not the cancellations that followed from it.
+    // Report the original error before the cancellations that followed from it.
     let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     errors.sort_by_key(|error| error.kind() == uflip_core::ErrorKind::Interrupted);
     errors.into_iter().next().map_or(Ok(()), Err)

@@ -1,18 +1,19 @@
-//! Slots that are not equally likely: Zipf's law, and a hot and a cold area.
+//! Skewed location functions: Zipf's law, and a hot and a cold area.
 //!
 //! **Source**: ours; uFLIP's locations (§3.1) are uniform. G. Zipf (1949); J. Gray et al., *Quickly
 //! generating billion-record synthetic databases* (SIGMOD 1994) for skewed accesses; P. Desnoyers,
 //! *Analytic modeling of SSD write performance* (SYSTOR 2012) for hot and cold data.
-//! **Faithful**: the slot of rank r has a chance in proportion to r^−θ, exactly; the hot area has its
-//! share of the I/Os, and within either area all slots are equally likely.
-//! **Simplified**: θ is whole hundredths.
-//! **Ambiguous**: where the hot slots of Zipf's law lie. Side by side they would be one small area;
-//! here ranks are spread over the target space, a golden section from one to the next (each slot has one
-//! rank), and the first lies at a slot drawn from the seed: always at the beginning it would be the first page
-//! of a block, and all seeds would measure one placement. Those of a hot area lie side by side, at the beginning
-//! of the target space: an area of many blocks has no such page, and its place is a parameter (`target_offset`).
+//! **Faithful**: the slot of rank r has a probability in proportion to r^−θ, exactly; the hot area
+//! has its share of the I/Os, and within either area all slots are equally likely.
+//! **Simplified**: θ is in whole hundredths.
+//! **Ambiguous**: the placement of the popular slots of Zipf's law. Adjacent ones would form one
+//! small area. Here ranks are spread over the target space, a golden section apart (each slot has
+//! one rank), and the first rank's slot is drawn from the seed. If it were always the first slot,
+//! it would be the first page of a block, and all seeds would measure one placement. The hot area
+//! is contiguous, at the beginning of the target space: it spans many blocks, so this effect does
+//! not occur, and `target_offset` moves it.
 //!
-//! Zipf's law is drawn by rejection, without tables over slots and without a float:
+//! Zipf's law is drawn by rejection sampling, without tables over slots and without floats:
 //!
 //! ```text
 //! ranks    1 | 2 3 | 4 5 6 7 | 8 …        groups [2^k, 2^(k+1)), drawn by their number × 2^(−kθ)
@@ -23,27 +24,27 @@ use uflip_core::random::{Rng, Xoshiro256PlusPlus, uniform};
 
 use crate::logarithm::{fraction_of_log2, minus_log2, root_of_half};
 
-/// What θ is counted in.
+/// The unit of θ.
 const HUNDREDTHS: u64 = 100;
 /// (√5 − 1) / 2 × 2⁶⁴.
 const GOLDEN_SECTION: u128 = 0x9E37_79B9_7F4A_7C15;
 
-/// Slots by Zipf's law.
+/// Slots drawn by Zipf's law.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     rng: Xoshiro256PlusPlus,
     slots: u64,
     /// θ in hundredths.
     skew_percent: u64,
-    /// Weights of the groups, each with those before it.
+    /// Cumulative weights of the groups.
     until: Vec<u64>,
-    /// The slot of the first rank, and from the slot of one rank to that of the next.
+    /// The slot of the first rank, and the distance between the slots of consecutive ranks.
     first: u64,
     step: u64,
 }
 
 impl Zipf {
-    /// The slots of a target space, at least one, at most 2⁵⁴ of them.
+    /// Create the distribution over a target space of 1 to 2⁵⁴ slots.
     #[must_use]
     pub fn new(slots: u64, skew_percent: u64, mut rng: Xoshiro256PlusPlus) -> Zipf {
         let first = uniform(&mut rng, slots);
@@ -63,7 +64,7 @@ impl Zipf {
         Zipf { slots, skew_percent, until, first, step, rng }
     }
 
-    /// The slot of the next I/O.
+    /// Return the slot of the next I/O.
     #[inline]
     pub fn next_slot(&mut self) -> u64 {
         let rank = loop {
@@ -80,10 +81,11 @@ impl Zipf {
         (along % u128::from(self.slots)) as u64
     }
 
-    /// Whether a draw counts: with a chance of (2^k / rank)^θ.
+    /// Return whether a draw is accepted, with probability (2^k / rank)^θ.
     fn keeps(&mut self, rank: u64, k: u64) -> bool {
         let bits = self.rng.next_u64();
-        // −log₂ u is at least so many, and θ × log₂ (rank / 2^k) less than θ: mostly that is enough.
+        // −log₂ u is at least the number of leading zeros, and θ × log₂ (rank / 2^k) is below θ:
+        // mostly that decides.
         if u64::from(bits.leading_zeros()) * HUNDREDTHS >= self.skew_percent {
             return true;
         }
@@ -93,25 +95,25 @@ impl Zipf {
     }
 }
 
-/// How many ranks group `k` has.
+/// Return the number of ranks in group `k`.
 fn members(k: u64, slots: u64) -> u64 {
     let first = 1 << k;
     (slots + 1 - first).min(first)
 }
 
-/// 2^(−`hundredths` / 100) × 2⁶².
+/// Return 2^(−`hundredths` / 100) × 2⁶².
 fn power(hundredths: u64) -> u64 {
     let fraction = root_of_half(hundredths % HUNDREDTHS, HUNDREDTHS);
     fraction.checked_shr((hundredths / HUNDREDTHS) as u32).unwrap_or(0)
 }
 
-/// The first number from a golden section of `slots` on that has no factor in common with it.
+/// Return the smallest number from the golden section of `slots` on that is coprime to it.
 fn golden_step(slots: u64) -> u64 {
     let section = ((u128::from(slots) * GOLDEN_SECTION) >> 64) as u64;
     (section.max(1)..).find(|step| factor(*step, slots) == 1).expect("slots + 1 has none")
 }
 
-/// The greatest common divisor.
+/// Return the greatest common divisor.
 fn factor(mut one: u64, mut other: u64) -> u64 {
     while other > 0 {
         (one, other) = (other, one % other);
@@ -129,7 +131,8 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// The slots of a target space, of which a share is hot: at least one, and all but one at most.
+    /// Create the areas; the hot one has at least one slot, and leaves at least one to the cold
+    /// one.
     #[must_use]
     pub fn new(
         slots: u64,
@@ -142,13 +145,13 @@ impl HotCold {
         HotCold { rng, hot, cold: slots - hot, hot_io_percent: io_percent }
     }
 
-    /// How many of the first slots are hot.
+    /// Return the number of hot slots, which come first.
     #[must_use]
     pub fn hot_slots(&self) -> u64 {
         self.hot
     }
 
-    /// The slot of the next I/O.
+    /// Return the slot of the next I/O.
     #[inline]
     pub fn next_slot(&mut self) -> u64 {
         if uniform(&mut self.rng, 100) < self.hot_io_percent || self.cold == 0 {
@@ -164,7 +167,7 @@ mod tests {
     use super::*;
     use uflip_core::random::SeedableRng;
 
-    /// 99.9 % of the sums of `degrees` + 1 squared deviations are below this (Wilson & Hilferty 1931).
+    /// Return the 99.9 % quantile of chi-square (Wilson & Hilferty 1931).
     fn critical(degrees: f64) -> f64 {
         if degrees == 0.0 {
             return 1e-9;
@@ -173,7 +176,7 @@ mod tests {
         degrees * (1.0 - spread + 3.09 * spread.sqrt()).powi(3)
     }
 
-    /// Pearson's sum over slots; those of which fewer than ten are expected count together.
+    /// Return Pearson's statistic over slots; slots with an expected count below ten are pooled.
     fn deviation(counts: &[u64], expected: &[f64]) -> (f64, f64) {
         let (mut sum, mut cells, mut rest) = (0.0, 0.0, (0.0, 0.0));
         for (count, expected) in counts.iter().map(|count| *count as f64).zip(expected) {
@@ -197,7 +200,8 @@ mod tests {
         counts
     }
 
-    /// Against r^−θ / Σ r^−θ, for numbers of slots that are powers of two, beside one, and primes.
+    /// Compares with r^−θ / Σ r^−θ, for numbers of slots that are powers of two, next to one, and
+    /// primes.
     #[test]
     fn ranks_are_drawn_as_zipf_s_law_says() {
         const IOS: u64 = 400_000;
@@ -221,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Of 2⁴⁰ slots and θ = 1 the hottest has 1 / (ln n + γ) of all I/Os.
+    /// With 2⁴⁰ slots and θ = 1 the hottest slot has 1 / (ln n + γ) of all I/Os.
     #[test]
     fn a_space_without_end_is_drawn_as_well() {
         const IOS: u64 = 200_000;
@@ -234,8 +238,8 @@ mod tests {
         assert!((hottest - expected).abs() < 3.3 * expected.sqrt(), "{hottest} {expected}");
     }
 
-    /// Pearson's sum over the most popular slots that the seeds choose, found by counting; and all of
-    /// the slots of a small space come about.
+    /// Pearson's statistic over the most popular slots of the seeds, found by counting; all slots
+    /// of a small space occur.
     #[test]
     fn each_seed_has_a_most_popular_slot_of_its_own() {
         const SEEDS: u64 = 640;
@@ -271,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The same seed is the same sequence for ever: what these were when they were written.
+    /// Pins the sequence of a seed.
     #[test]
     fn a_seed_is_a_sequence() {
         let rng = || Xoshiro256PlusPlus::seed_from_u64(1);

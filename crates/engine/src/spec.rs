@@ -1,20 +1,22 @@
-//! A pattern as plain data: what a user may say, what is checked, and what is filled in.
+//! The specification of a pattern, with its validation and defaults.
 //!
 //! **Source**: uFLIP (2009) §3.1, Table 1, §5.1.
 //! **Faithful**: the parameters and their names; 3 × 1 × 4 × 2 basic patterns; mixes and parallel
 //! patterns; io_count and io_ignore of a mix scale with the ratio.
 //! **Simplified**: nothing.
-//! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are open loops ([`crate::arrivals`]); replays of lists of I/Os
-//! ([`crate::list`]); queue_depth; write streams, as NVMe's streams directive and its placement handles name
-//! them; the modes trim, append, reset, finish, open and close, the last five of zoned devices.
-//! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) Of a mix both count I/Os of
-//! the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern gets as
-//! long a run as it would alone. (3) Of a parallel pattern they count I/Os of one process.
-//! Of a mix whose I/Os are drawn neither pattern has a fixed share: they count I/Os of both. (4) The paper's I/O is synchronous; `queue_depth` is ours. A pause begins when all I/Os before it
-//! have completed, which is the paper's pause where one I/O is outstanding.
+//! **Ours**: locations zipf and hotcold ([`crate::skewed`]); times fixed and poisson, which are
+//! open loops ([`crate::arrivals`]); replays of lists of I/Os ([`crate::list`]); queue_depth; write
+//! streams, as NVMe's streams directive and its placement handles name them; the modes trim,
+//! append, reset, finish, open and close, the last five for zoned devices.
+//! **Ambiguous**: (1) `io_count` includes the `io_ignore` first I/Os. (2) For a mix both count I/Os
+//! of the *rarer* (second) pattern: the run issues (ratio + 1) times as many, so the rare pattern
+//! runs as long as it would alone. For a drawn mix, where neither pattern has a fixed share, they
+//! count I/Os of both. (3) For a parallel pattern they count I/Os of one process. (4) The paper's
+//! I/O is synchronous; `queue_depth` is ours. A pause begins when all I/Os before it have
+//! completed, which is the paper's pause at queue depth 1.
 //!
-//! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not have
-//! (`incr` of a random pattern) is an error: nothing is ignored silently.
+//! Sizes are bytes, times are nanoseconds. A parameter that the chosen function does not use
+//! (`incr` of a random pattern) is an error.
 
 mod parallel;
 mod replay;
@@ -26,22 +28,22 @@ use std::sync::Arc;
 use serde::Deserialize;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
-use crate::arrivals::Rule;
+use crate::arrivals::ArrivalRule;
 use crate::list::{Extent, IoList};
 
 pub use stop::{Stop, StopSpec};
 
-/// What a user writes, before validation.
+/// A pattern as a user writes it, before validation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum PatternSpec {
     /// One function for each of time, size, location and mode; possibly replicated.
     Basic(BasicSpec),
-    /// `ratio` I/Os of the first pattern, then one of the second, and so on; or drawn at random.
+    /// `ratio` I/Os of the first pattern, then one of the second, repeated; or drawn at random.
     Mix(Box<MixSpec>),
     /// Different patterns side by side.
     Parallel(ParallelSpec),
-    /// I/Os of a list, which the specification only names.
+    /// I/Os of a list, which the specification identifies by its digest.
     Replay(ReplaySpec),
 }
 
@@ -83,9 +85,9 @@ pub struct MixSpec {
     pub first: BasicSpec,
     pub second: BasicSpec,
     pub ratio: Option<u64>,
-    /// Instead of `ratio`: the chance of the first pattern, drawn for each I/O.
+    /// Instead of `ratio`: the probability of the first pattern, drawn for each I/O.
     pub first_percent: Option<u64>,
-    /// Of an open loop: fixed or poisson.
+    /// For an open loop: fixed or poisson.
     pub time: Option<TimeName>,
     pub interval: Option<u64>,
     pub queue_depth: Option<u64>,
@@ -95,7 +97,7 @@ pub struct MixSpec {
     pub seed: Option<u64>,
 }
 
-/// Different patterns, each a process of its own.
+/// Different patterns side by side, each in its own process.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -112,12 +114,12 @@ pub struct ParallelSpec {
 pub struct ReplaySpec {
     pub list: Extent,
     pub queue_depth: Option<u64>,
-    /// That of the list.
+    /// The number of I/Os of the list.
     pub io_count: Option<u64>,
     pub io_ignore: Option<u64>,
 }
 
-/// The four location functions of the paper, and two that are not uniform.
+/// The four location functions of the paper, and two skewed ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -130,7 +132,7 @@ pub enum LocationName {
     HotCold,
 }
 
-/// The three time functions of the paper, and two of open loops.
+/// The three time functions of the paper, and two for open loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -142,21 +144,21 @@ pub enum TimeName {
     Poisson,
 }
 
-/// One of the 24 basic patterns with every parameter known.
+/// A basic pattern with every parameter resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Basic {
     pub mode: Mode,
     pub location: LocationKind,
     pub pause: Nanos,
-    /// I/Os between two pauses; `None`: consecutive.
+    /// I/Os between two pauses; `None`: no pauses.
     pub burst: Option<u64>,
     pub io_size: Bytes,
     /// TargetOffset + IOShift.
     pub base: Bytes,
-    /// Slots of `io_size` in the target space (of one partition, where there are several).
+    /// Slots of `io_size` in the target space, or in one partition.
     pub slots: u64,
-    /// The stream that its writes name, and that of those to a hot area.
+    /// The stream of its writes, and the stream of writes to a hot area.
     pub write_stream: u8,
     pub hot_write_stream: u8,
 }
@@ -173,7 +175,7 @@ pub enum LocationKind {
     HotCold { space_percent: u64, io_percent: u64 },
 }
 
-/// What one process does.
+/// The source of I/Os of one process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Source {
@@ -183,40 +185,40 @@ pub enum Source {
         second: Basic,
         order: Order,
     },
-    /// None where only the extent of the list is known: it can be planned, and not be run.
+    /// `None` if only the extent of the list is known: the pattern can be planned but not run.
     List(Option<Arc<IoList>>),
 }
 
-/// In which order a mix takes I/Os of its two patterns.
+/// The order in which a mix takes I/Os of its two patterns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Order {
-    /// So many of the first, then one of the second.
+    /// This number of the first, then one of the second.
     Ratio(u64),
-    /// Each I/O drawn at random.
+    /// Each I/O is drawn at random.
     Drawn { first_percent: u64 },
 }
 
-/// One process: its source of I/Os, how many of them, and its random stream.
+/// One process: its source of I/Os, their number, and its random seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct StreamSpec {
     pub source: Source,
-    /// Of an open loop.
-    pub arrivals: Option<Rule>,
-    /// I/Os to issue, ignored ones included.
+    /// For an open loop.
+    pub arrivals: Option<ArrivalRule>,
+    /// I/Os to issue, including ignored ones.
     pub total_ios: u64,
-    /// The first so many are left out of the statistics.
+    /// The number of first I/Os left out of the statistics.
     pub ignored_ios: u64,
-    /// I/Os outstanding at most.
+    /// The largest number of outstanding I/Os.
     pub queue_depth: u64,
     pub seed: u64,
-    /// How often the generator is jumped: the number of the process.
+    /// The number of generator jumps: the index of the process.
     pub jumps: u64,
 }
 
 impl StreamSpec {
-    /// Whether its I/Os arrive at instants of their own.
+    /// Return whether it is an open loop.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let listed = |list: &Arc<IoList>| !list.instants().is_empty();
@@ -225,8 +227,8 @@ impl StreamSpec {
 }
 
 impl StreamSpec {
-    /// Whether any of its I/Os moves no data, and is a call that returns when it is over: a trim, or a
-    /// command to a zone.
+    /// Return whether any of its I/Os moves no data, and thus is a blocking call: a trim, or a zone
+    /// command.
     fn trims(&self) -> bool {
         match &self.source {
             Source::Basic(basic) => !basic.mode.moves_data(),
@@ -238,11 +240,11 @@ impl StreamSpec {
     }
 }
 
-/// Processes that make one pattern together, in step.
+/// Processes of one pattern, which run in step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) processes: usize,
-    /// I/Os of a process that `io_count` counts as one.
+    /// I/Os of a process per `io_count`.
     pub(crate) round: u64,
 }
 
@@ -251,7 +253,7 @@ fn nothing(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-/// What a run will do, in all.
+/// The total work of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct Totals {
@@ -260,34 +262,34 @@ pub struct Totals {
     pub bytes_written: u64,
     #[serde(skip_serializing_if = "nothing")]
     pub bytes_trimmed: u64,
-    /// The sum of the pauses of the process that pauses longest [ns].
+    /// The largest sum of pauses of any process [ns].
     pub pause_ns: u64,
 }
 
 /// A validated pattern with all defaults filled in.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
-    /// The same pattern, complete, as JSON: what is stored with a result.
+    /// The complete pattern as JSON, stored with a result.
     pub canonical: serde_json::Value,
     /// One per process, at least one.
     pub streams: Vec<StreamSpec>,
-    /// What it amounts to; with a rule to stop at most.
+    /// The total work; with a stop rule, the upper bound.
     pub totals: Totals,
-    /// When to stop, where the pattern does not say how long it is.
+    /// The stop rule, if the length is not fixed.
     pub stop: Option<Stop>,
     /// The processes of each pattern, in the order of `streams`.
     pub(crate) parts: Vec<Part>,
 }
 
 impl Resolved {
-    /// Whether anything is written, or deallocated.
+    /// Return whether anything is written or deallocated.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.totals.bytes_written > 0 || self.totals.bytes_trimmed > 0
     }
 
-    /// The same pattern with fixed lengths, (`io_count`, `io_ignore`) of each part.
-    pub(crate) fn of_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
+    /// Return the pattern with fixed lengths, (`io_count`, `io_ignore`) of each part.
+    pub(crate) fn with_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
         let mut canonical = self.canonical.clone();
         canonical.as_object_mut().expect("a pattern is an object").remove("stop");
         let fix = |part: &mut serde_json::Value, (io_count, io_ignore): (u64, u64)| {
@@ -298,22 +300,22 @@ impl Resolved {
             Some(parts) => parts.iter_mut().zip(lengths).for_each(|(part, own)| fix(part, *own)),
             None => fix(&mut canonical, lengths[0]),
         }
-        // It was checked against its device already, and a shorter run fits as well.
+        // The pattern was already checked against its device, and a shorter run also fits.
         PatternSpec::parse(&canonical.to_string())
             .and_then(|spec| spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN)))
             .expect("a complete pattern is a valid one")
     }
 
-    /// Refuse what a kind of device cannot do: to take an I/O while another is under way.
+    /// Refuse a queue depth above 1 where the device does not support it.
     ///
     /// # Errors
-    /// A queue depth above 1 on a device whose I/O is synchronous; or of a process that trims, on a real
-    /// device, where a trim is a call that only returns when it is over.
+    /// A queue depth above 1 on a device with synchronous I/O; or in a process that trims a real
+    /// device, where a trim is a blocking call.
     pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
         let real = matches!(kind, DeviceKind::File | DeviceKind::Block);
         let queued = |stream: &&StreamSpec| stream.queue_depth > 1 && stream.trims();
         if let Some(stream) = self.streams.iter().find(queued).filter(|_| real) {
-            return Err(Error::usage("Trims of a real device are made one after another")
+            return Err(Error::usage("Trims on a real device are synchronous")
                 .at("queue_depth")
                 .got(stream.queue_depth.to_string())
                 .allowed("1 in a process that trims: the others would wait for each trim")
@@ -323,17 +325,17 @@ impl Resolved {
         if deepest == 1 || kind != DeviceKind::Nbd {
             return Ok(());
         }
-        Err(Error::usage("A device over NBD takes one I/O of a process at a time")
+        Err(Error::usage("A device over NBD takes one I/O per process at a time")
             .at("queue_depth")
             .got(deepest.to_string())
             .allowed("1: a request is sent when the one before it was answered")
             .action(format!("use parallel_degree {deepest}: processes with one I/O each")))
     }
 
-    /// Refuse writes that name a stream that the device does not keep apart from others.
+    /// Refuse writes to a stream that the device does not have.
     ///
     /// # Errors
-    /// A stream that it does not have.
+    /// A stream number beyond those of the device.
     pub fn check_streams(&self, info: &DeviceInfo) -> Result<()> {
         let (highest, streams) = (self.write_stream_max(), info.write_streams());
         if u64::from(highest) < streams {
@@ -349,7 +351,7 @@ impl Resolved {
             .action("simulate a device with write_streams, or leave write_stream out"))
     }
 
-    /// The highest stream that a write names.
+    /// Return the highest stream of any write.
     fn write_stream_max(&self) -> u8 {
         let of = |basic: &Basic| basic.write_stream.max(basic.hot_write_stream);
         let highest = |stream: &StreamSpec| match &stream.source {
@@ -360,19 +362,19 @@ impl Resolved {
         self.streams.iter().map(highest).max().unwrap_or(0)
     }
 
-    /// Whether any I/O is a trim or a command to a zone.
+    /// Return whether any I/O is a trim or a zone command.
     #[must_use]
     pub fn trims(&self) -> bool {
         self.streams.iter().any(StreamSpec::trims)
     }
 
-    /// How many I/Os of one process are under way at most.
+    /// Return the largest queue depth of any process.
     #[must_use]
     pub fn queue_depth_max(&self) -> u64 {
         self.streams.iter().map(|stream| stream.queue_depth).max().unwrap_or(1)
     }
 
-    /// The longest I/O that moves data [bytes].
+    /// Return the largest I/O that moves data [bytes].
     #[must_use]
     pub fn io_size_max(&self) -> u64 {
         let of = |basic: &Basic| if basic.mode.moves_data() { basic.io_size.0 } else { 0 };
@@ -384,13 +386,14 @@ impl Resolved {
         self.streams.iter().map(longest).max().unwrap_or(0)
     }
 
-    /// Whether I/Os arrive at instants of their own, so that their times count from there.
+    /// Return whether any process is an open loop, so that its times count from arrivals.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.streams.iter().any(StreamSpec::is_open)
     }
 
-    /// Every I/O that the pattern issues, process after process; none of a list that is elsewhere.
+    /// Return every I/O that the pattern issues, process by process; empty for a list that was not
+    /// provided.
     pub fn issued(&self) -> impl Iterator<Item = uflip_core::Io> + '_ {
         self.streams.iter().filter(|spec| spec.source != Source::List(None)).flat_map(|spec| {
             let mut sequence = crate::Pattern::new(spec);
@@ -400,10 +403,11 @@ impl Resolved {
 }
 
 impl PatternSpec {
-    /// Read a specification.
+    /// Parse a specification.
     ///
     /// # Errors
-    /// Not JSON, an unknown key or name (the message lists the known ones), a number out of range.
+    /// Invalid JSON, an unknown key or name (the message lists the known ones), a number out of
+    /// range.
     pub fn parse(json: &str) -> Result<PatternSpec> {
         let invalid = || {
             Error::usage("The pattern specification is not valid")

@@ -1,7 +1,8 @@
-//! Bringing a device into a well-defined state: a request as plain data, its defaults, and the loop.
+//! Preconditioning: the specification of a device state, its defaults, and the loop that enforces
+//! it.
 //!
-//! The writes are [`uflip_core::StateWrites`]. No trace is kept: filling a device of a terabyte takes
-//! some fifteen million writes, and nobody asks how long each of them took.
+//! The writes are [`uflip_core::StateWrites`]. No trace is recorded: filling a device of a terabyte
+//! takes some fifteen million writes, whose response times are not needed.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Bytes, Device, Error, Io, Result, StateOptions, format_bytes};
@@ -21,7 +22,7 @@ pub enum StateName {
     Sequential,
 }
 
-/// What a user writes. Everything but `state` has a default.
+/// The specification that a user writes. Every key but `state` has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained in docs/how-to/prepare-a-device.md
@@ -30,12 +31,12 @@ pub struct StateSpec {
     pub target_offset: Option<u64>,
     pub target_size: Option<u64>,
     pub io_size_max: Option<u64>,
-    /// How much is written at random after the sequential pass; the target size by default.
+    /// The volume of random writes after the sequential pass; the target size by default.
     pub random_bytes: Option<u64>,
     pub seed: Option<u64>,
 }
 
-/// A validated request with all defaults filled in, and what it amounts to.
+/// A validated state with all defaults filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct ResolvedState {
@@ -49,11 +50,11 @@ pub struct ResolvedState {
     sector: u64,
 }
 
-/// Random writes of a state, by their average size: a drive that makes 100,000 a second needs two days
-/// for them, and counting them takes a minute.
+/// The limit of random writes of a state, counted with their average size: at 100,000 per second
+/// they take two days, and counting them takes a minute.
 pub const MOST_WRITES: u64 = 1 << 34;
 
-/// What a state takes to enforce.
+/// The total work of enforcing a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct StateTotals {
@@ -62,23 +63,23 @@ pub struct StateTotals {
 }
 
 impl StateSpec {
-    /// Read a request.
+    /// Parse a specification.
     ///
     /// # Errors
-    /// Not JSON, an unknown key or name, a number out of range.
+    /// Invalid JSON, an unknown key or name, a number out of range.
     pub fn parse(json: &str) -> Result<StateSpec> {
         serde_json::from_str(json).map_err(|error| {
-            Error::usage("The state that is asked for is not valid")
+            Error::usage("The state is not valid")
                 .at("state")
                 .with_serde_message(&error.to_string())
                 .action("see `uflip prepare --help`")
         })
     }
 
-    /// Check against a device of `capacity` and `sector` bytes, and fill in every default.
+    /// Validate against a device of `capacity` and `sector` bytes, and fill in every default.
     ///
     /// # Errors
-    /// Sizes that are not whole sectors, a target space outside of the device or smaller than the
+    /// Sizes that are not whole sectors, a target space outside the device or smaller than the
     /// largest write, more than [`MOST_WRITES`] random writes.
     pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<ResolvedState> {
         let (capacity, sector) = (capacity.0, sector.0);
@@ -142,15 +143,16 @@ impl StateSpec {
 }
 
 impl ResolvedState {
-    /// The writes that enforce it, from the first.
+    /// Return the writes that enforce the state, from the first.
     pub fn writes(&self) -> impl Iterator<Item = Io> + use<> {
         self.options().writes()
     }
 
-    /// How many writes that is, and of how many bytes; counted, not estimated.
+    /// Count the writes and their bytes exactly.
     ///
     /// # Errors
-    /// [`uflip_core::ErrorKind::Interrupted`] where `stop` says so: it takes seconds for tens of TiB.
+    /// [`uflip_core::ErrorKind::Interrupted`] if `stop` returns true: counting takes seconds for
+    /// tens of TiB.
     pub fn totals(&self, stop: impl Fn() -> bool) -> Result<StateTotals> {
         let totals = self.options().totals(stop).ok_or_else(cancelled)?;
         Ok(StateTotals { total_ios: totals.0, bytes_written: totals.1 })
@@ -169,11 +171,11 @@ impl ResolvedState {
     }
 }
 
-/// Make `writes` on `device`, one after another.
+/// Submit `writes` to `device`, one after another.
 ///
 /// # Errors
 /// The first error of the device, or [`uflip_core::ErrorKind::Interrupted`] after
-/// [`Control::cancel`]; [`Control::progress`] says how many were made.
+/// [`Control::cancel`]; [`Control::progress`] returns the number of completed writes.
 pub fn enforce<D: Device<Request = Io>>(
     device: &mut D,
     writes: impl Iterator<Item = Io>,
@@ -185,7 +187,7 @@ pub fn enforce<D: Device<Request = Io>>(
         }
         device.submit(&io)?;
         let completion = device.complete()?;
-        control.one_more((completion.completed - completion.submitted).0);
+        control.count_io((completion.completed - completion.submitted).0);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Threads of a run: they begin together or not at all, and one that cannot be had is an error.
+//! Threads of a run: they start together or not at all; a failure to start one is an error.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -6,15 +6,15 @@ use std::thread::Builder;
 
 use uflip_core::{Error, ErrorKind};
 
-/// A loop over I/Os needs little; the usual 2 MiB would be gigabytes for a thousand processes.
+/// An I/O loop needs little stack; the usual 2 MiB would be gigabytes for a thousand processes.
 const STACK_BYTES: usize = 512 << 10;
 
-/// What makes a thread of a run.
+/// Return the builder of a thread of a run.
 pub(crate) fn thread() -> Builder {
     Builder::new().stack_size(STACK_BYTES)
 }
 
-/// The error of a thread that the system does not give.
+/// Create the error for a thread that the system refuses.
 pub(crate) fn no_thread(error: &io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "A thread of the run cannot be started")
         .at("parallel_degree")
@@ -23,10 +23,10 @@ pub(crate) fn no_thread(error: &io::Error) -> Error {
         .action("ask for fewer processes, or raise the limits (ulimit -u, -v, the cgroup)")
 }
 
-/// Where threads wait for each other. Unlike a `Barrier` it can be given up: where one thread cannot be
-/// started, those that wait for it would wait for ever.
+/// A barrier that can be cancelled: if one thread cannot start, the waiting ones would otherwise
+/// block forever.
 pub(crate) struct Gate {
-    wanted: usize,
+    expected: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -37,16 +37,16 @@ struct State {
 }
 
 impl Gate {
-    pub(crate) fn new(wanted: usize) -> Gate {
+    pub(crate) fn new(expected: usize) -> Gate {
         let state = Mutex::new(State { arrived: 0, opened: None });
-        Gate { wanted, state, changed: Condvar::new() }
+        Gate { expected, state, changed: Condvar::new() }
     }
 
-    /// Wait until everybody is there; `false` where somebody will not come.
+    /// Wait until all threads have arrived; `false` if the gate was shut.
     pub(crate) fn pass(&self) -> bool {
         let mut state = self.state();
         state.arrived += 1;
-        if state.arrived == self.wanted && state.opened.is_none() {
+        if state.arrived == self.expected && state.opened.is_none() {
             state.opened = Some(true);
             self.changed.notify_all();
         }
@@ -54,7 +54,7 @@ impl Gate {
         waiting.expect("no panic while held").opened == Some(true)
     }
 
-    /// Nobody passes any more.
+    /// Release all waiting threads with `false`.
     pub(crate) fn shut(&self) {
         self.state().opened = Some(false);
         self.changed.notify_all();
@@ -69,11 +69,11 @@ impl Gate {
 mod tests {
     use super::*;
 
-    fn passed(wanted: usize, come: usize) -> Vec<bool> {
-        let gate = Gate::new(wanted);
+    fn passed(expected: usize, come: usize) -> Vec<bool> {
+        let gate = Gate::new(expected);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..come).map(|_| scope.spawn(|| gate.pass())).collect();
-            if come < wanted {
+            if come < expected {
                 gate.shut();
             }
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()

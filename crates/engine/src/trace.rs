@@ -1,5 +1,5 @@
-//! Every I/O of one run, in memory: 16 bytes an I/O, and 8 more per cause on simulated devices, where
-//! whoever takes the blocks of a long run packs them ([`crate::Sink`]).
+//! The in-memory trace of one run: 16 bytes an I/O, and 8 more per cause. The sink of a long run
+//! packs its blocks ([`crate::Sink`]).
 //!
 //! ```text
 //!  submit_ns            u64   on the device's clock, from the start of the run
@@ -7,56 +7,56 @@
 //!  one per cause        u64
 //! ```
 //!
-//! Offset, size and mode follow from the pattern, and are worked out when they are asked for; so is how
-//! long the host let an I/O wait ([`crate::host_gap`]). A trace
-//! of several processes holds them one after another. How it comes about: [`crate::recorder`].
+//! Offset, size and mode follow from the pattern and are computed on demand; so is the host gap
+//! ([`crate::host_gap`]). A trace of several processes stores them one after another.
+//! [`crate::recorder`] fills it.
 
 use crate::host_gap::HostGaps;
+use crate::mix_order::MixOrder;
 use crate::pattern::Pattern;
 use crate::spec::Resolved;
-use crate::turns::Turns;
 use uflip_core::Io;
 
-/// No response time takes so long: it stands where none is known yet.
-pub(crate) const UNTOLD: u64 = u64::MAX;
+/// The response time of an I/O that has not completed; no response takes this long.
+pub(crate) const NOT_COMPLETED: u64 = u64::MAX;
 
-/// What is kept of I/Os that follow each other: columns of one length.
+/// The recorded values of consecutive I/Os: columns of one length.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Columns {
-    /// When each I/O was submitted [ns], from the start of the run on the device's clock.
+    /// The submission of each I/O [ns], from the start of the run on the device's clock.
     pub submit_ns: Vec<u64>,
-    /// How long each took [ns].
+    /// The response time of each I/O [ns].
     pub response_time_ns: Vec<u64>,
-    /// One column per cause [ns]; none for a device that cannot know them.
+    /// One column per cause [ns]; empty for a device that reports no causes.
     pub cause_ns: Vec<Vec<u64>>,
 }
 
 impl Columns {
-    /// Columns of no I/O, of a device that knows so many causes.
+    /// Create empty columns for `causes` causes.
     #[must_use]
-    pub fn of(causes: usize) -> Columns {
+    pub fn empty(causes: usize) -> Columns {
         let cause_ns = vec![Vec::new(); causes];
         Columns { submit_ns: Vec::new(), response_time_ns: Vec::new(), cause_ns }
     }
 
-    /// How many I/Os there are.
+    /// Return the number of I/Os.
     #[must_use]
     pub fn len(&self) -> usize {
         self.submit_ns.len()
     }
 
-    /// Whether there are none.
+    /// Return whether there are no I/Os.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.submit_ns.is_empty()
     }
 
-    /// Every column.
+    /// Iterate over every column.
     pub fn each(&mut self) -> impl Iterator<Item = &mut Vec<u64>> {
         [&mut self.submit_ns, &mut self.response_time_ns].into_iter().chain(&mut self.cause_ns)
     }
 
-    /// Keep the first `ios` I/Os, and give the memory of the others back.
+    /// Keep the first `ios` I/Os, and free the memory of the others.
     pub fn truncate(&mut self, ios: usize) {
         for column in self.each() {
             column.truncate(ios);
@@ -64,15 +64,15 @@ impl Columns {
         }
     }
 
-    /// The I/Os of all `parts` in one; the memory of each column is given back as it is copied, because
-    /// two traces do not fit where one did.
+    /// Concatenate all `parts`. The memory of each column is freed as it is copied, because two
+    /// copies of a long trace may not fit.
     #[must_use]
     pub fn concat(mut parts: Vec<Columns>, causes: usize) -> Columns {
         if parts.len() == 1 {
             return parts.remove(0);
         }
         let ios = parts.iter().map(Columns::len).sum();
-        let mut whole = Columns::of(causes);
+        let mut whole = Columns::empty(causes);
         for (number, column) in whole.each().enumerate() {
             column.reserve_exact(ios);
             for part in &mut parts {
@@ -87,41 +87,41 @@ impl Columns {
 /// Every I/O of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
-    /// The pattern that was run, complete.
+    /// The complete pattern that was run.
     pub pattern: Resolved,
-    /// What was measured.
+    /// The recorded values.
     pub columns: Columns,
-    /// Names of the causes; empty for a device that cannot know them.
+    /// The names of the causes; empty for a device that reports no causes.
     pub causes: Vec<String>,
-    /// How the run came to its length, where that was not given.
+    /// The stopping record, if the run had a stop rule.
     pub ended: Option<serde_json::Value>,
 }
 
 impl Trace {
-    /// How many I/Os there are.
+    /// Return the number of I/Os.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether there are none.
+    /// Return whether there are no I/Os.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// All I/Os in order.
+    /// Return all I/Os in order.
     pub fn ios(&self) -> impl Iterator<Item = Io> + '_ {
         self.pattern.issued()
     }
 
-    /// The process of each I/O.
+    /// Return the process of each I/O.
     pub fn stream_of_each(&self) -> impl Iterator<Item = u16> + '_ {
         let streams = self.pattern.streams.iter().enumerate();
         streams.flat_map(|(number, spec)| repeat(number as u16, spec.total_ios))
     }
 
-    /// Whether each I/O is among the `io_ignore` first of its process.
+    /// Return whether each I/O is among the `io_ignore` first of its process.
     pub fn ignored_of_each(&self) -> impl Iterator<Item = bool> + '_ {
         self.pattern.streams.iter().flat_map(|spec| {
             let kept = spec.total_ios - spec.ignored_ios;
@@ -129,15 +129,15 @@ impl Trace {
         })
     }
 
-    /// Which pattern of a mix each I/O belongs to: 0 the first, 1 the second.
+    /// Return the component of a mix for each I/O: 0 the first pattern, 1 the second.
     pub fn component_of_each(&self) -> impl Iterator<Item = u8> + '_ {
         self.pattern.streams.iter().flat_map(|spec| {
-            let mut turns = Turns::new(spec);
-            (0..spec.total_ios).map(move |_| turns.next_part())
+            let mut mix_order = MixOrder::new(spec);
+            (0..spec.total_ios).map(move |_| mix_order.next_part())
         })
     }
 
-    /// From the first submission to the last completion [ns].
+    /// Return the time from the first submission to the last completion [ns].
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         let Columns { submit_ns, response_time_ns, .. } = &self.columns;
@@ -147,63 +147,63 @@ impl Trace {
     }
 }
 
-/// What follows from the pattern for one I/O.
+/// The properties of one I/O that follow from the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct TraceRow {
     /// The process.
     pub stream: u16,
     /// Offset, size and mode.
     pub io: Io,
-    /// Which pattern of a mix it belongs to: 0 the first, 1 the second.
+    /// The component of a mix: 0 the first pattern, 1 the second.
     pub component: u8,
     /// Whether it is among the `io_ignore` first of its process.
     pub ignored: bool,
 }
 
-/// Goes over the I/Os of a pattern in their order; where it stands is worth keeping, because what comes
-/// later can only be found by going there.
+/// Walks over the I/Os of a pattern in order. Its state is worth caching: a later I/O can only be
+/// reached by stepping through all earlier ones.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct PatternWalk {
     stream: usize,
     done: u64,
     sequence: Pattern,
-    turns: Turns,
-    /// Made when it is asked for.
+    mix_order: MixOrder,
+    /// Created on first use.
     gaps: Option<Box<HostGaps>>,
 }
 
-impl Walk {
-    /// Stands before the first I/O of `pattern`.
+impl PatternWalk {
+    /// Start before the first I/O of `pattern`.
     #[must_use]
-    pub fn new(pattern: &Resolved) -> Walk {
-        Walk::at(pattern, 0)
+    pub fn new(pattern: &Resolved) -> PatternWalk {
+        PatternWalk::at(pattern, 0)
     }
 
-    fn at(pattern: &Resolved, stream: usize) -> Walk {
+    fn at(pattern: &Resolved, stream: usize) -> PatternWalk {
         let spec = &pattern.streams[stream];
-        let (sequence, turns) = (Pattern::new(spec), Turns::new(spec));
-        Walk { stream, done: 0, sequence, turns, gaps: None }
+        let (sequence, mix_order) = (Pattern::new(spec), MixOrder::new(spec));
+        PatternWalk { stream, done: 0, sequence, mix_order, gaps: None }
     }
 
-    /// The host's gaps before I/Os, from the first one on: whoever asks for that of one has asked for all
-    /// before it.
+    /// Return the host gaps, from the first I/O on. The caller must compute them for every earlier
+    /// I/O.
     pub fn host_gaps(&mut self, pattern: &Resolved) -> &mut HostGaps {
         self.gaps.get_or_insert_with(|| Box::new(HostGaps::new(pattern)))
     }
 
-    /// The next I/O of the same pattern.
-    pub fn next(&mut self, pattern: &Resolved) -> Option<Row> {
+    /// Return the next I/O of the same pattern.
+    pub fn next(&mut self, pattern: &Resolved) -> Option<TraceRow> {
         while self.done == pattern.streams[self.stream].total_ios {
             if self.stream + 1 == pattern.streams.len() {
                 return None;
             }
             let gaps = self.gaps.take();
-            *self = Walk { gaps, ..Walk::at(pattern, self.stream + 1) };
+            *self = PatternWalk { gaps, ..PatternWalk::at(pattern, self.stream + 1) };
         }
         let ignored = self.done < pattern.streams[self.stream].ignored_ios;
         self.done += 1;
-        let (stream, component) = (self.stream as u16, self.turns.next_part());
-        Some(Row { stream, io: self.sequence.next_io().io, component, ignored })
+        let (stream, component) = (self.stream as u16, self.mix_order.next_part());
+        Some(TraceRow { stream, io: self.sequence.next_io().io, component, ignored })
     }
 }
 

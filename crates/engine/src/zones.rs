@@ -1,10 +1,10 @@
-//! Which state the zones of a device must be in for a pattern, and how they get there.
+//! The preparation of zones: the zone states that a pattern needs, and the commands that set them.
 //!
 //! ```text
 //! written by the pattern                    reset, unless it is empty
-//! only read                                 reset and filled: a full one may have been finished
+//! only read                                 reset and filled: a full zone may have been finished early
 //! neither, but open or closed               reset: it would count against the limits of the device
-//! the pattern resets, opens, finishes it    left as it is
+//! reset, opened or finished by the pattern  unchanged
 //! ```
 
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use uflip_core::{Bytes, Io, Mode, Zone, ZoneReport, ZoneState};
 
 use crate::spec::Resolved;
 
-/// The longest write of a preparation.
+/// The largest write of a preparation.
 const IO_SIZE: u64 = 128 << 10;
 
-/// What is done to one zone.
+/// The preparation of one zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     zone: Zone,
@@ -26,7 +26,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The I/Os of it, in order.
+    /// Return the I/Os, in order.
     pub fn ios(&self) -> impl Iterator<Item = Io> + use<> {
         let Step { zone, zone_bytes, resets, fills } = *self;
         let start = zone.start_bytes.0;
@@ -43,7 +43,7 @@ impl Step {
     }
 }
 
-/// What a pattern does to a zone.
+/// The accesses of a pattern to one zone.
 #[derive(Clone, Copy, Default)]
 struct Use {
     written: bool,
@@ -51,8 +51,8 @@ struct Use {
     managed: bool,
 }
 
-/// What must be done to zones before `pattern` runs. Resets come first, so that there is room among the
-/// active zones for those that are filled.
+/// Return the preparation of all zones for `pattern`. Resets come first, to free active zones for
+/// those that are filled.
 #[must_use]
 pub fn preparation(pattern: &Resolved, report: &ZoneReport) -> Vec<Step> {
     let zone_bytes = report.limits.zone_bytes.max(1);
@@ -114,7 +114,7 @@ mod tests {
         PatternSpec::parse(json).unwrap().resolve(Bytes(8 * ZONE), Bytes(4096)).unwrap()
     }
 
-    /// Offset in KiB, size in KiB and mode of all that is done.
+    /// Return offset in KiB, size in KiB and mode of every I/O.
     fn done(pattern: &Resolved, report: &ZoneReport) -> Vec<(u64, u64, Mode)> {
         let steps = preparation(pattern, report);
         let ios = steps.iter().flat_map(Step::ios);
@@ -137,7 +137,7 @@ mod tests {
             done(&pattern(writes), &report),
             [(0, 1024, Mode::Reset), (2048, 1024, Mode::Reset), (3072, 1024, Mode::Reset)]
         );
-        // Zones 1 and 2, of which one has something already: nobody knows what.
+        // Zones 1 and 2; zone 2 holds data of unknown content.
         let reads = r#"{"kind": "basic", "mode": "read", "location": "sequential", "io_size": 4096,
             "target_offset": 1048576, "target_size": 2097152, "parallel_degree": 2, "io_count": 10}"#;
         assert_eq!(

@@ -297,5 +297,5 @@ fn a_series_ends_with_its_first_error_and_knows_no_open_lengths() {
     assert_eq!(failed.parts().0, "out of order");
     let open = json!({"kind": "basic", "mode": "read", "location": "random", "stop": {}});
     let refused = series(&mut OneServer::new(), &[&read, &open]).expect_err("an open length");
-    assert!(refused.to_string().contains("how long it is"), "{refused}");
+    assert!(refused.to_string().contains("fixed length"), "{refused}");
 }

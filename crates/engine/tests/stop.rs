@@ -213,7 +213,7 @@ fn what_ends_one_of_several_patterns_ends_them_all() {
     let trace = measured(&mut Scripted::new(steady, mtron), &spec(json!({"max_time_ns": 1})));
     assert_eq!(ended(&trace)["ended_by"], "max_time_ns");
     assert_eq!(io_counts(&trace), [1, 1]);
-    // 1,000 writes of 32 KiB, whoever makes them.
+    // 1,000 writes of 32 KiB, over all processes.
     let bytes = json!({"max_bytes_written": 1000 * (32 << 10)});
     let trace = measured(&mut Scripted::new(steady, steady), &spec(bytes));
     assert_eq!(ended(&trace)["ended_by"], "max_bytes_written");

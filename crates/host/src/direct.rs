@@ -371,7 +371,7 @@ impl Device for DirectDevice {
     fn split(&self, submitters: usize) -> Result<Option<Vec<DirectDevice>>> {
         let handle = |_| {
             let file = self.file.try_clone().map_err(|error| {
-                Error::os("A further handle cannot be made", &self.info.url, &error)
+                Error::os("The device handle cannot be duplicated", &self.info.url, &error)
             })?;
             let (watch, info) = (self.watch.clone(), self.info.clone());
             let kept = Arc::clone(&self.kept);

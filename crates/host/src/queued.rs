@@ -84,7 +84,7 @@ impl QueuedDevice {
 
     fn on(mut direct: DirectDevice, depth: u64, longest: usize) -> Result<QueuedDevice> {
         if matches!(direct.durability(), Durability::Flush(_)) {
-            return Err(Error::usage("A flush every N writes has no meaning in a queue")
+            return Err(Error::usage("A flush every N writes is not possible with a queue")
                 .at("--durability")
                 .got("flush:N with a queue depth above 1")
                 .allowed("cached, fua")
@@ -280,7 +280,7 @@ fn quiet_ring(depth: u32) -> std::io::Result<IoUring> {
 }
 
 fn no_ring(url: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "The system gives no queue (io_uring)")
+    Error::new(ErrorKind::Unavailable, "The system does not provide io_uring")
         .at(url)
         .got(error.to_string())
         .allowed("Linux 5.19 or later, with io_uring allowed (kernel.io_uring_disabled)")

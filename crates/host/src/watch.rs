@@ -126,7 +126,7 @@ impl Watch {
             return None;
         };
         Some(
-            Error::device("The target is shorter than it was when it was opened")
+            Error::device("The target shrank after it was opened")
                 .at(&self.url)
                 .got(got)
                 .allowed(format!("{} bytes", extent.size))

@@ -119,7 +119,7 @@ pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport
             return Err(Error::os(what, &info.url, &error).action(refused(&error)));
         }
         let (some, next) = read_report(&buffer).map_err(|got| {
-            Error::device("The report of the zones makes no sense")
+            Error::device("The zone report is inconsistent")
                 .at(&info.url)
                 .got(got)
                 .action("see what `blkzone report` says")

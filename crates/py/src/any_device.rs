@@ -6,7 +6,7 @@ use uflip_core::{
     Bytes, Counters, Device, DeviceInfo, DeviceKind, Durability, Error, ErrorKind, Io, Nanos,
     Result, ZoneReport,
 };
-use uflip_engine::{Causes, Control, Part, Resolved};
+use uflip_engine::{Causes, Control, Resolved, SeriesPart};
 use uflip_host::{Completions, DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
 use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
@@ -37,7 +37,7 @@ fn run<D: Device<Request = Io> + Send>(
         let trace = uflip_engine::run(device, pattern, control)?;
         return StoredTrace::from(trace).checked(at_once);
     }
-    let mut spool = Spool::new(spool, Causes::of::<D>(&pattern).names());
+    let mut spool = Spool::new(spool, Causes::for_run::<D>(&pattern).names());
     let outcome = uflip_engine::run_into(device, pattern, control, &mut spool)?;
     spool.finish(outcome)?.checked(at_once)
 }
@@ -113,7 +113,7 @@ impl AnyDevice {
         pattern.check_streams(sim.info())?;
         let before = sim.counters().unwrap_or_default();
         let wanted = pattern.issued().take_while(|_| !control.is_cancelled());
-        sim.apply(wanted.inspect(|_| control.one_more(0)))?;
+        sim.apply(wanted.inspect(|_| control.count_io(0)))?;
         let counted = sim.counters().unwrap_or_default().since(&before);
         if control.is_cancelled() { Err(interrupted()) } else { Ok(counted) }
     }
@@ -133,7 +133,7 @@ impl AnyDevice {
         let at = Nanos(sim.now().0.saturating_add(after.0));
         let ios = pattern.into_iter().flat_map(Resolved::issued);
         let ios = ios.take_while(|_| !control.is_cancelled());
-        let outage = sim.survive(ios.inspect(|_| control.one_more(0)), at_once, at)?;
+        let outage = sim.survive(ios.inspect(|_| control.count_io(0)), at_once, at)?;
         if control.is_cancelled() { Err(interrupted()) } else { Ok(outage) }
     }
 
@@ -272,7 +272,7 @@ impl AnyDevice {
             }
             AnyDevice::Sim(device) => {
                 let wanted = writes.take_while(|_| !control.is_cancelled());
-                device.apply(wanted.inspect(|_| control.one_more(0)))?;
+                device.apply(wanted.inspect(|_| control.count_io(0)))?;
                 if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
             }
             AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
@@ -327,7 +327,7 @@ impl AnyDevice {
         &mut self,
         patterns: Vec<Resolved>,
         control: &Control,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Vec<SeriesPart>> {
         let deepest = patterns.iter().map(Resolved::queue_depth_max).max().unwrap_or(1);
         let longest = patterns.iter().map(Resolved::io_size_max).max().unwrap_or(0);
         match self {

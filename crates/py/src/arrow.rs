@@ -20,7 +20,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use uflip_engine::Walk;
+use uflip_engine::PatternWalk;
 use uflip_store::{ColumnData, MODES, StoredTrace, column_names, window};
 
 const NAME: &CStr = c"arrow_array_stream";
@@ -39,7 +39,7 @@ pub(crate) fn stream<'py>(
 struct Batches {
     trace: Arc<StoredTrace>,
     schema: SchemaRef,
-    walk: Walk,
+    walk: PatternWalk,
     next: usize,
 }
 
@@ -49,7 +49,7 @@ impl Batches {
         let mut fields = vec![field("index", DataType::UInt64)];
         fields.extend(column_names(&trace).map(|name| field(name, kind(name))));
         let schema = Arc::new(Schema::new(fields));
-        let walk = Walk::new(trace.pattern());
+        let walk = PatternWalk::new(trace.pattern());
         Batches { trace, schema, walk, next: 0 }
     }
 

@@ -67,7 +67,7 @@ impl Device {
         if inside && whole {
             return Ok(());
         }
-        Err(Error::usage("That is no range of the device")
+        Err(Error::usage("This is not a sector range of the device")
             .at(&self.info.url)
             .got(format!("{size_bytes} bytes at {offset_bytes}"))
             .allowed(format!("multiples of {sector_bytes}, up to byte {}", capacity_bytes.0))

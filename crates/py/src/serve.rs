@@ -165,7 +165,7 @@ fn model(mut device: AnyDevice) -> Result<Model> {
         AnyDevice::Sim(device) => Ok(Model::Sim(device)),
         AnyDevice::Null(_) => Ok(Model::Instant(info)),
         AnyDevice::Direct(_) | AnyDevice::Nbd(_) => {
-            Err(Error::usage("A real device is one already")
+            Err(Error::usage("A real device does not need a server")
                 .at(info.url)
                 .allowed("sim:NAME, null")
                 .action("serve a simulated device"))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt as _;
 use uflip_core::{Bytes, Durability, Nanos, Result};
-use uflip_engine::{Control, Part, Resolved, ResolvedState};
+use uflip_engine::{Control, Resolved, ResolvedState, SeriesPart};
 use uflip_host::{DirectDevice, Growth};
 use uflip_sim::Snapshot;
 
@@ -67,7 +67,7 @@ pub(crate) fn run_series(
         device.ours(writes, |device| device.run_series(patterns, control))
     };
     Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
-        let traces = parts.into_iter().map(|Part { trace, began, counters }| {
+        let traces = parts.into_iter().map(|SeriesPart { trace, began, counters }| {
             let (trace, metadata) = (Arc::new(trace.into()), String::new());
             (began.0, Trace { trace, metadata, counters, inside: None })
         });

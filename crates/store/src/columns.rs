@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use uflip_core::{Error, Result};
-use uflip_engine::{HostGaps, Row, Walk, wait_column};
+use uflip_engine::{HostGaps, PatternWalk, TraceRow, wait_column};
 
 use crate::ROWS_A_GROUP;
 use crate::stored::StoredTrace;
@@ -169,12 +169,12 @@ pub fn column<'a>(
 /// A file that cannot be read.
 pub fn window<'a>(
     trace: &'a StoredTrace,
-    walk: &mut Walk,
+    walk: &mut PatternWalk,
     from: usize,
     to: usize,
 ) -> Result<Vec<ColumnData<'a>>> {
-    let rows: Vec<Row> = (from..to).map_while(|_| walk.next(trace.pattern())).collect();
-    let of = |value: fn(&Row) -> u8| ColumnData::U8(rows.iter().map(value).collect());
+    let rows: Vec<TraceRow> = (from..to).map_while(|_| walk.next(trace.pattern())).collect();
+    let of = |value: fn(&TraceRow) -> u8| ColumnData::U8(rows.iter().map(value).collect());
     let mut columns = vec![
         ColumnData::U16(rows.iter().map(|row| row.stream).collect()),
         ColumnData::U64(trace.measured(1, from, to)?),

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use uflip_core::{Error, Result};
-use uflip_engine::Walk;
+use uflip_engine::PatternWalk;
 
 use crate::ROWS_A_GROUP;
 use crate::columns::{MODES, column_names, window};
@@ -30,7 +30,7 @@ pub fn append_csv(
     };
     let file = OpenOptions::new().append(true).open(path).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let mut walk = Walk::new(trace.pattern());
+    let mut walk = PatternWalk::new(trace.pattern());
     for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
         let to = trace.len().min(from + ROWS_A_GROUP);
         let values = window(trace, &mut walk, from, to)?;

@@ -179,7 +179,7 @@ fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), S
     }
     let Some(wear) = wear else {
         let causes = table.others_than(&COMMANDS);
-        let trace = FlashTrace::of_columns(canonical, causes, |name| table.take(name))?;
+        let trace = FlashTrace::from_columns(canonical, causes, |name| table.take(name))?;
         return Ok((FlashOutcome::Trace(trace), run));
     };
     let wear: Wear =

@@ -3,7 +3,7 @@
 //! A file that has a digest in its folder's ledger is compared with that before a byte of it is
 //! interpreted. Any other is interpreted with care: its size is held against what it says it holds
 //! before anything is allocated, and a panic in the Parquet parser is an error like any other. What was
-//! read must make physical sense; see [`Trace::check_sense`].
+//! read must make physical sense; see [`Trace::check_plausible`].
 
 use std::fs::File;
 use std::path::Path;
@@ -343,10 +343,10 @@ fn parse_in_place(
         }
         None => pattern,
     };
-    let trace = Trace { pattern, columns: Columns::of(causes.len()), causes, ended };
+    let trace = Trace { pattern, columns: Columns::empty(causes.len()), causes, ended };
     let trace = StoredTrace::in_file(trace, groups);
     if !is_known {
-        trace.check_sense(crate::at_once(&run))?;
+        trace.check_plausible(crate::at_once(&run))?;
     }
     Ok((trace, run))
 }
@@ -461,7 +461,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     }
     let columns = Columns { submit_ns, response_time_ns, cause_ns };
     let trace = Trace { pattern, columns, causes, ended };
-    trace.check_sense(crate::at_once(&run))?;
+    trace.check_plausible(crate::at_once(&run))?;
     Ok((StoredTrace::in_memory(trace), run))
 }
 

@@ -102,7 +102,7 @@ impl Spool {
             left[process] -= rows;
             groups.push(metadata, rows, process as u16);
         }
-        let columns = Columns::of(causes.len());
+        let columns = Columns::empty(causes.len());
         Ok(StoredTrace::in_file(Trace { pattern, columns, causes, ended }, groups))
     }
 }

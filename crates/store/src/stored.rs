@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use uflip_core::{Error, ErrorKind, Io, Result};
-use uflip_engine::{HOST_CAUSES, Resolved, Row, Sense, Trace, Walk};
+use uflip_engine::{HOST_CAUSES, PatternWalk, PlausibilityCheck, Resolved, Trace, TraceRow};
 
 use crate::ROWS_A_GROUP;
 use crate::groups::Groups;
@@ -20,7 +20,7 @@ pub struct StoredTrace {
     groups: Option<Groups>,
     /// Walks that stand before the I/Os of these numbers: whoever looks at the end of a long run goes all the
     /// way to it once.
-    walks: Mutex<BTreeMap<usize, Walk>>,
+    walks: Mutex<BTreeMap<usize, PatternWalk>>,
     /// It is known to make physical sense.
     makes_sense: bool,
 }
@@ -87,18 +87,18 @@ impl StoredTrace {
     }
 
     /// Return the columns that follow from the pattern for I/Os `from` to `to`.
-    pub(crate) fn rows(&self, from: usize, to: usize) -> impl Iterator<Item = Row> + '_ {
+    pub(crate) fn rows(&self, from: usize, to: usize) -> impl Iterator<Item = TraceRow> + '_ {
         let mut walk = self.walk_at(from);
         (from..to).map_while(move |_| walk.next(self.pattern()))
     }
 
     /// A walk that stands before I/O number `place`.
-    fn walk_at(&self, place: usize) -> Walk {
+    fn walk_at(&self, place: usize) -> PatternWalk {
         let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = walks.range(..=place).next_back();
         let (begin, mut walk) = match kept {
             Some((number, walk)) => (*number, walk.clone()),
-            None => (0, Walk::new(self.pattern())),
+            None => (0, PatternWalk::new(self.pattern())),
         };
         for number in begin..place {
             if number % STEP == 0 {
@@ -148,13 +148,13 @@ impl StoredTrace {
         Ok(last.saturating_sub(first))
     }
 
-    /// Return it if it makes physical sense, see [`Trace::check_sense`]; that is not asked again when it is
+    /// Return it if it makes physical sense, see [`Trace::check_plausible`]; that is not asked again when it is
     /// written.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`]: it cannot have been measured.
     pub fn checked(mut self, at_once: bool) -> Result<StoredTrace> {
-        self.check_sense(at_once).map_err(|message| senseless("dropped", message))?;
+        self.check_plausible(at_once).map_err(|message| senseless("dropped", message))?;
         self.makes_sense = true;
         Ok(self)
     }
@@ -164,14 +164,14 @@ impl StoredTrace {
         self.makes_sense
     }
 
-    /// As [`Trace::check_sense`].
-    pub(crate) fn check_sense(&self, at_once: bool) -> std::result::Result<(), String> {
-        let Some(groups) = &self.groups else { return self.trace.check_sense(at_once) };
-        let mut sense = Sense::of(&self.trace.pattern, &self.trace.causes, at_once);
+    /// As [`Trace::check_plausible`].
+    pub(crate) fn check_plausible(&self, at_once: bool) -> std::result::Result<(), String> {
+        let Some(groups) = &self.groups else { return self.trace.check_plausible(at_once) };
+        let mut check = PlausibilityCheck::new(&self.trace.pattern, &self.trace.causes, at_once);
         self.in_pieces(|from, to| {
-            sense.look(&groups.columns(from, to, self.trace.causes.len())?)
+            check.check(&groups.columns(from, to, self.trace.causes.len())?)
         })?;
-        sense.end()
+        check.finish()
     }
 
     fn in_pieces(

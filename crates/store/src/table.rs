@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use uflip_core::{Error, Result};
-use uflip_engine::Walk;
+use uflip_engine::PatternWalk;
 
 use crate::ROWS_A_GROUP;
 use crate::columns::{ColumnData, column_names, window};
@@ -24,7 +24,7 @@ pub fn write_table(
 ) -> Result<()> {
     let texts: Vec<(String, String)> =
         serde_json::from_str(constants).map_err(|_| not_texts(constants))?;
-    let (mut walk, places) = (Walk::new(trace.pattern()), places(trace, columns));
+    let (mut walk, places) = (PatternWalk::new(trace.pattern()), places(trace, columns));
     // Of no I/O, for what the columns are.
     let empty = window(trace, &mut walk, 0, 0)?;
     let mut kinds = vec![("index".to_owned(), Kind::U64)];

@@ -73,7 +73,7 @@ fn listed(trace: &StoredTrace) -> Option<&Arc<IoList>> {
 pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     if !trace.makes_sense() {
         trace
-            .check_sense(crate::at_once(run))
+            .check_plausible(crate::at_once(run))
             .map_err(|message| senseless("not stored", message).at(path.display().to_string()))?;
     }
     let version = if trace.pattern().trims() { TRACE_VERSION } else { WITHOUT_TRIMS };

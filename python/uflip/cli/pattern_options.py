@@ -135,7 +135,7 @@ def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
     spec = read_spec(decode(path, SPEC, content, Table))
     if isinstance(spec, Replay):
         raise UsageError(
-            "The pattern names a list of I/Os that is not here",
+            "The list of I/Os of this replay is missing",
             where="--spec",
             got="a replay",
             allowed="basic, mix, parallel",

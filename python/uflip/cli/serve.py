@@ -331,7 +331,7 @@ def _check(
     for url in devices:
         if parse_url(url).kind not in ("sim", "null"):
             raise UsageError(
-                "A real device is one already",
+                "A real device does not need a server",
                 where="uflip serve",
                 got=url,
                 allowed="sim:NAME, null",

@@ -175,7 +175,7 @@ def with_power_loss(device: str) -> str:
     named = _with_overrides(target, POWER_LOSS)
     if target.name.endswith(SNAPSHOT):
         raise UsageError(
-            "The device keeps no account of what is on its flash",
+            "The device does not track the contents of its flash",
             where=device,
             got="a snapshot of a profile without [power_loss]",
             allowed="a snapshot of one that has it",

@@ -71,7 +71,7 @@ def check_target(before: Standing | None, after: Standing | None, url: str) -> N
 
 
 def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
-    """Refuse a target that is shorter than it was when it was opened.
+    """Refuse a target that shrank after it was opened.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
     if standing is None or standing["size_bytes"] >= info.capacity_bytes:
         return
     raise DeviceError(
-        "The target is shorter than it was when it was opened",
+        "The target shrank after it was opened",
         where=info.url,
         got=f"{standing['size_bytes']} bytes",
         allowed=f"{info.capacity_bytes} bytes",

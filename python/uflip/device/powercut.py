@@ -50,7 +50,7 @@ class LosesPower:
         Raises
         ------
         UsageError
-            If the device is not simulated, or keeps no account of what is on its flash; for a time
+            If the device is not simulated, or does not track the contents of its flash; for a time
             or a depth that is none.
         """
         after = parse_duration(after_ns, "after_ns")

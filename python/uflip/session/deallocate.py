@@ -51,7 +51,7 @@ def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
         )
     if begin >= end or end > info.capacity_bytes or (begin | end) % info.sector_bytes:
         raise UsageError(
-            "That is no range of the device",
+            "This is not a sector range of the device",
             where="--target-offset, --target-size",
             got=f"bytes {begin} to {end}",
             allowed=f"whole sectors of {info.sector_bytes} bytes, up to byte "

@@ -1,15 +1,17 @@
-//! Jobs over the physical addresses of an open-channel device, and the run of one.
+//! Jobs over the physical addresses of an open-channel device.
 //!
 //! **Source**: uFLIP-OC (2017) §3 and Table 1; its tool FOX (options and output of version 1.2).
 //! **Faithful**: channels, LUNs, blocks and pages to cover; mix, threads, vector length, sleep,
 //! sequential, round-robin and isolated iteration; synchronous threads; a line an I/O.
-//! **Simplified**: no comparison of what was read with what was written: simulated devices keep no data.
-//! FOX's running time in seconds is a count of repetitions here, so that a job is the same every time.
-//! **Ambiguous**: FOX's manual takes blocks before pages in its round robin, Table 1 of the paper pages
-//! before blocks; here it is the paper's order. Which pages the reads of a mix go to is not told: here
-//! they follow the writes from the first page on, and begin again where they catch up.
+//! **Simplified**: read data is not compared with written data, because simulated devices store
+//! none.
+//! FOX's running time in seconds is a repeat count here, so that a job is deterministic.
+//! **Ambiguous**: FOX's manual visits blocks before pages in its round robin, Table 1 of the paper
+//! pages before blocks; here the paper's order is used. The sources do not state which pages the
+//! reads of a mix access. Here they follow the writes from the first page on, and restart when they
+//! catch up.
 
-mod places;
+mod page_order;
 mod requests;
 mod spec;
 mod trace;
@@ -26,23 +28,24 @@ pub use spec::{FlashJob, FlashSpec, FlashTotals, ITERATIONS, JOB_KINDS, JobKind}
 pub use trace::FlashTrace;
 pub use wear::WearLog;
 
-/// Longer than anything that a LUN does after it has answered: what is prepared has come to rest.
+/// Longer than any work of a LUN after its completion, so that the device is idle after
+/// preparation.
 const SETTLE: Nanos = Nanos(100_000_000);
 
-/// What a job leaves behind.
+/// The output of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FlashOutcome {
-    /// Every command.
+    /// The trace of every command.
     Trace(FlashTrace),
-    /// One row a cycle of erase, writes and reads.
+    /// One row per cycle of erase, writes and reads.
     Wear(WearLog),
 }
 
-/// Erase what `job` will write, and write what it will only read; nothing of it is kept. Ends when the
-/// device has nothing left to do.
+/// Prepare the device for `job`: erase the blocks to be written, and write the pages that are only
+/// read. Returns when the device is idle; nothing is recorded.
 ///
 /// # Errors
-/// The first error of the device, or that of a cancelled run.
+/// The first error of the device, or cancellation.
 pub fn prepare_flash<D>(device: &mut D, job: &FlashJob, control: &Control) -> Result<()>
 where
     D: Device<Request = FlashIo, Status = FlashStatus> + Send,
@@ -56,10 +59,10 @@ where
     Ok(())
 }
 
-/// Drive `device` with `job` and keep every command (of a wear job, a summary of every cycle).
+/// Run `job` on `device` and record every command; for a wear job, a summary of every cycle.
 ///
 /// # Errors
-/// The first error of the device, or that of a cancelled run.
+/// The first error of the device, or cancellation.
 pub fn run_flash<D>(device: &mut D, job: FlashJob, control: &Control) -> Result<FlashOutcome>
 where
     D: Device<Request = FlashIo, Status = FlashStatus> + Send,
@@ -88,7 +91,8 @@ where
             let requests = job.requests(thread);
             let total = requests.total();
             let trace = FlashTrace::with_capacity(total as usize, causes.len());
-            let trace = trace.ok_or_else(|| too_little(total as usize, 0, control.room()))?;
+            let trace =
+                trace.ok_or_else(|| too_little(total as usize, 0, control.available_memory()))?;
             Ok(Submitter::new(thread as usize, requests, total, trace))
         })
         .collect::<Result<_>>()?;

@@ -1,20 +1,20 @@
-//! The commands of one thread of a job, one after the other.
+//! The commands of one thread of a job, in order.
 
 use uflip_core::{FlashGeometry, FlashIo, FlashOp, Nanos};
 
-use super::places::Places;
+use super::page_order::PageOrder;
 use super::spec::FlashTotals;
 use crate::drive::Requests;
 use crate::pattern::{Next, When};
 
-/// What a thread does with its places.
+/// The kind of commands that a thread issues.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Script {
-    /// Reads and writes in the order of `mix`; every block is erased before it is written again.
+    /// Reads and writes in the order of `mix`; blocks are erased between repetitions.
     Pages { mix: Vec<FlashOp>, repeat: u64 },
-    /// Erases every block, once.
+    /// Erase every block once.
     Erase,
-    /// Erase, write all, read all, over and over.
+    /// Repeat: erase, write all pages, read all pages.
     Wear { cycles: u64 },
 }
 
@@ -22,15 +22,15 @@ pub(crate) enum Script {
 #[derive(Clone, Debug)]
 pub struct FlashRequests {
     geometry: FlashGeometry,
-    places: Places,
+    places: PageOrder,
     script: Script,
-    /// Pages a command.
+    /// Pages per command.
     vector: u64,
     sleep: Nanos,
-    /// Commands that go over all places once; the vector divides them evenly.
+    /// Commands that visit all pages once; the vector divides the pages evenly.
     round: u64,
     issued: u64,
-    /// Within the present repetition: commands of any kind, erases, writes, reads.
+    /// Positions in the present repetition: commands of any kind, erases, writes, reads.
     step: u64,
     erased: u64,
     written: u64,
@@ -40,7 +40,7 @@ pub struct FlashRequests {
 impl FlashRequests {
     pub(crate) fn new(
         geometry: FlashGeometry,
-        places: Places,
+        places: PageOrder,
         script: Script,
         vector: u32,
         sleep_ns: u64,
@@ -66,7 +66,7 @@ impl FlashRequests {
         self.places.units.len() as u64 * u64::from(self.places.blocks)
     }
 
-    /// How many commands there are.
+    /// Return the number of commands.
     #[must_use]
     pub fn total(&self) -> u64 {
         match &self.script {
@@ -79,7 +79,7 @@ impl FlashRequests {
         }
     }
 
-    /// Count what the thread does.
+    /// Add the commands of this thread to `totals`.
     pub(crate) fn add_to(&self, totals: &mut FlashTotals) {
         totals.total_ios += self.total();
         match &self.script {
@@ -107,7 +107,8 @@ impl FlashRequests {
         }
     }
 
-    /// The block or the first page, by its number, of the next erase, write, or read.
+    /// Return the operation, and the index of the block or first page, of the next erase, write or
+    /// read.
     fn erase(&mut self) -> (FlashOp, u64) {
         self.erased += 1;
         (FlashOp::Erase, self.erased - 1)
@@ -118,8 +119,8 @@ impl FlashRequests {
         (FlashOp::Write, self.written - self.vector)
     }
 
-    /// Reads follow the writes (or go over everything, where nothing is written), and begin again
-    /// where they have caught up.
+    /// Return the next read. Reads follow the writes, or visit every page if nothing is written;
+    /// they restart when they catch up.
     fn reading(&mut self, everything: bool) -> (FlashOp, u64) {
         let end = if everything { self.places.len() } else { self.written };
         if self.read >= end {
@@ -133,7 +134,7 @@ impl FlashRequests {
         (self.step, self.erased, self.written, self.read) = (0, 0, 0, 0);
     }
 
-    /// What comes next: which operation, and the block or the first page by its number.
+    /// Return the next operation, with the index of its block or first page.
     #[inline]
     fn next_command(&mut self) -> (FlashOp, u64) {
         match &self.script {
@@ -164,7 +165,7 @@ impl FlashRequests {
                         _ => self.reading(!writes),
                     }
                 } else if writes && self.erased < self.blocks() {
-                    // Between two repetitions: what was written is erased.
+                    // Between two repetitions: erase the written blocks.
                     let io = self.erase();
                     if self.erased == self.blocks() {
                         self.restart();
@@ -179,7 +180,7 @@ impl FlashRequests {
         }
     }
 
-    /// `io` becomes the command for the block, or the first page, of this number.
+    /// Build in `io` the command for the block, or the first page, with this index.
     #[inline]
     fn make(&self, op: FlashOp, number: u64, io: &mut FlashIo) {
         io.begin(op);

@@ -1,18 +1,18 @@
-//! A job over physical addresses as plain data: what a user may say, what is checked, what is filled in.
+//! The specification of a job over physical addresses, with its validation and defaults.
 
 use serde::Deserialize;
 use uflip_core::{Error, FlashGeometry, FlashOp, Ppa, Result};
 
-use super::places::Places;
+use super::page_order::PageOrder;
 use super::requests::{FlashRequests, Script};
 
-/// The orders in which threads go over their pages.
+/// The orders in which threads visit their pages.
 pub const ITERATIONS: [&str; 3] = ["sequential", "round_robin", "isolated"];
 
-/// What jobs there are.
+/// The names of the job kinds.
 pub const JOB_KINDS: [&str; 2] = ["pages", "wear"];
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobKind {
     /// Reads and writes of pages.
@@ -21,7 +21,7 @@ pub enum JobKind {
     Wear,
 }
 
-/// What a user writes, before validation. Everything has a default.
+/// The specification that a user writes. Every key has a default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)] // explained in docs/reference/open-channel.md
@@ -35,18 +35,18 @@ pub struct FlashSpec {
     pub blocks: Option<u64>,
     pub first_page: Option<u64>,
     pub pages: Option<u64>,
-    /// `W` and `R`, repeated for ever.
+    /// `W` and `R`, repeated.
     pub mix: Option<String>,
     pub threads: Option<u64>,
-    /// Pages of all planes that one command takes.
+    /// Pages (of all planes) per command.
     pub vector: Option<u64>,
     pub sleep: Option<u64>,
     pub iteration: Option<String>,
-    /// How often everything is done (of a wear job: cycles).
+    /// The number of repetitions; for a wear job, of cycles.
     pub repeat: Option<u64>,
 }
 
-/// What a job amounts to.
+/// The total work of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct FlashTotals {
@@ -61,22 +61,22 @@ pub struct FlashTotals {
 /// A validated job with all defaults filled in.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlashJob {
-    /// The same job, complete, as JSON: what is stored with a result.
+    /// The complete job as JSON, stored with a result.
     pub canonical: serde_json::Value,
     kind: JobKind,
     geometry: FlashGeometry,
-    /// What each thread goes over, and whether it reads or writes.
-    threads: Vec<(Places, Vec<FlashOp>)>,
+    /// The pages of each thread, and whether it reads or writes them.
+    threads: Vec<(PageOrder, Vec<FlashOp>)>,
     vector: u32,
     sleep_ns: u64,
     repeat: u64,
 }
 
 impl FlashSpec {
-    /// Read a specification.
+    /// Parse a specification.
     ///
     /// # Errors
-    /// Not JSON, an unknown key, a number out of range.
+    /// Invalid JSON, an unknown key, a number out of range.
     pub fn parse(json: &str) -> Result<FlashSpec> {
         serde_json::from_str(json).map_err(|error| {
             Error::usage("The job is not valid")
@@ -86,11 +86,11 @@ impl FlashSpec {
         })
     }
 
-    /// Check it against a device of `geometry` and fill in the defaults.
+    /// Validate the job against `geometry` and fill in the defaults.
     ///
     /// # Errors
-    /// A range that leaves the geometry, a vector that is too long, a mix of other letters, more
-    /// threads than there are units.
+    /// A range outside the geometry, a vector that is too long, other letters in the mix, or more
+    /// threads than units.
     pub fn resolve(&self, geometry: FlashGeometry) -> Result<FlashJob> {
         let kind = self.kind()?;
         let default_pages =
@@ -104,13 +104,13 @@ impl FlashSpec {
         let pages = range("page", self.first_page, pages, geometry.pages_per_block)?;
         let mix = self.mix(kind)?;
         let iteration = self.iteration()?;
-        // Channels first, as in FOX's distribution.
+        // Channels vary fastest, as FOX distributes them.
         let units: Vec<(u8, u8)> = (luns.0..luns.0 + luns.1)
             .flat_map(|lun| {
                 (channels.0..channels.0 + channels.1).map(move |c| (c as u8, lun as u8))
             })
             .collect();
-        let whole = Places {
+        let whole = PageOrder {
             units,
             first_block: blocks.0,
             blocks: blocks.1,
@@ -118,25 +118,13 @@ impl FlashSpec {
             pages: pages.1,
             round_robin: iteration != "sequential",
         };
-        if kind == JobKind::Wear && (whole.units.len() > 1 || whole.blocks > 1) {
-            return Err(Error::usage("A wear job sacrifices one block")
-                .at("channels, luns, blocks")
-                .got(format!("{} blocks", whole.units.len() as u64 * u64::from(whole.blocks)))
-                .allowed("channels = 1, luns = 1, blocks = 1")
-                .action("name one block; run the job again for another"));
+        if kind == JobKind::Wear {
+            check_one_block(&whole)?;
         }
         let threads = self.threads.unwrap_or(1);
         let threads = split(&whole, threads, &mix, iteration)?;
         let vector = self.vector(&geometry)?;
-        if let Some((places, _)) =
-            threads.iter().find(|(p, _)| !p.len().is_multiple_of(vector.into()))
-        {
-            return Err(Error::usage("The vector does not divide the pages of a thread")
-                .at("vector")
-                .got(format!("{} pages in vectors of {vector}", places.len()))
-                .allowed("a divisor of the number of pages")
-                .action("change the vector, or the pages, blocks or LUNs to cover"));
-        }
+        check_vector(&threads, vector)?;
         let repeat = at_least_one("repeat", self.repeat.unwrap_or(1))?;
         let sleep_ns = self.sleep.unwrap_or(0);
         check_length(&threads, vector, repeat, sleep_ns)?;
@@ -205,7 +193,7 @@ impl FlashSpec {
         });
         match ops.collect::<Option<Vec<_>>>() {
             Some(ops) if ops.contains(&FlashOp::Write) && ops[0] == FlashOp::Read => {
-                Err(Error::usage("The mix begins with a read of what is not written yet")
+                Err(Error::usage("The mix begins with a read of unwritten pages")
                     .at("mix")
                     .got(format!("'{mix}'"))
                     .allowed("reads alone, or a W first")
@@ -220,13 +208,13 @@ impl FlashSpec {
         }
     }
 
-    /// Pages a command, so that its addresses fit into one.
+    /// Return the pages per command, so that its addresses fit into one.
     fn vector(&self, geometry: &FlashGeometry) -> Result<u32> {
         let vector = self.vector.unwrap_or(1);
         let most = geometry.vector_max / geometry.write_sectors();
         if vector == 0 || vector > u64::from(most) {
             let each = geometry.write_sectors();
-            return Err(Error::usage("A command cannot take so many pages")
+            return Err(Error::usage("A command has too many or no pages")
                 .at("vector")
                 .got(format!("vector {vector}: {} addresses", vector.saturating_mul(each.into())))
                 .allowed(format!(
@@ -239,12 +227,12 @@ impl FlashSpec {
     }
 }
 
-/// A mix is a pattern of a few letters; a thread has a copy of it.
+/// The longest mix; each thread has a copy.
 const LETTERS_MAX: usize = 1000;
-/// Far more than flash endures, and few enough to be multiplied.
+/// Far more than flash endures, and small enough for products not to overflow.
 const COMMANDS_MAX: u64 = 1 << 40;
 
-/// First number and count of a range of `field`, checked against how many there are.
+/// Return the first index and the count of a range of `field`, checked against the device.
 fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<(u32, u32)> {
     let first = first.unwrap_or(0);
     let end = first.checked_add(count);
@@ -258,9 +246,35 @@ fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<
     Ok((first as u32, count as u32))
 }
 
-/// Refuse a job whose commands and pauses cannot be counted.
+/// Refuse a wear job over more than one block.
+fn check_one_block(pages: &PageOrder) -> Result<()> {
+    if pages.units.len() == 1 && pages.blocks == 1 {
+        return Ok(());
+    }
+    Err(Error::usage("A wear job sacrifices one block")
+        .at("channels, luns, blocks")
+        .got(format!("{} blocks", pages.units.len() as u64 * u64::from(pages.blocks)))
+        .allowed("channels = 1, luns = 1, blocks = 1")
+        .action("name one block; run the job again for another"))
+}
+
+/// Refuse a vector that does not divide the pages of every thread.
+fn check_vector(threads: &[(PageOrder, Vec<FlashOp>)], vector: u32) -> Result<()> {
+    let Some((pages, _)) =
+        threads.iter().find(|(pages, _)| !pages.len().is_multiple_of(vector.into()))
+    else {
+        return Ok(());
+    };
+    Err(Error::usage("The vector does not divide the pages of a thread")
+        .at("vector")
+        .got(format!("{} pages in vectors of {vector}", pages.len()))
+        .allowed("a divisor of the number of pages")
+        .action("change the vector, or the pages, blocks or LUNs to cover"))
+}
+
+/// Refuse a job whose commands and pauses overflow their counters.
 fn check_length(
-    threads: &[(Places, Vec<FlashOp>)],
+    threads: &[(PageOrder, Vec<FlashOp>)],
     vector: u32,
     repeat: u64,
     sleep_ns: u64,
@@ -271,7 +285,7 @@ fn check_length(
     if slept.is_some_and(|slept| slept <= i64::MAX as u64) {
         return Ok(());
     }
-    Err(Error::usage("The job is longer than any device lives")
+    Err(Error::usage("The job is too long")
         .at("repeat, sleep")
         .got(format!("{once} commands, {repeat} times, {sleep_ns} ns between two"))
         .allowed(format!("at most {COMMANDS_MAX} commands, and 292 years"))
@@ -289,14 +303,14 @@ fn at_least_one(key: &str, value: u64) -> Result<u64> {
         .action(format!("change '{key}'")))
 }
 
-/// What each of `count` threads goes over: units of its own where there are enough, and otherwise
-/// blocks of its own on a unit that it shares with others.
+/// Return the pages of each of `count` threads. With enough units a thread gets its own units;
+/// otherwise it gets its own blocks of a shared unit.
 fn split(
-    whole: &Places,
+    whole: &PageOrder,
     count: u64,
     mix: &[FlashOp],
     iteration: &str,
-) -> Result<Vec<(Places, Vec<FlashOp>)>> {
+) -> Result<Vec<(PageOrder, Vec<FlashOp>)>> {
     let (units, blocks) = (whole.units.len() as u64, u64::from(whole.blocks));
     let shared = count.div_ceil(units).max(1);
     let even = count.is_multiple_of(units) || units.is_multiple_of(count.max(1));
@@ -311,16 +325,16 @@ fn split(
     }
     let writers = mix.iter().filter(|op| **op == FlashOp::Write).count() as u64;
     let reading = count - (count * writers).div_ceil(mix.len() as u64);
-    let part = |thread: u64| -> Places {
+    let part = |thread: u64| -> PageOrder {
         if count <= units {
             let each = (units / count) as usize;
             let from = thread as usize * each;
-            return Places { units: whole.units[from..from + each].to_vec(), ..whole.clone() };
+            return PageOrder { units: whole.units[from..from + each].to_vec(), ..whole.clone() };
         }
         let each = (blocks / shared) as u32;
         let first_block = whole.first_block + (thread / units) as u32 * each;
         let unit = whole.units[(thread % units) as usize];
-        Places { units: vec![unit], first_block, blocks: each, ..whole.clone() }
+        PageOrder { units: vec![unit], first_block, blocks: each, ..whole.clone() }
     };
     let ops = |thread: u64| match iteration {
         "isolated" if thread < reading => vec![FlashOp::Read],
@@ -331,24 +345,24 @@ fn split(
 }
 
 impl FlashJob {
-    /// What it does.
+    /// Return the kind.
     #[must_use]
     pub fn kind(&self) -> JobKind {
         self.kind
     }
 
-    /// How many threads it has.
+    /// Return the number of threads.
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.threads.len() as u64
     }
 
-    /// Commands of a cycle of a wear job that write; as many read.
+    /// Return the write commands per cycle of a wear job; it has as many reads.
     pub(crate) fn commands_a_cycle(&self) -> u64 {
         self.threads[0].0.len() / u64::from(self.vector)
     }
 
-    /// The commands of `thread`.
+    /// Return the commands of `thread`.
     #[must_use]
     pub fn requests(&self, thread: u64) -> FlashRequests {
         let (places, ops) = &self.threads[thread as usize];
@@ -359,10 +373,11 @@ impl FlashJob {
         FlashRequests::new(self.geometry, places.clone(), script, self.vector, self.sleep_ns)
     }
 
-    /// What must be done before: all blocks erased; pages before the covered ones written where there
-    /// are any; and, where a thread only reads, what it reads written.
+    /// Return the commands that prepare the job: erase all blocks; write the pages below the
+    /// covered ones, if any; and write the pages of threads that only read.
     pub(crate) fn preparations(&self) -> Vec<FlashRequests> {
-        let make = |places: Places, script| FlashRequests::new(self.geometry, places, script, 1, 0);
+        let make =
+            |places: PageOrder, script| FlashRequests::new(self.geometry, places, script, 1, 0);
         let write = || Script::Pages { mix: vec![FlashOp::Write], repeat: 1 };
         let mut all = Vec::new();
         for (places, ops) in &self.threads {
@@ -380,12 +395,12 @@ impl FlashJob {
         all
     }
 
-    /// Every block that the job touches.
+    /// Return every block that the job touches.
     pub fn blocks(&self) -> impl Iterator<Item = Ppa> + '_ {
         self.threads.iter().flat_map(|(places, _)| places.all_blocks())
     }
 
-    /// What it amounts to, without what prepares it.
+    /// Return the total work, without its preparation.
     #[must_use]
     pub fn totals(&self) -> FlashTotals {
         let mut totals = FlashTotals::default();

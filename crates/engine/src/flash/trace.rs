@@ -1,4 +1,4 @@
-//! Every command of a job, in memory: 28 bytes a command, and 8 more for each cause.
+//! The in-memory trace of a job: 28 bytes a command, and 8 more for each cause.
 //!
 //! ```text
 //!  submit_ns         u64   from the start of the job on the device's clock
@@ -16,30 +16,30 @@ use uflip_core::{
 use super::spec::FlashJob;
 use crate::drive::Record;
 
-/// Numbers of statuses are below.
+/// Status numbers are below this.
 const STATUSES: u64 = AddressStatus::NAMES.len() as u64;
 
-/// Every command of a job, thread after thread.
+/// Every command of a job, grouped by thread.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlashTrace {
-    /// The job, complete.
+    /// The complete job.
     pub canonical: serde_json::Value,
-    /// How many commands each thread made.
+    /// The number of commands of each thread.
     pub per_thread: Vec<usize>,
-    /// When each command was submitted [ns], from the start of the job.
+    /// The submission of each command [ns], from the start of the job.
     pub submit_ns: Vec<u64>,
-    /// How long each took [ns].
+    /// The response time of each command [ns].
     pub response_time_ns: Vec<u64>,
     first: Vec<u64>,
     how: Vec<u32>,
-    /// Names of the causes.
+    /// The names of the causes.
     pub causes: Vec<String>,
-    /// One column a cause [ns].
+    /// One column per cause [ns].
     pub cause_ns: Vec<Vec<u64>>,
 }
 
 impl FlashTrace {
-    /// Room for so many commands; `None` where there is not so much memory.
+    /// Allocate columns for `commands` commands; `None` if memory is insufficient.
     pub(crate) fn with_capacity(commands: usize, causes: usize) -> Option<FlashTrace> {
         Some(FlashTrace {
             canonical: serde_json::Value::Null,
@@ -53,7 +53,7 @@ impl FlashTrace {
         })
     }
 
-    /// One trace of the threads of `job`.
+    /// Join the traces of the threads of `job`.
     pub(crate) fn joined(
         mut threads: impl Iterator<Item = FlashTrace>,
         job: FlashJob,
@@ -75,12 +75,11 @@ impl FlashTrace {
         whole
     }
 
-    /// A trace from its columns, as [`FlashTrace::submit_ns`] and the like give them out; `take` gives
-    /// each by its name, all of one length.
+    /// Build a trace from its columns. `take` returns each column by name, all of one length.
     ///
     /// # Errors
-    /// What `take` says, or that the columns make no sense.
-    pub fn of_columns(
+    /// The error of `take`, or a description of inconsistent columns.
+    pub fn from_columns(
         canonical: serde_json::Value,
         causes: Vec<String>,
         mut take: impl FnMut(&str) -> Result<Vec<u64>, String>,
@@ -129,25 +128,25 @@ impl FlashTrace {
         })
     }
 
-    /// How many commands there are.
+    /// Return the number of commands.
     #[must_use]
     pub fn len(&self) -> usize {
         self.submit_ns.len()
     }
 
-    /// Whether there are none.
+    /// Return whether the trace is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.submit_ns.is_empty()
     }
 
-    /// The thread of each command.
+    /// Return the thread of each command.
     pub fn threads(&self) -> impl Iterator<Item = u16> + '_ {
         let counts = self.per_thread.iter().enumerate();
         counts.flat_map(|(thread, count)| std::iter::repeat_n(thread as u16, *count))
     }
 
-    /// The first address of each command; planes and sectors are 0.
+    /// Return the first address of each command; planes and sectors are 0.
     pub fn first_addresses(&self) -> impl Iterator<Item = Ppa> + '_ {
         self.first.iter().map(|packed| Ppa {
             channel: (packed >> 56) as u8,
@@ -158,28 +157,28 @@ impl FlashTrace {
         })
     }
 
-    /// What each command did: its number in [`FlashOp::ALL`].
+    /// Return the operation of each command, as its index in [`FlashOp::ALL`].
     pub fn ops(&self) -> impl Iterator<Item = u8> + '_ {
         self.how.iter().map(|how| (how >> 24) as u8)
     }
 
-    /// How many addresses each command had.
+    /// Return the number of addresses of each command.
     pub fn addresses(&self) -> impl Iterator<Item = u8> + '_ {
         self.how.iter().map(|how| (how >> 16) as u8)
     }
 
-    /// How many addresses of each command failed.
+    /// Return the number of failed addresses of each command.
     pub fn failed(&self) -> impl Iterator<Item = u8> + '_ {
         self.how.iter().map(|how| (how >> 8) as u8)
     }
 
-    /// What the first failed address of each command said: its number in
+    /// Return the status of the first failed address of each command, as its index in
     /// [`uflip_core::AddressStatus::NAMES`].
     pub fn statuses(&self) -> impl Iterator<Item = u8> + '_ {
         self.how.iter().map(|how| *how as u8)
     }
 
-    /// From the first submission to the last completion [ns].
+    /// Return the time from the first submission to the last completion [ns].
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         let ends = self.submit_ns.iter().zip(&self.response_time_ns).map(|(s, r)| s + r);

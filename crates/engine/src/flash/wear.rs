@@ -1,33 +1,34 @@
-//! A block that is worn out: one row a cycle, because 17 million page operations are nothing to look at
-//! one by one.
+//! The log of a wear job: one row a cycle, because 17 million single page operations are too many
+//! to read.
 
 use uflip_core::{Completion, Device, FlashIo, FlashOp, FlashStatus, Nanos};
 
 use crate::drive::Record;
 
-/// One row a cycle of erase, writes and reads. Times are sums [ns] until [`WearLog::finish`], means after.
+/// One row per cycle of erase, writes and reads. Times are sums [ns] until [`WearLog::finish`],
+/// then means.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub struct WearLog {
-    /// The job, complete.
+    /// The complete job.
     pub canonical: serde_json::Value,
-    /// Commands that write the block once; as many read it.
+    /// Write commands per cycle; there are as many reads.
     pub commands: u64,
     pub erase_ns: Vec<u64>,
     pub write_ns: Vec<u64>,
     pub read_ns: Vec<u64>,
-    /// Slowest write and read of each cycle.
+    /// The slowest write and read of each cycle.
     pub write_max_ns: Vec<u64>,
     pub read_max_ns: Vec<u64>,
-    /// Commands of each cycle of which an address failed.
+    /// Commands of each cycle with a failed address.
     pub failed_writes: Vec<u64>,
     pub failed_reads: Vec<u64>,
-    /// Whether the last cycle's erase failed: it has no writes and reads.
+    /// Whether the erase of the last cycle failed; that cycle has no writes and reads.
     pub erase_failed: bool,
 }
 
 impl WearLog {
-    /// For cycles of an erase, `commands` writes and as many reads.
+    /// Create a log for cycles of an erase, `commands` writes and as many reads.
     pub(crate) fn new(commands: u64) -> WearLog {
         WearLog {
             canonical: serde_json::Value::Null,
@@ -43,7 +44,7 @@ impl WearLog {
         }
     }
 
-    /// Sums become means.
+    /// Turn sums into means.
     pub(crate) fn finish(mut self, canonical: serde_json::Value) -> WearLog {
         self.canonical = canonical;
         let each = self.commands.max(1);
@@ -53,13 +54,13 @@ impl WearLog {
         self
     }
 
-    /// How many cycles there are, a last one that could not be erased included.
+    /// Return the number of cycles, including a last one whose erase failed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.erase_ns.len()
     }
 
-    /// Whether there are none.
+    /// Return whether the log is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.erase_ns.is_empty()
@@ -104,7 +105,7 @@ impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for WearLog {
     }
 
     #[inline]
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.erase_failed
     }
 }

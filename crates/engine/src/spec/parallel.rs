@@ -1,9 +1,10 @@
-//! Different patterns side by side, each a process of its own or several, with one rule to stop.
+//! Parallel patterns: different patterns side by side, each with one or more processes, and one
+//! stop rule.
 //!
 //! **Source**: uFLIP (2009) §3.1, parallel patterns.
-//! **Faithful**: every pattern is what it would be alone.
-//! **Simplified**: nothing contains itself: a part is a basic pattern or a mix.
-//! **Ambiguous**: a rule stands beside the patterns, and never in one of them: see `stop`.
+//! **Faithful**: every pattern behaves as it would alone.
+//! **Simplified**: no nesting: a part is a basic pattern or a mix.
+//! **Ambiguous**: the stop rule belongs to the whole, and never to one of the patterns: see `stop`.
 
 use serde_json::json;
 use uflip_core::{Error, Result};
@@ -57,7 +58,7 @@ pub(super) fn resolve_parallel(
     Ok(Resolved { parts, ..finish(canonical, streams, length) })
 }
 
-/// One of several patterns side by side, with the rule of all of them for so many processes.
+/// Resolve one of the patterns, with the common rule for `processes` processes.
 fn resolve_part(
     pattern: &PatternSpec,
     rule: Option<(&StopSpec, u64)>,
@@ -69,9 +70,11 @@ fn resolve_part(
         PatternSpec::Basic(basic) => &mut basic.stop,
         PatternSpec::Mix(mix) => &mut mix.stop,
         PatternSpec::Parallel(_) | PatternSpec::Replay(_) => {
-            return Err(Error::usage("A parallel pattern is of basic patterns and mixes")
-                .at("patterns")
-                .action("list all patterns in one"));
+            return Err(Error::usage(
+                "A parallel pattern can contain only basic patterns and mixes",
+            )
+            .at("patterns")
+            .action("list all patterns in one"));
         }
     };
     if own.is_some() {
@@ -81,14 +84,14 @@ fn resolve_part(
             .action("give 'stop' to the parallel pattern itself, beside 'patterns'"));
     }
     if let Some((stop, processes)) = rule {
-        // The bytes of all of them count together.
+        // The byte budget applies to all patterns together.
         let max_ios = Some(stop.resolve(processes)?.max_ios);
         *own = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
     }
     pattern.resolve_in(space, Some(seed))
 }
 
-/// How many processes a part of a parallel pattern is made by.
+/// Return the number of processes of a part.
 fn processes_of(pattern: &PatternSpec) -> u64 {
     match pattern {
         PatternSpec::Basic(basic) => basic.parallel_degree.unwrap_or(1),
@@ -96,7 +99,7 @@ fn processes_of(pattern: &PatternSpec) -> u64 {
     }
 }
 
-/// Bytes that a part writes with every I/O that is counted, of all its processes.
+/// Return the bytes that all processes of a part write per counted I/O.
 fn written_at_most(part: &Resolved) -> u64 {
     let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     let of_stream = |stream: &StreamSpec| match &stream.source {

@@ -1,4 +1,4 @@
-//! A replay: the I/Os of a list, one process, closed or open loop as the list has instants or none.
+//! A replay: the I/Os of a list in one process; an open loop if the list has arrivals.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved
             .action("replay the trace with --fit wrap or --fit scale"));
     }
     if !list.align.is_multiple_of(space.sector) {
-        return Err(Error::usage("The I/Os of the list are no whole sectors of the device")
+        return Err(Error::usage("The I/Os of the list are not whole sectors of the device")
             .at("align")
             .got(format!("multiples of {} bytes", list.align))
             .allowed(format!("multiples of {} bytes", space.sector))
@@ -50,20 +50,22 @@ pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved
 }
 
 impl Resolved {
-    /// The same with the I/Os of the list that it names; any other pattern as it is.
+    /// Add the I/Os of the list that the pattern names; other patterns stay unchanged.
     ///
     /// # Errors
-    /// It is another list.
+    /// If it is another list.
     pub fn with_list(mut self, list: &Arc<IoList>) -> Result<Resolved> {
         for stream in &mut self.streams {
             if let Source::List(own) = &mut stream.source {
                 let named = &self.canonical["list"];
                 if *named != json!(list.extent()) {
-                    return Err(Error::usage("The I/Os are not those of the list that is named")
-                        .at("list")
-                        .got(json!(list.extent()).to_string())
-                        .allowed(named.to_string())
-                        .action("give the list that the specification was made of"));
+                    return Err(Error::usage(
+                        "The list does not match the one that the pattern names",
+                    )
+                    .at("list")
+                    .got(json!(list.extent()).to_string())
+                    .allowed(named.to_string())
+                    .action("give the list that the specification was made of"));
                 }
                 *own = Some(Arc::clone(list));
             }
@@ -71,7 +73,7 @@ impl Resolved {
         Ok(self)
     }
 
-    /// The list of a replay, where it is here.
+    /// Return the list of a replay, if it was provided.
     #[must_use]
     pub fn list(&self) -> Option<&Arc<IoList>> {
         self.streams.iter().find_map(|stream| match &stream.source {
@@ -80,22 +82,22 @@ impl Resolved {
         })
     }
 
-    /// What is known of the list of a replay whose I/Os are elsewhere.
+    /// Return the extent of the list of a replay, if the list was not provided.
     #[must_use]
     pub fn missing_list(&self) -> Option<Extent> {
         self.check_complete().err()?;
         serde_json::from_value(self.canonical["list"].clone()).ok()
     }
 
-    /// Refuse to run a pattern whose I/Os are elsewhere.
+    /// Refuse to run a replay without its list.
     ///
     /// # Errors
-    /// It is of a list that was not given.
+    /// If the list was not provided.
     pub fn check_complete(&self) -> Result<()> {
         if self.streams.iter().all(|stream| stream.source != Source::List(None)) {
             return Ok(());
         }
-        Err(Error::usage("The pattern names a list of I/Os that is not here")
+        Err(Error::usage("The list of I/Os of this replay is missing")
             .at("list")
             .got(self.canonical["list"]["ios"].to_string())
             .action("replay the trace itself: `uflip replay TRACE DEVICE`"))

@@ -1,4 +1,4 @@
-//! Validation against a device, and the defaults. Every default of a pattern is in this file.
+//! The validation of a pattern against a device, and all of its defaults.
 
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
@@ -11,46 +11,46 @@ use super::{
 use super::parallel::resolve_parallel;
 use super::replay::resolve_replay;
 use super::stop::{Stop, StopSpec, contradiction};
-use crate::arrivals::Rule;
+use crate::arrivals::ArrivalRule;
 use crate::list::IO_SIZE_MAX;
-use crate::turns::Turns;
+use crate::mix_order::MixOrder;
 
 /// uFLIP §5.1: "the remaining experiments were run with IO sizes of 32KB".
 const IO_SIZE: u64 = 32 << 10;
 /// uFLIP §5.1: 1,024 for SR, RR and SW.
 const IO_COUNT: u64 = 1024;
-/// The year of uFLIP, and not the seed of the states that devices are brought into: random I/Os would go where the
-/// random writes of the state went, in their order.
+/// The year of uFLIP. It differs from the seed of the device states: otherwise random I/Os would
+/// repeat the addresses of the state's random writes, in their order.
 pub(super) const SEED: u64 = 2009;
 /// uFLIP §3.2: "e.g. 100 ms" for Bursts; 0.1 ms is the smallest pause of Table 1.
 const BURST_PAUSE_NS: u64 = 100_000_000;
 const PAUSE_NS: u64 = 100_000;
 const BURST: u64 = 10;
-/// θ = 0.99, the skew of most benchmarks of storage since J. Gray et al. (1994).
+/// θ = 0.99, the skew of most storage benchmarks since J. Gray et al. (1994).
 const SKEW_PERCENT: u64 = 99;
-/// Beyond, the first slot has 96 % of all I/Os, and more says nothing more.
+/// At this skew the first slot has 96 % of all I/Os; a higher one adds nothing.
 const SKEW_PERCENT_MAX: u64 = 500;
 /// "80 % of the I/Os go to 20 % of the space".
 const HOT_SPACE_PERCENT: u64 = 20;
 const HOT_IO_PERCENT: u64 = 80;
-/// What a write names in a byte.
+/// A write stream is one byte.
 const WRITE_STREAM_MAX: u64 = 255;
-/// A command to a zone is as long as the zone; sizes of I/Os are kept in 32 bits.
+/// A zone command is as long as the zone; sizes of I/Os are stored in 32 bits.
 const ZONE_SIZE_MAX: u64 = u32::MAX as u64;
-/// A thousand I/Os a second.
+/// 1000 I/Os per second.
 const INTERVAL_NS: u64 = 1_000_000;
 
-/// More I/Os than this in one run would need more than 96 GB for its trace.
+/// The trace of more I/Os would need more than 96 GB.
 const TOTAL_IOS_MAX: u64 = 1 << 32;
-/// A day: nobody means a longer one, and sums of pauses must fit the clock.
+/// A day: sums of pauses must fit the clock.
 const PAUSE_NS_MAX: u64 = 86_400_000_000_000;
-/// A century of pauses in all.
+/// A century of pauses in total.
 const TOTAL_PAUSE_NS_MAX: u64 = 36_525 * PAUSE_NS_MAX;
-/// The I/Os of a mix that is drawn are drawn once more to be counted, some hundred million a second.
+/// The I/Os of a drawn mix are drawn once more for counting, at some hundred million per second.
 const DRAWN_IOS_MAX: u64 = 1 << 28;
-/// More processes than this say nothing more about a device.
+/// More processes reveal nothing more about a device.
 pub(super) const PARALLEL_DEGREE_MAX: u64 = 1024;
-/// More I/Os outstanding only wait in a longer queue.
+/// More outstanding I/Os only wait in a longer queue.
 const QUEUE_DEPTH_MAX: u64 = 1024;
 
 /// The part of a device that a pattern is checked against.
@@ -61,12 +61,12 @@ pub(super) struct Space {
 }
 
 impl PatternSpec {
-    /// Check against a device of `capacity` and `sector` bytes, and fill in every default.
+    /// Validate against a device of `capacity` and `sector` bytes, and fill in every default.
     ///
     /// # Errors
-    /// Sizes that are zero or not whole sectors, a target space outside the device or shorter than
-    /// an I/O, a ratio, burst, degree or number of partitions of 0, parameters foreign to the
-    /// chosen functions, an `io_ignore` that leaves nothing.
+    /// Sizes that are zero or not whole sectors; a target space outside the device or smaller than
+    /// an I/O; a ratio, burst, degree or number of partitions of 0; parameters that the chosen
+    /// functions do not use; an `io_ignore` that leaves no I/O.
     pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<Resolved> {
         let space = Space { capacity: capacity.0, sector: sector.0 };
         let resolved = self.resolve_in(space, None)?;
@@ -124,7 +124,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
             jumps: process,
         });
     }
-    tell_arrivals(&mut canonical, spec.time, arrivals);
+    insert_arrivals(&mut canonical, spec.time, arrivals);
     let map = canonical.as_object_mut().expect("a basic pattern is an object");
     map.insert("kind".into(), "basic".into());
     for (key, value) in [("parallel_degree", degree), ("queue_depth", queue_depth), ("seed", seed)]
@@ -164,7 +164,7 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         Order::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
             out_of_range("ratio", ratio, "io_count × (ratio + 1) must fit a counter")
         }),
-        // They are counted one by one below; too many are refused before.
+        // They are counted one by one below; too many are refused here.
         Order::Drawn { .. } if count > DRAWN_IOS_MAX => {
             Err(out_of_range("io_count", count, &format!("at most {DRAWN_IOS_MAX}, drawn")))
         }
@@ -188,15 +188,15 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         "kind": "mix", "first": first_json, "second": second_json, key: value,
         "queue_depth": queue_depth, "seed": seed,
     });
-    tell_arrivals(&mut canonical, spec.time, arrivals);
+    insert_arrivals(&mut canonical, spec.time, arrivals);
     Ok(finish(canonical, vec![stream], length))
 }
 
-/// How the I/Os of an open loop arrive; none where the time function is one of a closed loop.
-fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<Rule>> {
+/// Return the arrival rule; `None` for the time functions of a closed loop.
+fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<ArrivalRule>> {
     let rule = match time {
-        Some(TimeName::Fixed) => Rule::Fixed,
-        Some(TimeName::Poisson) => Rule::Poisson,
+        Some(TimeName::Fixed) => ArrivalRule::Fixed,
+        Some(TimeName::Poisson) => ArrivalRule::Poisson,
         _ if interval.is_some() => return Err(foreign("interval", "time 'fixed' or 'poisson'")),
         _ => return Ok(None),
     };
@@ -208,8 +208,9 @@ fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<R
     Ok(Some(rule(Nanos(interval))))
 }
 
-/// The same of a mix, which has no other time functions, and whose parts then have no pauses.
-fn mixed_arrivals(spec: &MixSpec) -> Result<Option<Rule>> {
+/// Return the arrival rule of a mix, which has no other time functions and then no pauses in its
+/// parts.
+fn mixed_arrivals(spec: &MixSpec) -> Result<Option<ArrivalRule>> {
     let arrivals = arrivals_of(spec.time, spec.interval)?;
     if spec.time.is_some() && arrivals.is_none() {
         return Err(Error::usage("A mix as a whole has no such time function")
@@ -224,14 +225,14 @@ fn mixed_arrivals(spec: &MixSpec) -> Result<Option<Rule>> {
     Ok(arrivals)
 }
 
-fn tell_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Option<Rule>) {
+fn insert_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Option<ArrivalRule>) {
     if let Some(rule) = arrivals {
         canonical["time"] = json!(time);
         canonical["interval"] = rule.interval().0.into();
     }
 }
 
-/// Bytes that a mix writes with every I/O that its `io_count` counts, at most.
+/// Return the most bytes that a mix writes per counted I/O.
 pub(super) fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u64 {
     let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     match order {
@@ -240,7 +241,7 @@ pub(super) fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u6
     }
 }
 
-/// In which order a mix takes its I/Os: exactly one of two ways must be given.
+/// Return the order of a mix: exactly one of two keys must be given.
 fn order_of(spec: &MixSpec) -> Result<Order> {
     match (spec.ratio, spec.first_percent) {
         (Some(0), None) => {
@@ -262,7 +263,7 @@ fn order_of(spec: &MixSpec) -> Result<Order> {
     }
 }
 
-/// One basic pattern of process `process` of `degree`, and its canonical form.
+/// Resolve one basic pattern for process `process` of `degree`, with its canonical form.
 fn resolve_one(
     spec: &BasicSpec,
     space: Space,
@@ -275,31 +276,13 @@ fn resolve_one(
         return Err(out_of_range("io_size", io_size, &format!("at most {longest}")));
     }
     let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
-    let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
-    let rest = space.capacity.saturating_sub(target_offset);
-    let target_size = spec.target_size.unwrap_or(rest / space.sector * space.sector);
-    if rest == 0 {
-        return Err(Error::usage("The target space begins behind the device")
-            .at("target_offset")
-            .got(target_offset.to_string())
-            .allowed(format!("below {} ({})", space.capacity, format_bytes(space.capacity)))
-            .action("choose a smaller target_offset"));
-    }
-    if target_size > rest {
-        let end = u128::from(target_offset) + u128::from(target_size);
-        return Err(Error::usage("The target space lies outside the device")
-            .at(format!("target_offset {target_offset}, target_size {target_size}"))
-            .got(format!("an end at byte {end}"))
-            .allowed(format!("up to {} ({})", space.capacity, format_bytes(space.capacity)))
-            .action("choose a smaller target_size or target_offset"));
-    }
-    let target_size = whole_sectors("target_size", target_size, space, 1)?;
+    let (target_offset, target_size) = target_space(spec, space)?;
     let (location, parts) = location_of(spec)?;
     let (time, pause, burst) = timing_of(spec)?;
     let (write_stream, hot_write_stream) = write_streams_of(spec)?;
 
-    // A process has its share of the target space, a partition its share of that; both are rounded
-    // down to whole I/Os so that all of them stay aligned as the whole is.
+    // A process gets its share of the target space, a partition its share of that. Both are rounded
+    // down to whole I/Os, so that all stay aligned with the whole.
     let share = if degree == 1 { target_size } else { target_size / degree / io_size * io_size };
     let slots = share.saturating_sub(io_shift) / io_size / parts;
     if slots == 0 {
@@ -324,12 +307,46 @@ fn resolve_one(
         write_stream,
         hot_write_stream,
     };
+    let canonical = canonical_basic(spec, &basic, time, [io_shift, target_offset, target_size]);
+    Ok((basic, canonical))
+}
+
+/// Return the offset and size of the target space, which must lie on the device.
+fn target_space(spec: &BasicSpec, space: Space) -> Result<(u64, u64)> {
+    let target_offset = whole_sectors("target_offset", spec.target_offset.unwrap_or(0), space, 0)?;
+    let rest = space.capacity.saturating_sub(target_offset);
+    let target_size = spec.target_size.unwrap_or(rest / space.sector * space.sector);
+    if rest == 0 {
+        return Err(Error::usage("The target space begins beyond the device")
+            .at("target_offset")
+            .got(target_offset.to_string())
+            .allowed(format!("below {} ({})", space.capacity, format_bytes(space.capacity)))
+            .action("choose a smaller target_offset"));
+    }
+    if target_size > rest {
+        let end = u128::from(target_offset) + u128::from(target_size);
+        return Err(Error::usage("The target space lies outside the device")
+            .at(format!("target_offset {target_offset}, target_size {target_size}"))
+            .got(format!("an end at byte {end}"))
+            .allowed(format!("up to {} ({})", space.capacity, format_bytes(space.capacity)))
+            .action("choose a smaller target_size or target_offset"));
+    }
+    Ok((target_offset, whole_sectors("target_size", target_size, space, 1)?))
+}
+
+/// Return the canonical form of a basic pattern: every parameter that its functions use.
+fn canonical_basic(
+    spec: &BasicSpec,
+    basic: &Basic,
+    time: TimeName,
+    [io_shift, target_offset, target_size]: [u64; 3],
+) -> Value {
     let mut canonical = json!({
-        "mode": spec.mode, "location": spec.location, "time": time, "io_size": io_size,
+        "mode": spec.mode, "location": spec.location, "time": time, "io_size": basic.io_size.0,
         "io_shift": io_shift, "target_offset": target_offset, "target_size": target_size,
     });
     let map = canonical.as_object_mut().expect("just made as an object");
-    match location {
+    match basic.location {
         LocationKind::Ordered { incr } => drop(map.insert("incr".into(), incr.into())),
         LocationKind::Partitioned { partitions } => {
             drop(map.insert("partitions".into(), partitions.into()));
@@ -343,23 +360,23 @@ fn resolve_one(
         }
         LocationKind::Sequential | LocationKind::Random => {}
     }
-    // A pattern that names no stream looks as it always did.
-    if write_stream > 0 {
-        map.insert("write_stream".into(), write_stream.into());
+    // Without a named stream the canonical form stays as before streams existed.
+    if basic.write_stream > 0 {
+        map.insert("write_stream".into(), basic.write_stream.into());
     }
-    if hot_write_stream != write_stream {
-        map.insert("hot_write_stream".into(), hot_write_stream.into());
+    if basic.hot_write_stream != basic.write_stream {
+        map.insert("hot_write_stream".into(), basic.hot_write_stream.into());
     }
     if matches!(time, TimeName::Pause | TimeName::Burst) {
-        map.insert("pause".into(), pause.into());
+        map.insert("pause".into(), basic.pause.0.into());
     }
-    if let (TimeName::Burst, Some(burst)) = (time, burst) {
+    if let (TimeName::Burst, Some(burst)) = (time, basic.burst) {
         map.insert("burst".into(), burst.into());
     }
-    Ok((basic, canonical))
+    canonical
 }
 
-/// The location function and in how many parts it divides the target space.
+/// Return the location function, and the number of parts of the target space.
 fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
     let name = spec.location;
     if spec.incr.is_some() && name != LocationName::Ordered {
@@ -412,7 +429,7 @@ fn areas_of(spec: &BasicSpec) -> Result<LocationKind> {
     })
 }
 
-/// The stream that writes name, and that of writes to the hot area: the same, where nothing else is said.
+/// Return the stream of writes, and that of writes to the hot area, which defaults to the former.
 fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
     let (all, hot) = (spec.write_stream, spec.hot_write_stream);
     for (key, given) in [("write_stream", all), ("hot_write_stream", hot)] {
@@ -431,7 +448,7 @@ fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
     Ok((all as u8, hot.unwrap_or(all) as u8))
 }
 
-/// The time function, its pause [ns] and its burst (`None`: never pauses).
+/// Return the time function, its pause [ns] and its burst (`None`: no pauses).
 fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
     let name = spec.time.unwrap_or(TimeName::Consecutive);
     let has_pauses = matches!(name, TimeName::Pause | TimeName::Burst);
@@ -471,19 +488,19 @@ pub(super) fn queue_depth(given: Option<u64>) -> Result<u64> {
     Ok(depth)
 }
 
-/// How long a run is.
+/// The length of a run.
 pub(super) enum Length {
     Fixed {
         io_count: u64,
         io_ignore: u64,
     },
     Found(Stop),
-    /// The parts of a parallel pattern say it.
+    /// Each part of a parallel pattern has its own.
     OfParts,
 }
 
 impl Length {
-    /// (io_count, io_ignore), as far as they are known: of a rule the most that it allows.
+    /// Return (io_count, io_ignore); for a stop rule, the upper bound.
     fn counts(&self) -> (u64, u64) {
         match self {
             Length::Fixed { io_count, io_ignore } => (*io_count, *io_ignore),
@@ -493,7 +510,7 @@ impl Length {
     }
 }
 
-/// The length of a pattern that writes `written` bytes with every I/O that is counted.
+/// Resolve the length of a pattern that writes `written` bytes per counted I/O.
 fn length(
     io_count: Option<u64>,
     io_ignore: Option<u64>,
@@ -596,7 +613,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
     Resolved { canonical, streams, totals, stop, parts }
 }
 
-/// How many I/Os each basic pattern of a process issues.
+/// Return the number of I/Os of each basic pattern of a process.
 fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
     match &stream.source {
         Source::Basic(basic) => vec![(basic, stream.total_ios)],
@@ -605,8 +622,8 @@ fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
             let of_second = match order {
                 Order::Ratio(ratio) => stream.total_ios / (ratio + 1),
                 Order::Drawn { .. } => {
-                    let mut turns = Turns::new(stream);
-                    (0..stream.total_ios).map(|_| u64::from(turns.next_part())).sum()
+                    let mut mix_order = MixOrder::new(stream);
+                    (0..stream.total_ios).map(|_| u64::from(mix_order.next_part())).sum()
                 }
             };
             vec![(first, stream.total_ios - of_second), (second, of_second)]

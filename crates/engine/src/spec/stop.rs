@@ -1,13 +1,15 @@
-//! `stop`: a run that ends when its mean is known, and the budget that ends it otherwise.
+//! The stop rule: a run ends when the confidence interval of its mean is narrow enough, or at a
+//! budget.
 //!
 //! **Source**: uFLIP (2009) §4.2, which asks for an automatic IOCount and IOIgnore.
-//! **Faithful**: both follow from what the device does in this run.
+//! **Faithful**: both follow from the device's behaviour in this run.
 //! **Simplified**: nothing.
-//! **Ambiguous**: (1) what the counts of a rule count: what `io_count` would count, I/Os of one process,
-//! and of a mix with a ratio those of the rarer pattern. (2) When patterns side by side (`parallel`)
-//! end. Each is judged by itself, because the mean of a pool of them would depend on who is faster;
-//! but what one costs it costs beside the others, so all go on until all are known, and end together,
-//! after different numbers of I/Os. The one that is first at its budget ends the run.
+//! **Ambiguous**: (1) the unit of the counts. It is that of `io_count`: I/Os of one process, and
+//! for a mix with a ratio those of the rarer pattern. (2) The end of patterns side by side
+//! (`parallel`). Each is judged separately, because a pooled mean would depend on their relative
+//! speed. All continue until every one has converged, because each is measured with the others
+//! running. They end together, after different numbers of I/Os; the first to reach its budget ends
+//! the run.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,12 +18,12 @@ use uflip_method::{FEWEST_IOS, Options};
 
 use super::resolve::out_of_range;
 
-/// uFLIP §5.1: its shortest run without start-up. A slow I/O that is rarer goes unseen.
+/// uFLIP §5.1: its shortest run without start-up. Rarer slow I/Os go unnoticed.
 const MIN_IOS: u64 = 1024;
-/// I/Os of all processes: 6 MB of trace, and 2 more for each cause.
+/// I/Os of all processes: 6 MB of trace, and 2 MB more for each cause.
 const MAX_IOS: u64 = 1 << 18;
 
-/// What a user writes. Everything has a default.
+/// The rule as a user writes it. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained in docs/reference/patterns.md
@@ -34,7 +36,7 @@ pub struct StopSpec {
     pub max_bytes_written: Option<u64>,
 }
 
-/// A rule with everything known.
+/// A rule with every value resolved.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub struct Stop {
@@ -43,12 +45,12 @@ pub struct Stop {
     pub max_ios: u64,
     pub max_time_ns: Option<u64>,
     pub max_bytes_written: Option<u64>,
-    /// The budget that `max_ios` stands for.
+    /// The name of the budget behind `max_ios`.
     pub budget: &'static str,
 }
 
 impl StopSpec {
-    /// Fill in the defaults for `processes` of them.
+    /// Fill in the defaults for a number of processes.
     pub(super) fn resolve(&self, processes: u64) -> Result<Stop> {
         let default = Options::default();
         let options = Options {
@@ -77,8 +79,8 @@ impl StopSpec {
 }
 
 impl Stop {
-    /// The same rule for a pattern that writes `bytes` with every counted I/O of all processes:
-    /// no more I/Os than the budget of bytes allows.
+    /// Limit the rule to its byte budget, for a pattern that writes `bytes` per counted I/O of all
+    /// processes.
     pub(super) fn within_bytes(mut self, bytes: u64) -> Result<Stop> {
         if let (Some(budget), true) = (self.max_bytes_written, bytes > 0) {
             let most = budget / bytes;
@@ -95,7 +97,7 @@ impl Stop {
         Ok(self)
     }
 
-    /// The rule as JSON, complete.
+    /// Return the complete rule as JSON.
     pub(crate) fn canonical(&self) -> Value {
         let mut value = json!({
             "confidence": self.options.confidence, "half_width": self.options.half_width,
@@ -112,7 +114,7 @@ impl Stop {
     }
 }
 
-/// The error of a pattern that has a length of its own and a rule to find one.
+/// Create the error of a pattern with both a fixed length and a stop rule.
 pub(super) fn contradiction(key: &str) -> Error {
     Error::usage(format!("'{key}' and 'stop' contradict each other"))
         .at("stop")

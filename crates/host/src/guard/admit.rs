@@ -68,7 +68,7 @@ pub(crate) fn admit_block(
     let BlockReport { uses, signatures, token } = report(machine, number, reader);
     refuse_used("The block device is in use", place, &uses)?;
     let Some(node) = machine.nodes.get(&number) else {
-        return Err(Error::new(ErrorKind::Refused, "The kernel does not tell who this device is")
+        return Err(Error::new(ErrorKind::Refused, "The kernel does not describe this device")
             .at(place)
             .action("is sysfs mounted on /sys?"));
     };
@@ -239,7 +239,7 @@ fn refuse_kept(reader: &File, metadata: &Metadata, wanted: Wanted, why: &str) ->
         return Ok(());
     }
     let what = if metadata.len() == 0 {
-        "This file was not made by uflip, and somebody may count on its being empty"
+        "This empty file was not made by uflip"
     } else {
         "This file was not made by uflip, and its content would be lost"
     };

@@ -67,7 +67,7 @@ impl Named {
         let number = |metadata: &Metadata| (metadata.dev(), metadata.ino(), metadata.rdev());
         match file.metadata() {
             Ok(metadata) if number(&metadata) == number(&self.metadata) => Ok(()),
-            _ => Err(Error::new(ErrorKind::Refused, "What was opened is not what was checked")
+            _ => Err(Error::new(ErrorKind::Refused, "The file changed between check and opening")
                 .at(place)
                 .action("leave the path alone while uflip opens it, and start again")),
         }

@@ -133,7 +133,7 @@ impl SimDevice {
     pub fn cut_power(&mut self, at: Nanos) -> Result<PowerCut> {
         let profile = self.profile();
         let Some(part) = profile.power_loss.filter(|_| self.events.contents.is_some()) else {
-            return Err(Error::usage("The device keeps no account of what is on its flash")
+            return Err(Error::usage("The device does not track the contents of its flash")
                 .at(&self.info.url)
                 .got("a profile without [power_loss]")
                 .action("add ?power_loss_protection=false&spare_read_bytes=16 to its name"));

@@ -1,18 +1,18 @@
-//! In which order a thread goes over the pages that it was given.
+//! The order in which a thread visits its pages.
 //!
 //! ```text
 //!  sequential    unit after unit: all pages of a block, then the next block
 //!  round robin   a page of every unit, then the next page of every unit; blocks last (Table 1)
 //! ```
 //!
-//! A unit is a LUN of a channel. The number of a place is all that is kept; it becomes an address by
-//! division.
+//! A unit is a LUN of a channel. A page is stored as its index in this order; division yields its
+//! address.
 
 use uflip_core::Ppa;
 
-/// The places of one thread, numbered in the order in which they are visited.
+/// The pages of one thread, numbered in the order of visits.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Places {
+pub(crate) struct PageOrder {
     /// Channel and LUN of each unit.
     pub(crate) units: Vec<(u8, u8)>,
     pub(crate) first_block: u32,
@@ -22,13 +22,13 @@ pub(crate) struct Places {
     pub(crate) round_robin: bool,
 }
 
-impl Places {
-    /// How many pages there are.
+impl PageOrder {
+    /// Return the number of pages.
     pub(crate) fn len(&self) -> u64 {
         self.units.len() as u64 * u64::from(self.blocks) * u64::from(self.pages)
     }
 
-    /// The page with number `number`.
+    /// Return the page with this index.
     #[inline]
     pub(crate) fn page(&self, number: u64) -> Ppa {
         let (units, pages) = (self.units.len() as u64, u64::from(self.pages));
@@ -43,7 +43,7 @@ impl Places {
         Ppa { channel, lun, block, page: self.first_page + page as u32, ..Ppa::default() }
     }
 
-    /// The block with number `number`: one of every unit, then the next of every unit.
+    /// Return the block with this index: one of every unit, then the next of every unit.
     #[inline]
     pub(crate) fn block(&self, number: u64) -> Ppa {
         let units = self.units.len() as u64;
@@ -52,7 +52,7 @@ impl Places {
         Ppa { channel, lun, block, ..Ppa::default() }
     }
 
-    /// Every block.
+    /// Return every block.
     pub(crate) fn all_blocks(&self) -> impl Iterator<Item = Ppa> + '_ {
         let blocks = self.first_block..self.first_block + self.blocks;
         blocks.flat_map(|block| {
@@ -65,9 +65,10 @@ impl Places {
         })
     }
 
-    /// The pages of every covered block that lie before the covered ones: a block is written in order.
-    pub(crate) fn before(&self) -> Places {
-        Places { first_page: 0, pages: self.first_page, ..self.clone() }
+    /// Return the pages below the covered ones in every covered block: a block must be written in
+    /// order.
+    pub(crate) fn before(&self) -> PageOrder {
+        PageOrder { first_page: 0, pages: self.first_page, ..self.clone() }
     }
 }
 
@@ -75,8 +76,8 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn places(round_robin: bool) -> Vec<(u8, u32, u32)> {
-        let places = Places {
+    fn visited(round_robin: bool) -> Vec<(u8, u32, u32)> {
+        let pages = PageOrder {
             units: vec![(0, 0), (1, 0)],
             first_block: 4,
             blocks: 2,
@@ -84,7 +85,7 @@ mod tests {
             pages: 2,
             round_robin,
         };
-        let all = (0..places.len()).map(|number| places.page(number));
+        let all = (0..pages.len()).map(|number| pages.page(number));
         all.map(|ppa| (ppa.channel, ppa.block, ppa.page)).collect()
     }
 
@@ -98,7 +99,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(places(true), expected);
+        assert_eq!(visited(true), expected);
         expected.clear();
         for channel in 0..2 {
             for block in 4..6 {
@@ -107,6 +108,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(places(false), expected);
+        assert_eq!(visited(false), expected);
     }
 }

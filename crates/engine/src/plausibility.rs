@@ -1,16 +1,17 @@
-//! Does a trace make physical sense? Asked before a run is stored, and of every trace that is read.
+//! The plausibility check of traces: made before a run is stored, and of every trace that is read.
 //!
-//! What cannot have been measured is a mistake of ours, or bytes that have changed since:
+//! Implausible values come from a bug, or from bytes changed since:
 //!
-//! - a response time of zero: two readings of a clock differ. Possible only of a simulated device, whose
-//!   causes then sum to zero, and of the null device, which is as fast as the clock;
+//! - a response time of zero, because two clock readings differ. It is possible only on a simulated
+//! device,
+//!   whose causes then sum to zero, and on the null device, which is as fast as the clock;
 //! - times beyond 2⁶³ ns, which is 292 years;
 //! - causes that do not sum to the response time;
-//! - a wait for the submission in a closed loop, whose I/Os arrive when they are submitted;
+//! - a wait before submission in a closed loop, whose I/Os arrive when they are submitted;
 //! - submissions of a process that go back in time;
-//! - more I/Os of a process under way than its queue is deep.
+//! - more outstanding I/Os of a process than its queue depth.
 //!
-//! Long traces are looked at piece by piece.
+//! Long traces are checked piece by piece.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,60 +20,70 @@ use crate::causes::wait_column;
 use crate::spec::Resolved;
 use crate::{Columns, Trace};
 
-/// Instants are below this [ns].
+/// All instants are below this [ns].
 const LATEST: u64 = 1 << 63;
 
 impl Trace {
-    /// Say what of this trace cannot have happened, and at which I/O.
+    /// Check that the trace is plausible; the error names the I/O.
     ///
-    /// `at_once`: whether an I/O may take no time although no cause says so.
+    /// `at_once`: whether an I/O may take no time although no cause explains it.
     ///
     /// # Errors
-    /// The first thing that is wrong.
-    pub fn check_sense(&self, at_once: bool) -> Result<(), String> {
-        let mut sense = Sense::of(&self.pattern, &self.causes, at_once);
-        sense.look(&self.columns)?;
-        sense.end()
+    /// The first implausible value.
+    pub fn check_plausible(&self, at_once: bool) -> Result<(), String> {
+        let mut check = PlausibilityCheck::new(&self.pattern, &self.causes, at_once);
+        check.check(&self.columns)?;
+        check.finish()
     }
 }
 
-/// Looks at the I/Os of a pattern in their order.
-pub struct Sense<'a> {
+/// Checks the I/Os of a pattern in order.
+pub struct PlausibilityCheck<'a> {
     pattern: &'a Resolved,
-    /// Which column has the waits for submission.
+    /// The index of the column of submission waits.
     wait_column: Option<usize>,
     at_once: bool,
-    /// I/Os that were looked at.
-    seen: usize,
-    /// The process of the next one, and the number of its I/Os to come.
+    /// The number of checked I/Os.
+    checked: usize,
+    /// The process of the next I/O, and its remaining I/Os.
     process: usize,
-    to_come: u64,
-    /// When the last one of the process was submitted.
-    before: u64,
-    /// Ends of what the process has under way, the next first: never more than its queue is deep.
-    under_way: BinaryHeap<Reverse<u64>>,
+    remaining: u64,
+    /// The last submission of the process.
+    last_submission: u64,
+    /// The completions of its outstanding I/Os, earliest first: at most as many as its queue depth.
+    outstanding: BinaryHeap<Reverse<u64>>,
 }
 
-impl<'a> Sense<'a> {
-    /// Of a trace of `pattern` with columns of these causes; `at_once` as for [`Trace::check_sense`].
+impl<'a> PlausibilityCheck<'a> {
+    /// Create the check of a trace of `pattern` with these causes; `at_once` as for
+    /// [`Trace::check_plausible`].
     #[must_use]
-    pub fn of(pattern: &'a Resolved, causes: &[String], at_once: bool) -> Sense<'a> {
-        let to_come = pattern.streams.first().map_or(0, |stream| stream.total_ios);
-        let (seen, process, before) = (0, 0, 0);
-        let under_way = BinaryHeap::new();
+    pub fn new(pattern: &'a Resolved, causes: &[String], at_once: bool) -> PlausibilityCheck<'a> {
+        let remaining = pattern.streams.first().map_or(0, |stream| stream.total_ios);
+        let (checked, process, last_submission) = (0, 0, 0);
+        let outstanding = BinaryHeap::new();
         let wait_column = wait_column(causes);
-        Sense { pattern, wait_column, at_once, seen, process, to_come, before, under_way }
+        PlausibilityCheck {
+            pattern,
+            wait_column,
+            at_once,
+            checked,
+            process,
+            remaining,
+            last_submission,
+            outstanding,
+        }
     }
 
-    /// Look at the next I/Os.
+    /// Check the next I/Os.
     ///
     /// # Errors
-    /// The first thing that is wrong.
-    pub fn look(&mut self, columns: &Columns) -> Result<(), String> {
+    /// The first implausible value.
+    pub fn check(&mut self, columns: &Columns) -> Result<(), String> {
         let ios = columns.len();
         let mut lengths = columns.cause_ns.iter().map(Vec::len);
         let expected = self.pattern.streams.iter().map(|stream| stream.total_ios).sum::<u64>();
-        let in_all = (self.seen + ios) as u64;
+        let in_all = (self.checked + ios) as u64;
         if columns.response_time_ns.len() != ios
             || lengths.any(|length| length != ios)
             || in_all > expected
@@ -81,35 +92,35 @@ impl<'a> Sense<'a> {
         }
         self.check_times(columns)?;
         self.check_causes(columns)?;
-        // In an open loop an I/O is under way after it has waited for its submission.
+        // In an open loop an I/O is outstanding only after its wait for submission.
         let waits = self.wait_column.and_then(|number| columns.cause_ns.get(number));
         for (row, (submit, time)) in
             columns.submit_ns.iter().zip(&columns.response_time_ns).enumerate()
         {
             let wait = waits.map_or(0, |waits| waits[row]);
             self.check_order(*submit, wait, *time)
-                .map_err(|message| format!("I/O {}: {message}", self.seen))?;
-            self.seen += 1;
+                .map_err(|message| format!("I/O {}: {message}", self.checked))?;
+            self.checked += 1;
         }
         Ok(())
     }
 
-    /// That was all.
+    /// Check that all I/Os of the pattern were checked.
     ///
     /// # Errors
-    /// The pattern has more I/Os.
-    pub fn end(&self) -> Result<(), String> {
+    /// If the pattern has more I/Os.
+    pub fn finish(&self) -> Result<(), String> {
         let expected = self.pattern.streams.iter().map(|stream| stream.total_ios).sum::<u64>();
-        if self.seen as u64 == expected {
+        if self.checked as u64 == expected {
             return Ok(());
         }
-        Err(format!("{} I/Os where the pattern has {expected}", self.seen))
+        Err(format!("{} I/Os where the pattern has {expected}", self.checked))
     }
 
     fn check_times(&self, columns: &Columns) -> Result<(), String> {
         let at_once = self.at_once || !columns.cause_ns.is_empty();
         let times = columns.submit_ns.iter().zip(&columns.response_time_ns);
-        for (index, (submit, time)) in (self.seen..).zip(times) {
+        for (index, (submit, time)) in (self.checked..).zip(times) {
             if submit.checked_add(*time).is_none_or(|end| end >= LATEST) {
                 return Err(format!("I/O {index}: submitted at {submit} ns, took {time} ns"));
             }
@@ -129,43 +140,46 @@ impl<'a> Sense<'a> {
             let sum = parts.try_fold(0u64, u64::checked_add);
             if sum != Some(*time) {
                 let sum = sum.map_or("too much".to_owned(), |sum| format!("{sum} ns"));
-                let index = self.seen + index;
+                let index = self.checked + index;
                 return Err(format!("I/O {index}: took {time} ns, its causes sum to {sum}"));
             }
         }
         Ok(())
     }
 
-    /// Submissions of one process follow each other, no more than its queue is deep are ever under way, and
-    /// only what arrives at instants of its own waits for its submission. Times count from `arrived`.
+    /// Check one I/O: submissions of a process are in order, outstanding I/Os never exceed the
+    /// queue depth, and only I/Os of an open loop wait for submission. Times count from `arrived`.
     fn check_order(&mut self, arrived: u64, wait: u64, time: u64) -> Result<(), String> {
-        while self.to_come == 0 {
+        while self.remaining == 0 {
             self.process += 1;
-            self.to_come = self.pattern.streams[self.process].total_ios;
-            self.before = 0;
-            self.under_way.clear();
+            self.remaining = self.pattern.streams[self.process].total_ios;
+            self.last_submission = 0;
+            self.outstanding.clear();
         }
-        self.to_come -= 1;
+        self.remaining -= 1;
         let pattern = self.pattern;
         let stream = &pattern.streams[self.process];
         if wait > 0 && !stream.is_open() {
             return Err(format!("waited {wait} ns for its submission, in a closed loop"));
         }
         let submit = arrived + wait;
-        if submit < self.before {
-            return Err(format!("submitted at {submit} ns, the one before at {} ns", self.before));
-        }
-        self.before = submit;
-        while self.under_way.peek().is_some_and(|Reverse(end)| *end <= submit) {
-            self.under_way.pop();
-        }
-        let (depth, under_way) = (stream.queue_depth, self.under_way.len());
-        if under_way as u64 >= depth {
+        if submit < self.last_submission {
             return Err(format!(
-                "submitted at {submit} ns with {under_way} I/Os under way already, queue depth {depth}"
+                "submitted at {submit} ns, the one before at {} ns",
+                self.last_submission
             ));
         }
-        self.under_way.push(Reverse(arrived + time));
+        self.last_submission = submit;
+        while self.outstanding.peek().is_some_and(|Reverse(end)| *end <= submit) {
+            self.outstanding.pop();
+        }
+        let (depth, outstanding) = (stream.queue_depth, self.outstanding.len());
+        if outstanding as u64 >= depth {
+            return Err(format!(
+                "submitted at {submit} ns with {outstanding} I/Os under way already, queue depth {depth}"
+            ));
+        }
+        self.outstanding.push(Reverse(arrived + time));
         Ok(())
     }
 }
@@ -191,21 +205,21 @@ mod tests {
     }
 
     fn wrong(trace: &Trace) -> String {
-        trace.check_sense(false).unwrap_err()
+        trace.check_plausible(false).unwrap_err()
     }
 
     #[test]
     fn what_a_device_can_do_makes_sense() {
-        assert_eq!(trace(1, &[0, 10, 25], &[10, 15, 1]).check_sense(false), Ok(()));
-        // Two under way; the second ends first, and the third comes at the very end of it.
-        assert_eq!(trace(2, &[0, 0, 5], &[100, 5, 7]).check_sense(false), Ok(()));
+        assert_eq!(trace(1, &[0, 10, 25], &[10, 15, 1]).check_plausible(false), Ok(()));
+        // Two outstanding; the second ends first, exactly when the third is submitted.
+        assert_eq!(trace(2, &[0, 0, 5], &[100, 5, 7]).check_plausible(false), Ok(()));
     }
 
     #[test]
     fn no_io_of_a_real_device_takes_no_time() {
         let at_once = trace(1, &[0, 10], &[10, 0]);
         assert_eq!(wrong(&at_once), "I/O 1: took no time");
-        assert_eq!(at_once.check_sense(true), Ok(()));
+        assert_eq!(at_once.check_plausible(true), Ok(()));
     }
 
     #[test]
@@ -213,7 +227,7 @@ mod tests {
         let mut simulated = trace(1, &[0, 10], &[10, 0]);
         simulated.causes = vec!["a".into(), "b".into()];
         simulated.columns.cause_ns = vec![vec![4, 0], vec![6, 0]];
-        assert_eq!(simulated.check_sense(false), Ok(()));
+        assert_eq!(simulated.check_plausible(false), Ok(()));
         simulated.columns.cause_ns[1][1] = 1;
         assert_eq!(wrong(&simulated), "I/O 1: took 0 ns, its causes sum to 1 ns");
         simulated.columns.cause_ns = vec![vec![4, u64::MAX], vec![6, 1]];
@@ -226,7 +240,7 @@ mod tests {
         assert!(wrong(&trace(1, &[0], &[below_zero])).contains("I/O 0"));
         assert!(wrong(&trace(1, &[u64::MAX], &[1])).contains("I/O 0"));
         assert!(wrong(&trace(1, &[LATEST - 1], &[1])).contains("I/O 0"));
-        assert_eq!(trace(1, &[LATEST - 2], &[1]).check_sense(false), Ok(()));
+        assert_eq!(trace(1, &[LATEST - 2], &[1]).check_plausible(false), Ok(()));
     }
 
     #[test]
@@ -241,10 +255,10 @@ mod tests {
         assert_eq!(wrong(&trace(1, &[0, 9], &[10, 1])), expected);
         let expected = "I/O 2: submitted at 9 ns with 2 I/Os under way already, queue depth 2";
         assert_eq!(wrong(&trace(2, &[0, 0, 9], &[10, 10, 1])), expected);
-        assert_eq!(trace(3, &[0, 0, 9], &[10, 10, 1]).check_sense(false), Ok(()));
+        assert_eq!(trace(3, &[0, 0, 9], &[10, 10, 1]).check_plausible(false), Ok(()));
     }
 
-    /// Both traces sum to the response time; only the second loop may wait before it submits.
+    /// Both traces sum to the response time; only an open loop may wait before submission.
     #[test]
     fn only_an_open_loop_waits_for_its_submission() {
         let causes = |trace: &mut Trace| {
@@ -262,7 +276,7 @@ mod tests {
         let mut open = trace(1, &[0, 10], &[10, 15]);
         open.pattern = spec.unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
         causes(&mut open);
-        assert_eq!(open.check_sense(false), Ok(()));
+        assert_eq!(open.check_plausible(false), Ok(()));
     }
 
     #[test]
