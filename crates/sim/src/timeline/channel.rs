@@ -1,24 +1,23 @@
-//! A channel, and who will arrive there.
+//! A channel and its announced arrivals.
 //!
-//! It carries who came first. Where a plan moves many pages at once, that is the plan: whichever of its
-//! pages brought it there, the one goes that was planned first, as one processor that goes through its
-//! pages in order would send them. So a page that has been read is not kept from being programmed by
-//! reads of pages that come after it.
+//! Service is FIFO, except for plans with many page moves: whichever page of the plan arrived, the
+//! one planned first is served, as one processor would send its pages in order. So reads of later
+//! pages do not delay the program of a page that has been read.
 
 use super::Lane;
 
-/// A channel carries one thing at a time. When an operation will arrive is known when its die begins
-/// with it; who else arrives before is not.
+/// A channel transfers one operation's data at a time. An operation's arrival time is known when
+/// its die starts it; earlier arrivals of others are not.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Channel {
     pub(super) lane: Lane,
-    /// When who will arrive, latest first; at one time in the order in which they were announced. One of
-    /// a die at most.
+    /// Arrival times and operations, latest first; ties in the order of announcement. At most one
+    /// per die.
     announced: Vec<(u64, u32)>,
 }
 
 impl Channel {
-    /// The operation will arrive at `at`.
+    /// Announce the operation for `at`.
     #[inline(always)]
     pub(super) fn announce(&mut self, at: u64, index: u32) {
         let mut place = self.announced.len();
@@ -30,13 +29,13 @@ impl Channel {
         self.announced[place] = (at, index);
     }
 
-    /// Whether anybody has arrived by `now`.
+    /// Return whether any operation has arrived by `now`.
     #[inline(always)]
     pub(super) fn is_due(&self, now: u64) -> bool {
         self.announced.last().is_some_and(|first| first.0 <= now)
     }
 
-    /// The first to arrive, where it has arrived by `now`.
+    /// Remove the first operation that has arrived by `now`.
     #[inline]
     pub(super) fn take(&mut self, now: u64) -> Option<(u64, u32)> {
         let first = *self.announced.last()?;
@@ -47,16 +46,16 @@ impl Channel {
         Some(first)
     }
 
-    /// The operation that will arrive and is `it`, taken out, and when it will.
+    /// Remove the announced operation for which `it` holds; return it and its arrival time.
     pub(super) fn take_out(&mut self, it: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
         let place = self.announced.iter().position(|(_, index)| it(*index))?;
         Some(self.announced.remove(place))
     }
 
-    /// [`Channel::take`] where operations of a plan have turns, told by `turn`: which plan, and the place
-    /// in it. Certain is only what began before `now`: at that moment others may still arrive.
+    /// Like [`Channel::take`], if operations have an order within a plan: `turn` returns plan and
+    /// position. Only arrivals before `now` are certain: at `now` others may still arrive.
     #[inline]
-    pub(super) fn take_in_turn(
+    pub(super) fn take_in_plan_order(
         &mut self,
         now: u64,
         turn: impl Fn(u32) -> Option<(u32, u32)>,
@@ -78,11 +77,11 @@ impl Channel {
             }
         }
         let Some(place) = chosen else { return Some(first) };
-        // They change places.
+        // They swap positions.
         Some(std::mem::replace(&mut self.announced[place].1, first))
     }
 
-    /// Whether who arrives at `at` has to wait.
+    /// Return whether an operation that arrives at `at` has to wait.
     #[inline]
     pub(super) fn is_taken(&self, at: u64) -> bool {
         self.lane.free_at > at || self.announced.last().is_some_and(|(other, _)| *other <= at)
@@ -96,15 +95,15 @@ mod tests {
     #[test]
     fn a_plan_sends_the_page_that_was_planned_first_when_its_turn_comes() {
         let mut channel = Channel { lane: Lane { free_at: 11 }, ..Channel::default() };
-        // Two of plan 1, one of nobody, and another of plan 1 which comes too late for the first turn.
+        // Two of plan 1, one of no plan, and another of plan 1 which comes too late to be first.
         let turns = [Some((1, 7)), None, Some((1, 3)), Some((1, 2))];
         for (at, index) in [(9, 0), (10, 1), (10, 2), (12, 3)] {
             channel.announce(at, index);
         }
-        let mut take = |now| channel.take_in_turn(now, |index| turns[index as usize]);
+        let mut take = |now| channel.take_in_plan_order(now, |index| turns[index as usize]);
         assert_eq!(take(11), None, "at 11 others may still arrive");
         assert_eq!(take(12), Some(2));
-        assert_eq!(take(12), Some(1), "whoever came before the page that was passed over");
+        assert_eq!(take(12), Some(1), "the one before the page that was passed over");
         assert_eq!(take(12), Some(0));
         assert_eq!(take(12), None);
         assert_eq!(take(13), Some(3));

@@ -1,4 +1,4 @@
-//! Over a channel: who is there, who goes first, and when it is over.
+//! Channel transfers: their order, duration and end.
 
 use std::hint::cold_path;
 
@@ -8,33 +8,33 @@ use crate::flash::fast_path::{FastPath, Full};
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// The operation, which will have its die, will arrive at its channel at `at`, and hold the die for
-    /// `after` longer than the channel.
+    /// Announce the operation, which will have its die, for its channel at `at`. It will hold the
+    /// die for `after` longer than the channel.
     #[inline(always)]
     pub(super) fn announce<M: FastPath>(&mut self, at: u64, after: u64, op: Op<T>) {
         let length = self.timing.over_channel::<M, T>(&op);
         let die = &mut self.dies[op.die.0 as usize];
         die.free_at = UNKNOWN;
         let channel = die.channel as usize;
-        // Changed where it is kept: what is written in parts is slow to copy as a whole.
+        // Modified in place: a value written in parts is slow to copy as a whole.
         let index = self.put(op);
         let op = &mut self.ops[index as usize];
         op.stage = Stage::Channel;
         (op.arrived, op.ends) = (at, UNKNOWN);
         let channel = &mut self.channels[channel];
         channel.announce(at, index);
-        // Sooner it cannot end.
+        // The earliest possible end.
         let end = channel.lane.free_at.max(at) + length + after;
         self.calendar.arrive(end, index);
     }
 
-    /// [`Timeline::announce`] of an operation that has arrived, and may not be the next.
+    /// Like [`Timeline::announce`], for an operation that has arrived but may not be next.
     #[inline(never)]
-    pub(super) fn take_turn(&mut self, at: u64, op: Op<T>) {
+    pub(super) fn announce_arrived(&mut self, at: u64, op: Op<T>) {
         self.announce::<Full>(at, self.after(&op), op);
     }
 
-    /// Everybody who has arrived at `channel` by `now` is served, in order.
+    /// Serve all operations that have arrived at `channel` by `now`, in order.
     #[inline(always)]
     pub(super) fn serve<M: FastPath>(&mut self, channel: usize, now: u64) {
         if self.channels[channel].is_due(now) {
@@ -42,7 +42,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The same where there is somebody.
+    /// Like `serve`, if there are any.
     #[inline(never)]
     fn serve_due<M: FastPath>(&mut self, channel: usize, now: u64) {
         while let Some((at, index)) = self.next_served::<M>(channel, now) {
@@ -50,7 +50,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The operation, which has arrived at `channel` at `at`, is served.
+    /// Serve the operation, which arrived at `channel` at `at`.
     #[inline(always)]
     pub(super) fn serve_one<M: FastPath>(&mut self, channel: usize, at: u64, index: u32, now: u64) {
         let Timeline { ops, channels, accounts, timing, dies, .. } = self;
@@ -76,7 +76,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// Who is served next on `channel`, where that is certain by `now`.
+    /// Return the next operation to serve on `channel`, if it is certain by `now`.
     #[inline]
     fn next_served<M: FastPath>(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
         if !M::MINIMAL && self.timing.in_turn {
@@ -86,15 +86,17 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The same where operations may have turns; apart, so that those that have none are quick.
+    /// Like `next_served`, for operations with an order within a plan. Separate, to keep the usual
+    /// case fast.
     #[inline(never)]
     fn next_in_turn(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
         let Timeline { ops, channels, .. } = self;
-        let index = channels[channel].take_in_turn(now, |index| ops[index as usize].turn())?;
+        let index =
+            channels[channel].take_in_plan_order(now, |index| ops[index as usize].turn())?;
         Some((ops[index as usize].arrived, index))
     }
 
-    /// An operation whose arrival at the channel was announced could have ended by now.
+    /// Handle the time at which an announced operation could have ended.
     #[inline]
     pub(super) fn leave_channel<M: FastPath>(&mut self, at: u64, index: u32) {
         let Op { die, ends, arrived, .. } = self.ops[index as usize];
@@ -104,7 +106,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 self.leaving = Some(index);
             }
             self.serve::<M>(self.dies[die.0 as usize].channel as usize, at);
-            // Its cells are at work, or were suspended, and then another may have its place already.
+            // Its cells are busy, or were suspended; then its slot may already be reused.
             if !M::MINIMAL && self.leaving.take().is_none() {
                 return;
             }
@@ -112,12 +114,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let ends = self.ops[index as usize].ends;
         if ends == UNKNOWN {
             cold_path();
-            return self.look_again(index);
+            return self.reschedule(index);
         }
         if ends > at {
             return self.calendar.arrive(ends, index);
         }
-        // Not copied as a whole: what has just been written in parts is slow to read together.
+        // Not copied as a whole: a value just written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
         if !M::MINIMAL && kind == Kind::Program && self.planes.is_some() {
             cold_path();
@@ -125,13 +127,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let over_bus = !M::MINIMAL && kind == Kind::Read && !self.buses.is_empty();
         if over_bus || link_bytes > 0 || !M::MINIMAL && self.descriptors.is_some() {
-            return self.go_out(at, index, over_bus);
+            return self.move_off_channel(at, index, over_bus);
         }
         self.unused.push(index);
         self.end_of(at, at, next, report, token);
     }
 
-    /// So many transfers bring what the host wants of a page, which is `bytes`.
+    /// Return the number of transfers for the host's `bytes` of a page.
     #[inline]
     pub(crate) fn transfers_of(&self, bytes: u64) -> u16 {
         match self.timing.transfer_parts {
@@ -140,15 +142,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// For how long nobody needs to know when the operation had the channel, from then on.
+    /// Return for how long after its transfer the operation's end need not be known.
     fn after(&self, op: &Op<T>) -> u64 {
         let asked = self.is_cached(op) || self.timing.suspend.is_some() || self.planes.is_some();
         if op.kind == Kind::Read || asked { 0 } else { op.cell_ns }
     }
 
-    /// The operation has not had its turn on the channel, which is not free before then.
+    /// Reschedule the operation, which was not served yet: the channel is busy until then.
     #[inline(never)]
-    fn look_again(&mut self, index: u32) {
+    fn reschedule(&mut self, index: u32) {
         let op = &self.ops[index as usize];
         let length = self.timing.over_channel::<Full, T>(op);
         let after = self.after(op);
@@ -157,8 +159,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 }
 
-/// The operation, which has its die, has arrived at the channel at `at`; returns when the die has done
-/// it, or where the register takes the page for it, when that has.
+/// Transfer the data of an operation that has its die and arrived at the channel at `at`. Return
+/// when the die has completed it, or when the register has the page.
 #[inline(always)]
 pub(super) fn transfer<M: FastPath, T, A: Account>(
     channel: &mut Lane,
@@ -170,7 +172,7 @@ pub(super) fn transfer<M: FastPath, T, A: Account>(
     let once = timing.transfer::<M>(op.transfers);
     let again = if M::MINIMAL { 0 } else { timing.again(op, once) };
     let sent = channel.take(at, once + again);
-    // The cells of a read came before; those of a page in the register come after.
+    // The cells of a read came before; those of a page in the register follow.
     let cached = !M::MINIMAL && timing.cache_program && op.is_host_program();
     let together = !M::MINIMAL && timing.multi_plane != MultiPlane::None;
     let later = op.kind == Kind::Read || cached || together;

@@ -18,7 +18,7 @@
 //! **Simplified**: a command takes no time on the channel.
 //! **Ambiguous**: what passes a program that holds the channel. Here its own die, which would never be ready else.
 
-use super::rings::UNKNOWN;
+use super::die_queue::UNKNOWN;
 use super::{Account, Op, Purpose, Timeline};
 use crate::flash::fast_path::Full;
 use crate::flash::geometry::DieIdx;
@@ -41,7 +41,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// `op` arrives at its die at `at`, up to which that has caught up.
     #[inline]
     pub(crate) fn arrive_at_die(&mut self, at: u64, op: Op<T>) {
-        self.enter_ring::<Full>(at, op);
+        self.join_die_queue::<Full>(at, op);
     }
 
     /// The program `op` arrives at its channel and its die at `at`, up to which these have caught up, and the

@@ -1,11 +1,12 @@
-//! Whether a plan would have the device to itself, so that how long it takes follows from its steps alone.
+//! Whether a plan has the device to itself, so that its duration depends on its steps alone.
 
 use super::{Account, Timeline};
 use crate::flash::fast_path::FastPath;
 use crate::flash::geometry::DieIdx;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// [`Timeline::next_of`] of a device whose host asks for nothing before `until`, unless it is told something.
+    /// Like [`Timeline::next_of`], for a host that submits nothing before `until` unless it is
+    /// notified.
     #[inline(always)]
     pub(crate) fn next_undisturbed<M: FastPath>(&mut self, until: u64) -> Option<(u64, T)> {
         if !M::MINIMAL {
@@ -14,20 +15,22 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.next_of::<M>(until)
     }
 
-    /// Before then the host asks for nothing, unless it is told something; of what [`Timeline::next_undisturbed`]
-    /// has just returned.
+    /// Return the time before which the host submits nothing unless it is notified, as of the last
+    /// [`Timeline::next_undisturbed`].
     #[inline]
     pub(crate) fn undisturbed_until(&self) -> u64 {
         self.calendar.undisturbed_until
     }
 
-    /// Whether nothing is going to happen or to be told, nobody watches, and `dies` and all that is shared are free.
-    pub(crate) fn is_quiet(&self, mut dies: impl Iterator<Item = DieIdx>) -> bool {
+    /// Return whether no event or report is pending, nothing is recorded, and `dies` and all shared
+    /// resources are free.
+    pub(crate) fn is_idle(&self, mut dies: impl Iterator<Item = DieIdx>) -> bool {
         let now = self.calendar.now;
         let is_free = |free_at: u64| free_at <= now;
         !self.is_due(u64::MAX)
             && !self.writes_down
-            // The firmware looks at rings at times of its own; what planes do together follows from pages, too.
+            // Descriptor rings are polled at times of their own; multi-plane operations also depend
+            // on pages.
             && self.descriptors.is_none()
             && self.planes.is_none()
             && [self.processor, self.memory].iter().all(|lane| is_free(lane.free_at))
@@ -36,8 +39,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             && dies.all(|die| is_free(self.dies[die.0 as usize].free_at))
     }
 
-    /// The clocks of the same device, on which nothing goes on.
-    pub(crate) fn at_rest(&self) -> Timeline<T, A> {
+    /// Return an idle timeline of the same device.
+    pub(crate) fn idle_copy(&self) -> Timeline<T, A> {
         Timeline::new(self.geometry, self.timing)
     }
 }

@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 
 use super::AccountIdx;
 use super::op::{Kind, Noted, Purpose};
-pub use super::operation::{Operation, Operations, Wait};
+pub use super::recorded_op::{Operation, Operations, Wait};
 use crate::flash::geometry::{DieIdx, Lpn, PlaneIdx};
 
 /// Operations that come and go together.

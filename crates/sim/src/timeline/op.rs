@@ -1,4 +1,4 @@
-//! Operations on their way through the device.
+//! Operations of the timeline.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use super::{AccountIdx, UNKNOWN};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
-/// What an operation does on its die.
+/// Kind of die operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Kind {
     /// Cells first, then the channel.
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Inside,
 }
 
-/// For whom a die works; waiting for it is charged accordingly.
+/// Purpose of die work; it determines the cause that a wait for it is charged to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     HostRead,
@@ -27,14 +27,14 @@ pub(crate) enum Purpose {
     Erase,
     Metadata,
     Mapping,
-    /// In vain: what is done again.
+    /// Repeated work: a read retry.
     Retry,
-    /// What a block holds is moved because of its reads or its age.
+    /// The block is relocated because of its reads or its age.
     Scrub,
 }
 
 impl Purpose {
-    /// What somebody else's wait for it is charged to.
+    /// Return the cause of another operation's wait for it.
     pub(crate) fn wait(self) -> Cause {
         match self {
             Purpose::HostRead => Cause::ReadWait,
@@ -44,7 +44,7 @@ impl Purpose {
         }
     }
 
-    /// What its own time is charged to, where cells or a channel do not tell.
+    /// Return the cause of its own time, apart from cell and channel time.
     pub(crate) fn cause(self) -> Cause {
         match self {
             Purpose::HostRead | Purpose::HostWrite => Cause::DieWait,
@@ -59,32 +59,32 @@ impl Purpose {
     }
 }
 
-/// When the user of an operation is told of its end.
+/// When the end of an operation is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Report {
-    /// As soon as it is known, with its time: for what nobody inside the device waits for.
+    /// As soon as it is known, with its time: nothing inside the device waits for it.
     WhenKnown,
-    /// When everything before has happened.
+    /// After all earlier events.
     AtEnd,
     /// Not at all.
     Never,
 }
 
-/// Where an operation arrives next.
+/// The next stage of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Stage {
-    /// The firmware, where that has rings of descriptors.
+    /// The firmware, if it has descriptor rings.
     Submit,
-    /// Memory and then the bus, or what there is of them.
+    /// Memory and then the bus, if there are any.
     BusIn,
-    /// The bus, out of memory.
+    /// The bus, from memory.
     Bus,
     Ring,
     Channel,
-    /// The end of what can be suspended; in a ring, it is suspended.
+    /// The end of a suspendable operation; in a queue: it is suspended.
     Cells,
     BusOut,
-    /// Memory, off the bus.
+    /// Memory, from the bus.
     Memory,
     Link,
 }
@@ -97,35 +97,35 @@ pub(crate) struct Op<T> {
     pub(crate) stage: Stage,
     pub(crate) report: Report,
     pub(crate) die: DieIdx,
-    /// How long the cells take [ns].
+    /// Cell time [ns].
     pub(crate) cell_ns: u64,
-    /// Pages that go over the channel.
+    /// Number of pages transferred over the channel.
     pub(crate) transfers: u16,
-    /// So often it is read and sent again, while it has its die and its channel.
+    /// Number of read retries, each including its transfer, while it holds its die and channel.
     pub(crate) again: u16,
     pub(crate) account: Option<AccountIdx>,
-    /// It is of a plan, which its token names in the upper half, and its place in that in the lower: at a
-    /// channel the first of a plan goes first.
+    /// It belongs to a plan. Its token contains the plan in the upper half and its position in the
+    /// lower; a channel serves the operations of a plan in this order.
     pub(crate) in_turn: bool,
-    /// Everything is charged to this cause, whatever it is.
+    /// Everything is charged to this cause, if given.
     pub(crate) lump: Option<Cause>,
     /// Bytes of a read that go to the host.
     pub(crate) link_bytes: u32,
-    /// What it changes on flash: a record of what is on it; 0: none.
+    /// Record of its change of the flash contents; 0: none.
     pub(crate) writes: u32,
-    /// The page that it is about, or the first of a block, and one more; none where nobody asks.
+    /// Its page (or first page of its block) plus 1; none unless recorded.
     pub(crate) page: Option<NonZeroU32>,
-    /// The operation that begins when this one has ended: its index and one more.
+    /// Index plus 1 of the operation that starts when this one ends.
     pub(crate) next: Option<NonZeroU32>,
     pub(crate) token: T,
-    /// When it arrived at the ring of its die, or from when on it is not known what it waits for; and at
-    /// its channel, where that was announced.
+    /// When it arrived at its die's queue, or the end of the known part of its wait; once
+    /// announced, when it arrives at its channel.
     pub(crate) arrived: u64,
-    /// When its die will have done it, where its arrival at the channel was announced.
+    /// When its die will have completed it, once announced.
     pub(crate) ends: u64,
 }
 
-/// What of an operation is written down.
+/// The recorded part of an operation.
 #[derive(Clone, Copy)]
 pub(super) struct Noted {
     pub(super) kind: Kind,
@@ -134,12 +134,13 @@ pub(super) struct Noted {
     pub(super) transfers: u16,
     pub(super) writes: u32,
     pub(super) page: Option<NonZeroU32>,
-    /// What is left of it, since it was suspended.
+    /// It is the rest of a suspended operation.
     pub(super) rest: bool,
 }
 
 impl<T> Op<T> {
-    /// What it is; a value of its own, so that an operation that is not written down may stay in registers.
+    /// Return the recorded part; a separate value, so that an operation that is not recorded may
+    /// stay in registers.
     #[inline]
     pub(super) fn what(&self) -> Noted {
         let Op { kind, purpose, cell_ns, transfers, writes, page, .. } = *self;
@@ -147,7 +148,7 @@ impl<T> Op<T> {
         Noted { kind, purpose, cell_ns, transfers, writes, page, rest }
     }
 
-    /// Whether it programs a page of the host.
+    /// Return whether it programs a host page.
     #[inline]
     pub(crate) fn is_host_program(&self) -> bool {
         self.kind == Kind::Program && self.purpose == Purpose::HostWrite
@@ -155,7 +156,7 @@ impl<T> Op<T> {
 }
 
 impl<T: Copy + Into<u64>> Op<T> {
-    /// The plan that it is of, and its place in that.
+    /// Return its plan and its position in the plan.
     #[inline]
     pub(crate) fn turn(&self) -> Option<(u32, u32)> {
         let token: u64 = self.token.into();
@@ -164,7 +165,7 @@ impl<T: Copy + Into<u64>> Op<T> {
 }
 
 impl<T: Copy> Op<T> {
-    /// A read of a page of `die` whose cells take `cell_ns`.
+    /// Create a read of a page of `die` with cell time `cell_ns`.
     #[inline]
     pub(crate) fn read(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
         Op {
@@ -189,25 +190,26 @@ impl<T: Copy> Op<T> {
         }
     }
 
-    /// A program of a page of `die` whose cells take `cell_ns`.
+    /// Create a program of a page of `die` with cell time `cell_ns`.
     #[inline]
     pub(crate) fn program(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
         let read = Op::read(die, cell_ns, purpose, token);
         Op { kind: Kind::Program, stage: Stage::BusIn, report: Report::Never, ..read }
     }
 
-    /// Something that keeps `die` busy for `cell_ns` and needs no channel.
+    /// Create an operation that occupies `die` for `cell_ns` without a channel.
     #[inline]
     pub(crate) fn inside(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
         Op { kind: Kind::Inside, ..Op::read(die, cell_ns, purpose, token) }
     }
 
-    /// The same without the channel: half of a copy-back.
+    /// Remove the channel transfer: half of a copy-back.
     pub(crate) fn inside_the_die(self) -> Op<T> {
         Op { kind: Kind::Inside, stage: Stage::Ring, ..self }
     }
 
-    /// What others time: only its end is told, or its data goes over the link.
+    /// Create an operation whose time is determined elsewhere: only its end is reported, or its
+    /// data goes over the link.
     #[inline]
     pub(crate) fn timed_elsewhere(token: T) -> Op<T> {
         Op { stage: Stage::Link, ..Op::read(DieIdx(0), 0, Purpose::HostRead, token) }

@@ -1,4 +1,4 @@
-//! Multi-plane commands: planes of a die that do the same thing at the same time.
+//! Multi-plane operations: planes of a die that do the same operation at the same time.
 //!
 //! ```text
 //! read      │   cells    │ sent │ sent │        erase   │   cells   │
@@ -7,20 +7,21 @@
 //!                         │   cells    │
 //! ```
 //!
-//! A die that is free takes the next of its ring, and with it whatever its other planes can do at the same time:
-//! the same operation for the same purpose, whose cells take as long, at addresses that suit the chip. What comes
-//! at one moment comes together. A page that is to be programmed while those of other planes are still on their
-//! way to the die goes with them, for the command that begins the program ends the last transfer. Nobody goes
-//! before another one of his own plane, so the pages of a block are programmed in their order.
+//! A free die takes the next operation of its queue, together with all that its other planes can do
+//! at the same time. These are equal operations for the same purpose, with the same cell time, at
+//! addresses the chip allows. Operations that arrive at the same time start together. A page to be
+//! programmed may join while pages of other planes are still being transferred, because the program
+//! command follows the last transfer. Operations of one plane never overtake each other, so pages
+//! of a block are programmed in order.
 //!
 //! **Source**: Open NAND Flash Interface Specification 3.0, multi-plane operations and addressing; A. Tavakkol et
 //! al., MQSim (FAST 2018), whose scheduler fills the planes of a die from its queue.
-//! **Faithful**: one command for planes of one die, no plane twice; the cells work at the same time, pages cross the
-//! channel one after the other; the page address is the same in all planes, and where the chip restricts that the
-//! block address, too.
-//! **Simplified**: the time between the transfers to two planes (tPLPBSY) is none; what does not wait is not waited
-//! for, so that planes fill up where there is more to do than one of them can; copies of whole blocks inside a
-//! die, which merges make as one long piece, go alone.
+//! **Faithful**: one command for planes of one die, no plane twice; cells work in parallel, pages
+//! cross the channel one after the other. The page address is the same in all planes, and also the
+//! block address where the chip requires it.
+//! **Simplified**: the time between the transfers to two planes (tPLPBSY) is 0. No operation waits
+//! for a partner, so planes fill up only when more work is queued than one can do. Copies of whole
+//! blocks inside a die (one long operation of a merge) go alone.
 //! **Ambiguous**: nothing.
 
 use std::num::NonZeroU32;
@@ -31,23 +32,23 @@ use crate::flash::fast_path::Full;
 use crate::flash::geometry::{DieIdx, Place, Ppn};
 use crate::timeline::breakdown::Cause;
 
-/// What the planes of a die can do at the same time.
+/// Multi-plane capability of a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MultiPlane {
-    /// Nothing.
+    /// No multi-plane operations.
     #[default]
     None,
     /// The same operation, on any page.
     AnyPage,
-    /// On the same page of any block, as ONFI has it.
+    /// On the same page of any block, as in ONFI.
     SamePage,
     /// On the same page of the same block of each plane: chips with block address restrictions.
     SameBlock,
 }
 
 impl MultiPlane {
-    /// As profiles say it.
+    /// Return its name in profiles.
     pub(crate) fn name(self) -> &'static str {
         match self {
             MultiPlane::None => "none",
@@ -58,22 +59,22 @@ impl MultiPlane {
     }
 }
 
-/// What every die does with several planes.
+/// Multi-plane state of all dies.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Planes<T> {
     dies: Vec<Together<T>>,
 }
 
-/// What a die does with several planes.
+/// The multi-plane operation of a die.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Together<T> {
-    /// What they do: the first of it, and the rest.
+    /// Its operations.
     all: Vec<Op<T>>,
-    /// Pages of it that were not sent over the channel yet.
+    /// Number of pages not yet transferred over the channel.
     to_send: u32,
-    /// Pages are on their way to be programmed, and others may join them.
+    /// Pages are being transferred for a program; others may join.
     loads: bool,
-    /// Those that are in the registers of their planes, and since when.
+    /// Pages in the registers of their planes, and since when.
     loaded: Vec<(Op<T>, u64)>,
 }
 
@@ -85,7 +86,7 @@ impl<T: Copy> Planes<T> {
 }
 
 impl<T> Op<T> {
-    /// The same, which is about the page or the block that begins at `place`.
+    /// Set the page, or the block's first page, of the operation.
     #[inline]
     pub(crate) fn on(self, place: Place) -> Op<T> {
         Op { page: NonZeroU32::new(place.page.0 + 1), ..self }
@@ -98,12 +99,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         &mut planes.dies[die.0 as usize]
     }
 
-    /// Where on flash `op` is about.
+    /// Return the place of `op` on flash.
     fn place_of(&self, op: &Op<T>) -> Option<Place> {
         op.page.map(|page| self.geometry.place_of(Ppn(page.get() - 1)))
     }
 
-    /// Whether the planes of a die can do `op` beside `all`.
+    /// Return whether the planes of a die can do `op` together with `all`.
     fn suits(&self, all: &[Op<T>], op: &Op<T>) -> bool {
         let first = &all[0];
         if (op.kind, op.purpose, op.cell_ns) != (first.kind, first.purpose, first.cell_ns) {
@@ -125,7 +126,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         })
     }
 
-    /// Whether `op` may go before `other`, which came to its die earlier.
+    /// Return whether `op` may overtake `other`, which joined the queue earlier.
     fn may_pass(&self, op: &Op<T>, other: &Op<T>) -> bool {
         let queue = self.timing.die_queue;
         let planes = self.place_of(op).zip(self.place_of(other));
@@ -133,9 +134,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         apart || queue != DieQueue::Fifo && queue.prefers(op, other)
     }
 
-    /// The operation has arrived at the ring of its die, whose planes work together.
+    /// Add an operation to the queue of a die with multi-plane operations.
     #[inline(never)]
-    pub(super) fn enter_ring_of_planes(&mut self, at: u64, op: Op<T>) {
+    pub(super) fn join_queue_of_planes(&mut self, at: u64, op: Op<T>) {
         let die = op.die;
         let Together { all, loads, .. } = self.together(die);
         if *loads {
@@ -154,7 +155,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.wait::<Full>(at, op);
     }
 
-    /// The operation has its die, and what suits it of those that wait has, too.
+    /// Start the operation together with those that suit it among the waiting ones.
     #[inline(never)]
     pub(super) fn start_together(&mut self, at: u64, op: Op<T>) {
         let die = op.die;
@@ -180,7 +181,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         (state.held_since, state.purpose, state.cached) = (at, op.purpose, false);
         if op.kind == Kind::Inside {
             self.work_inside(at, &all);
-            // What takes no time is over, and the next may have begun.
+            // Operations without duration are over, and the next may have begun.
             let together = self.together(die);
             if together.all.is_empty() {
                 all.clear();
@@ -200,7 +201,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// All planes do what needs no channel.
+    /// Do operations without a channel on all planes.
     fn work_inside(&mut self, at: u64, all: &[Op<T>]) {
         let end = at + all[0].cell_ns;
         for op in all {
@@ -215,12 +216,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The operation, which came to its channel at `at`, has it: the last of those that are read leaves the die.
+    /// Start the channel transfer of the operation, which arrived at `at`: the last read transfer
+    /// frees the die.
     #[inline(never)]
     pub(super) fn has_channel(&mut self, index: u32, at: u64, now: u64) {
         let Op { kind, die, ends, cell_ns, .. } = self.ops[index as usize];
         if kind == Kind::Program {
-            // Others may come until it is sent.
+            // Others may join until it is transferred.
             return;
         }
         if self.writes_down {
@@ -233,7 +235,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The page of the operation that was kept is in the register of its plane: with the last the cells begin.
+    /// Handle a page that has reached the register of its plane: after the last one the cells
+    /// start.
     #[inline(never)]
     pub(super) fn is_loaded(&mut self, at: u64, index: u32) {
         let op = self.take(index);
@@ -261,7 +264,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.together(die).loaded = loaded;
     }
 
-    /// An operation gets its die, maybe beside others.
+    /// Record that an operation got its die, possibly together with others.
     fn note_beside(&mut self, at: u64, op: &Op<T>) {
         if self.watched {
             self.note_begin(at, op.die.0, op.token.into(), op.account);

@@ -1,8 +1,8 @@
 //! Recording what happens: the log of a timeline, and what it is told.
 
+use super::die_queue::UNKNOWN;
 use super::log::{Log, Operations, Times, Work};
 use super::op::{Kind, Noted, Op};
-use super::rings::UNKNOWN;
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
 use crate::flash::fast_path::Full;

@@ -1,18 +1,18 @@
-//! The way of an operation: from resource to resource, and what each of them costs it.
+//! The path of an operation from resource to resource, and its costs.
 
 use std::hint::cold_path;
 use std::num::NonZeroU32;
 
 use super::channel_transfer::{charge, transfer};
+use super::die_queue::{Die, UNKNOWN};
 use super::op::Kind;
-use super::rings::{Die, UNKNOWN};
 use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline};
 use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// The operation arrives at `at` where its stage says.
+    /// Let the operation arrive at its next stage at `at`.
     #[inline]
     pub(super) fn begin_when(&mut self, at: u64, now: u64, op: Op<T>) {
         if at > now {
@@ -23,7 +23,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The operation that was kept has arrived where its stage says, or could have ended.
+    /// Continue a stored operation, which has arrived at its next stage or could have ended.
     #[inline(always)]
     pub(super) fn arrive<M: FastPath>(&mut self, at: u64, index: u32) {
         if self.ops[index as usize].stage == Stage::Channel {
@@ -33,12 +33,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.begin(at, op);
     }
 
-    /// The operation has arrived where its stage says.
+    /// Continue the operation at its stage.
     #[inline(never)]
     pub(super) fn begin(&mut self, at: u64, mut op: Op<T>) {
         match op.stage {
             Stage::Submit => self.submit(at, op),
-            Stage::BusIn if self.buses.is_empty() => self.enter_ring::<Full>(at, op),
+            Stage::BusIn if self.buses.is_empty() => self.join_die_queue::<Full>(at, op),
             Stage::BusIn if self.timing.memory_ns > 0 => {
                 let end = self.memory(at, &op);
                 op.stage = Stage::Bus;
@@ -49,7 +49,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 op.stage = Stage::Ring;
                 self.begin_when(end, at, op);
             }
-            Stage::Ring => self.enter_ring::<Full>(at, op),
+            Stage::Ring => self.join_die_queue::<Full>(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
             Stage::Cells => self.cells_over(at, op),
             Stage::BusOut => {
@@ -72,20 +72,20 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The operation has arrived at the ring of its die.
+    /// Add the operation to its die's queue.
     #[inline(always)]
-    pub(super) fn enter_ring<M: FastPath>(&mut self, at: u64, op: Op<T>) {
+    pub(super) fn join_die_queue<M: FastPath>(&mut self, at: u64, op: Op<T>) {
         if !M::MINIMAL && self.planes.is_some() {
             cold_path();
-            return self.enter_ring_of_planes(at, op);
+            return self.join_queue_of_planes(at, op);
         }
         let die = &mut self.dies[op.die.0 as usize];
         if die.free_at <= at {
             if die.ring.is_empty() {
                 return self.start::<M>(at, at, op);
             }
-            // Others wait, and the die is released at this very moment: what takes no time at all can end
-            // on one die and go on here before it is this one's turn.
+            // Others wait, and the die is released at this very time: an operation without duration
+            // can end on one die and continue here before the release.
             debug_assert!(die.free_at == at, "who waits is released first");
             cold_path();
             return self.wait::<M>(at, op);
@@ -110,14 +110,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.wait::<M>(at, op);
     }
 
-    /// Whether the operation ends when its data is in the register of its die.
+    /// Return whether the operation ends when its data is in the die's register.
     #[inline]
     pub(super) fn is_cached(&self, op: &Op<T>) -> bool {
         self.timing.cache_program && op.is_host_program()
     }
 
-    /// The operation has arrived at its die, which programs the page before it: its data goes to the
-    /// register when that is free.
+    /// Start the operation while its die programs the previous page: its data goes to the register
+    /// when that is free.
     fn start_in_register(&mut self, at: u64, op: Op<T>) {
         let start = self.dies[op.die.0 as usize].register_free_at.max(at);
         self.charge(&op, Cause::DieWait, start - at);
@@ -125,7 +125,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.start::<Full>(start, at, op);
     }
 
-    /// The operation waits for its die, and nobody knows until when.
+    /// Append the operation to its die's queue; its start is unknown.
     #[inline(never)]
     pub(super) fn wait<M: FastPath>(&mut self, at: u64, mut op: Op<T>) {
         op.arrived = at;
@@ -143,13 +143,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         *accounted += u32::from(op.account.is_some());
         ring.push_back(op);
         if *free_at != UNKNOWN && ring.len() == 1 {
-            // Where planes work together what comes at one moment waits, even for a die that is free.
+            // With multi-plane operations, operations that arrive at the same time wait even for a
+            // free die.
             self.calendar.release(if M::MINIMAL { *free_at } else { at.max(*free_at) }, die);
         }
     }
 
-    /// The operation waits from `at` on for those before it: charge it for what is known of that;
-    /// returns from when on it is not.
+    /// Charge the operation for the known part of its wait from `at` on; return the end of that
+    /// part.
     pub(super) fn charge_known(&mut self, at: u64, op: &Op<T>) -> u64 {
         let Timeline { dies, accounts, .. } = self;
         let mut since = at;
@@ -162,7 +163,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         since
     }
 
-    /// The die does what it does until `end`.
+    /// Hold the die until `end`.
     #[inline(always)]
     pub(super) fn hold<M: FastPath>(&mut self, die: DieIdx, end: u64, now: u64) {
         let state = &mut self.dies[die.0 as usize];
@@ -172,20 +173,19 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// `die`, for which somebody waits, does what it does until `end`: where the next is certain, it is
-    /// started now.
+    /// Hold `die`, which has a queue, until `end`; start the next operation now if it is certain.
     #[inline(never)]
     fn hand_over<M: FastPath>(&mut self, die: DieIdx, end: u64, now: u64) {
         let fifo = self.timing.die_queue == DieQueue::Fifo && self.planes.is_none();
         if M::MINIMAL || end <= now || fifo {
-            self.let_next_start::<M>(end, now, die);
+            self.start_next::<M>(end, now, die);
         } else {
             self.calendar.release(end, die);
         }
     }
 
-    /// The next in the ring of `die` has it from `at` on.
-    pub(super) fn let_next_start<M: FastPath>(&mut self, mut at: u64, now: u64, die: DieIdx) {
+    /// Start the next operation in the queue of `die` at `at`.
+    pub(super) fn start_next<M: FastPath>(&mut self, mut at: u64, now: u64, die: DieIdx) {
         let Timeline { dies, accounts, timing, .. } = self;
         let state = &mut dies[die.0 as usize];
         if !M::MINIMAL && timing.die_queue == DieQueue::Fifo {
@@ -214,7 +214,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.start::<M>(at, now, next);
     }
 
-    /// The operation has its die from `at` on, which may lie in the future.
+    /// Start the operation on its die at `at`, which may lie in the future.
     #[inline(always)]
     fn start<M: FastPath>(&mut self, at: u64, now: u64, op: Op<T>) {
         if !M::MINIMAL && self.planes.is_some() {
@@ -241,13 +241,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             Kind::Program => {
                 let channel = state.channel as usize;
                 self.serve::<M>(channel, at);
-                // Another of its plan may arrive at this very moment.
+                // Another operation of its plan may arrive at this very time.
                 if !M::MINIMAL
                     && self.timing.in_turn
                     && (op.in_turn || self.channels[channel].is_taken(at))
                 {
                     cold_path();
-                    return self.take_turn(at, op);
+                    return self.announce_arrived(at, op);
                 }
                 let Timeline { channels, accounts, timing, .. } = self;
                 transfer::<M, T, A>(&mut channels[channel].lane, at, &op, timing, accounts)
@@ -273,9 +273,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.finish(end, now, &op);
     }
 
-    /// What the operation that was kept has read leaves the channel.
+    /// Move a stored operation's read data off the channel.
     #[inline(never)]
-    pub(super) fn go_out(&mut self, at: u64, index: u32, over_bus: bool) {
+    pub(super) fn move_off_channel(&mut self, at: u64, index: u32, over_bus: bool) {
         let mut op = self.take(index);
         if over_bus {
             op.stage = Stage::BusOut;
@@ -285,7 +285,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// What was read goes over the link at `end`, where it is the host's; the firmware notices it before.
+    /// Send read data over the link at `end` if it belongs to the host; the firmware handles it
+    /// first.
     #[inline]
     fn leave(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
@@ -298,7 +299,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The operation ends at `end`; told when its user wants to know.
+    /// End the operation at `end`; report it if requested.
     #[inline(always)]
     pub(super) fn finish(&mut self, end: u64, now: u64, op: &Op<T>) {
         self.end_of(end, now, op.next, op.report, op.token);
@@ -318,18 +319,18 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         match report {
             Report::AtEnd if end > now => self.calendar.tell(end, token.into()),
-            Report::WhenKnown | Report::AtEnd if self.told.is_none() => {
-                self.told = Some((end, token));
+            Report::WhenKnown | Report::AtEnd if self.next_report.is_none() => {
+                self.next_report = Some((end, token));
             }
             Report::WhenKnown | Report::AtEnd => {
                 cold_path();
-                self.told_next.push_back((end, token));
+                self.later_reports.push_back((end, token));
             }
             Report::Never => {}
         }
     }
 
-    /// The operation that was kept begins at `at`.
+    /// Start a stored operation at `at`.
     #[cold]
     fn go_on(&mut self, at: u64, now: u64, index: u32) {
         if at > now {

@@ -1,9 +1,9 @@
-//! Steps of plans go to their dies, and those of the host beside them.
+//! Issue of plan steps, and of host requests without a plan, to the dies.
 
 use std::hint::cold_path;
 
 use super::order::Order;
-use super::phase::{NONE, Phase, Step, What};
+use super::phase::{NONE, Phase, Step, StepKind};
 use super::site::Site;
 use crate::device::backend::Hardware;
 use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx, Target};
@@ -11,19 +11,20 @@ use crate::flash::plan::Cmd;
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
 
-/// Serve the host with `command`, which needs nothing of the firmware; `record` is what it changes on flash.
+/// Serve the host with `command`, which needs no plan; `record` is its change of the flash
+/// contents.
 #[inline]
 pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hardware<'_>) {
     let Hardware { flash, events } = hardware;
     let geometry = &flash.geometry;
     let Order { ready, target, read_bytes, .. } = order;
-    let target = target.expect("the host is told");
+    let target = target.expect("a host request has a target");
     let mut step = Step::of_host(command, Site { geometry, timing: &events.timing });
     step.record = record;
     serve_step(&step, target, read_bytes, ready, events.now(), events);
 }
 
-/// The page of the host is read or programmed from `at` on, and `target` is told.
+/// Read or program the host page from `at` on, and report the end to `target`.
 #[inline(always)]
 pub(super) fn serve_step(
     step: &Step,
@@ -47,7 +48,7 @@ pub(super) fn serve_step(
 }
 
 impl Phase {
-    /// All steps begin that wait for nothing.
+    /// Start all steps without dependencies.
     pub(super) fn start(
         &mut self,
         index: JobIdx,
@@ -59,7 +60,7 @@ impl Phase {
         self.plan_next(index, at, events);
     }
 
-    /// The processor plans the next page that moves.
+    /// Let the processor plan the next page move.
     fn plan_next(&mut self, index: JobIdx, at: u64, events: &mut Timeline<EventTag>) {
         if let Some(step) = self.next_planned() {
             let planned = events.process(at, events.timing.relocate_ns, 0);
@@ -67,7 +68,7 @@ impl Phase {
         }
     }
 
-    /// The processor has planned a step.
+    /// Handle a step that the processor has planned.
     pub(super) fn planned(
         &mut self,
         index: JobIdx,
@@ -80,7 +81,7 @@ impl Phase {
         self.plan_next(index, at, events);
     }
 
-    /// A step has ended; where the phase waited for that, what it was for.
+    /// Handle the end of a step that the phase waited for.
     pub(super) fn stepped(
         &mut self,
         index: JobIdx,
@@ -98,7 +99,7 @@ impl Phase {
     }
 }
 
-/// A step goes to its die; told when somebody waits for its end.
+/// Issue a step to its die; its end raises an event if something waits for it.
 #[inline]
 fn issue(
     job: JobIdx,
@@ -111,7 +112,7 @@ fn issue(
     let token = DeviceEvent::StepDone(job, StepIdx(number)).into();
     let waited_for = step.counts || step.feeds != NONE;
     let report = if waited_for { Report::AtEnd } else { Report::Never };
-    // What the firmware does is charged as a whole when it has ended.
+    // Firmware work is charged as a whole at its end.
     let account = account.filter(|_| step.purpose == Purpose::HostWrite);
     let in_turn = step.purpose != Purpose::HostWrite;
     let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
@@ -129,15 +130,15 @@ impl Step {
     fn op(&self, token: EventTag, timing: &Timing) -> Op<EventTag> {
         let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
         let op = match what {
-            What::Read => Op::read(die, cell_ns, purpose, token),
-            What::Program => Op::program(die, cell_ns, purpose, token),
-            What::Inside => Op::inside(die, cell_ns, purpose, token),
+            StepKind::Read => Op::read(die, cell_ns, purpose, token),
+            StepKind::Program => Op::program(die, cell_ns, purpose, token),
+            StepKind::Inside => Op::inside(die, cell_ns, purpose, token),
         };
         let op = Op { writes, transfers: timing.program_transfers, ..op };
         at.map_or(op, |at| op.on(at))
     }
 
-    /// The rest of a page of the host is read before that is programmed.
+    /// Read the rest of a partly written host page before its program.
     #[inline]
     fn read_before(
         &self,

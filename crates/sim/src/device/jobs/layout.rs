@@ -1,6 +1,6 @@
-//! How a phase of a plan is laid out: steps in the order of the plan, those of a die one after the other.
+//! Layout of a plan's phase: steps in plan order, with the steps of each die chained.
 
-use super::phase::{NONE, Phase, Step, Tails, What};
+use super::phase::{NONE, Phase, Step, StepKind, Tails};
 use crate::collections::bits;
 use crate::device::jobs::site::Site;
 use crate::flash::geometry::{DieIdx, Place};
@@ -8,7 +8,8 @@ use crate::flash::plan::{Cmd, Move, Plan};
 use crate::timeline::{DieQueue, MultiPlane, Purpose};
 
 impl Phase {
-    /// Lay out what begins together of `plan`, from the command `from` on; returns the first that does not.
+    /// Lay out the commands of `plan` that start together, from index `from` on; return the index
+    /// of the first other command.
     pub(super) fn lay_out(
         &mut self,
         plan: &Plan,
@@ -35,9 +36,9 @@ impl Phase {
                     self.settles = records.get(self.recorded).copied();
                 }
                 Cmd::Barrier | Cmd::Settle => break,
-                // What the host and what the firmware wants never begin together.
+                // Host and firmware commands never start together.
                 _ if of_host.is_some_and(|other| other != command.is_of_host()) => break,
-                // Whoever erases waits for programs before, which have to begin.
+                // An erase waits for earlier programs, which must start first.
                 Cmd::Erase { .. } if self.programs => break,
                 _ => {
                     of_host = Some(command.is_of_host());
@@ -51,13 +52,13 @@ impl Phase {
     }
 }
 
-/// A phase that is laid out.
+/// A phase during its layout.
 struct Layout<'a, 'b> {
     phase: &'a mut Phase,
     site: Site<'b>,
     tails: &'a mut Tails,
     records: &'a [u32],
-    /// For whom the dies work that move pages.
+    /// Purpose of the dies' page moves.
     moves: Purpose,
 }
 
@@ -71,7 +72,7 @@ impl Layout<'_, '_> {
                 let step = self.push(what, purpose, die, cell_ns, true);
                 self.phase.steps[step as usize].at = at;
                 self.phase.steps[step as usize].rest = rest;
-                if what == What::Program {
+                if what == StepKind::Program {
                     self.record(step);
                 }
             }
@@ -82,17 +83,17 @@ impl Layout<'_, '_> {
             Cmd::Erase { block, extra_ns } => {
                 let first = self.site.geometry.place(block, 0);
                 let erase_ns = timing.erase_ns + extra_ns;
-                let step = self.push_at(What::Inside, Purpose::Erase, first, erase_ns, true);
+                let step = self.push_at(StepKind::Inside, Purpose::Erase, first, erase_ns, true);
                 let record = self.record(step);
                 self.phase.settles = self.phase.settles.or(record);
             }
             Cmd::FailedRead(from) => {
                 let read_ns = self.site.read_ns(from);
-                self.push_at(What::Read, Purpose::Retry, from, read_ns, true);
+                self.push_at(StepKind::Read, Purpose::Retry, from, read_ns, true);
             }
             Cmd::FailedProgram(to) => {
                 let program_ns = self.site.program_ns(to);
-                let step = self.push_at(What::Program, Purpose::Retry, to, program_ns, true);
+                let step = self.push_at(StepKind::Program, Purpose::Retry, to, program_ns, true);
                 self.record(step);
             }
             Cmd::List(at) => {
@@ -103,23 +104,30 @@ impl Layout<'_, '_> {
             }
             Cmd::LoadMap(from) => {
                 let read_ns = self.site.read_ns(from);
-                self.push_at(What::Read, Purpose::Mapping, from, read_ns, true);
+                self.push_at(StepKind::Read, Purpose::Mapping, from, read_ns, true);
             }
             Cmd::StoreMap(pages) => self.stream(plan.moves(pages), Purpose::Mapping),
             Cmd::Count(_) | Cmd::Barrier | Cmd::Settle => {}
         }
     }
 
-    /// [`Layout::push`] of what is about one page or block.
-    fn push_at(&mut self, what: What, purpose: Purpose, at: Place, ns: u64, ends: bool) -> u32 {
+    /// Like [`Layout::push`], for one page or block.
+    fn push_at(&mut self, what: StepKind, purpose: Purpose, at: Place, ns: u64, ends: bool) -> u32 {
         let die = self.site.geometry.die_at(at);
         let step = self.push(what, purpose, die, ns, ends);
         self.phase.steps[step as usize].at = Some(at);
         step
     }
 
-    /// A step behind those of its die. `ends`: no other step waits for what it does.
-    fn push(&mut self, what: What, purpose: Purpose, die: DieIdx, cell_ns: u64, ends: bool) -> u32 {
+    /// Append a step to those of its die. `ends`: no other step waits for its result.
+    fn push(
+        &mut self,
+        what: StepKind,
+        purpose: Purpose,
+        die: DieIdx,
+        cell_ns: u64,
+        ends: bool,
+    ) -> u32 {
         let Phase { steps, open, .. } = self.phase;
         let index = steps.len() as u32;
         let (last, ending) = &mut self.tails[die.0 as usize];
@@ -127,7 +135,8 @@ impl Layout<'_, '_> {
         let waits = u8::from(before.is_some());
         before.into_iter().for_each(|before| before.next = index);
         if ends {
-            // One like it on the same die ends earlier, unless its planes go their ways.
+            // An earlier step of the same kind on the same die ends earlier, unless its planes are
+            // independent.
             let alike = steps.get_mut(std::mem::replace(ending, index) as usize);
             let in_order = self.site.timing.multi_plane == MultiPlane::None;
             let alike = alike.filter(|other| (other.what, other.purpose) == (what, purpose));
@@ -155,7 +164,7 @@ impl Layout<'_, '_> {
         index
     }
 
-    /// `step` programs or erases what the plan does next.
+    /// Assign the plan's next record to `step`, which programs or erases.
     fn record(&mut self, step: u32) -> Option<u32> {
         let record = *self.records.get(self.phase.recorded)?;
         self.phase.recorded += 1;
@@ -165,17 +174,17 @@ impl Layout<'_, '_> {
     }
 
     fn program(&mut self, to: Place, purpose: Purpose) -> u32 {
-        let step = self.push_at(What::Program, purpose, to, self.site.program_ns(to), true);
+        let step = self.push_at(StepKind::Program, purpose, to, self.site.program_ns(to), true);
         self.record(step);
         step
     }
 
-    /// Read a page that `feeds` will wait for.
+    /// Add the read of a page to be moved; [`Layout::feed`] connects it.
     fn read_to_move(&mut self, from: Place, purpose: Purpose) -> u32 {
-        self.push_at(What::Read, purpose, from, self.site.read_ns(from), false)
+        self.push_at(StepKind::Read, purpose, from, self.site.read_ns(from), false)
     }
 
-    /// `program` waits for the data of `read`, or where that is [`NONE`], has it.
+    /// Let `program` wait for the data of `read`; with [`NONE`] it has its data.
     fn feed(&mut self, read: u32, program: u32) {
         if let Some(step) = self.phase.steps.get_mut(read as usize) {
             step.feeds = program;
@@ -183,7 +192,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// The processor plans `step` before it begins, where that takes time.
+    /// Let the processor plan `step` first, if that takes time.
     fn plan(&mut self, step: u32) {
         if self.site.timing.relocate_ns > 0 {
             self.phase.steps[step as usize].waits += 1;
@@ -191,24 +200,25 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Whether a page that moves from `from` to `to` needs nothing but their die.
+    /// Return whether moving a page from `from` to `to` needs only their die (copy-back).
     fn stays_inside(&self, from: Place, to: Place) -> bool {
         let Site { geometry, timing } = self.site;
         let alone = timing.transfer_ns == 0 && timing.buses == 0 && timing.relocate_ns == 0;
         alone && geometry.die_at(from) == geometry.die_at(to)
     }
 
-    /// The die of `to` moves a page inside. Where nobody comes between two pages, they are one long piece.
+    /// Move a page inside the die of `to`. Moves without another step between them become one long
+    /// step.
     fn move_inside(&mut self, to: Place, ns: u64) {
         let die = self.site.geometry.die_at(to);
         let (_, last) = self.tails[die.0 as usize];
         let alike = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
         let moves = self.moves;
         let alike = alike.filter(|step| step.next == NONE && step.purpose == moves);
-        match alike.filter(|step| step.what == What::Inside) {
+        match alike.filter(|step| step.what == StepKind::Inside) {
             Some(step) if self.site.timing.die_queue == DieQueue::Fifo => step.cell_ns += ns,
             _ => {
-                let step = self.push(What::Inside, self.moves, die, ns, true);
+                let step = self.push(StepKind::Inside, self.moves, die, ns, true);
                 self.record(step);
             }
         }
@@ -232,15 +242,15 @@ impl Layout<'_, '_> {
         if !self.stays_inside(from, to) {
             pages.for_each(|page| self.copy(from.behind(page), to.behind(page)));
         } else if timing.die_queue != DieQueue::Fifo || !self.records.is_empty() {
-            // Pages keep their place in the block.
+            // Pages keep their offset in the block.
             pages.for_each(|page| self.move_inside(to, cells.moved(page)));
         } else if set.iter().any(|word| *word != 0) {
             self.move_inside(to, cells.all_moved(set));
         }
     }
 
-    /// Move `pages` in order, reading ahead by as many as there are dies, so that no die waits for data
-    /// while another programs.
+    /// Move `pages` in order. Read ahead one page per die, so that no die waits for data while
+    /// another programs.
     fn stream(&mut self, pages: &[Move], purpose: Purpose) {
         let ahead = self.site.geometry.shape().planes as usize;
         let mut begins = std::mem::take(&mut self.phase.begins);

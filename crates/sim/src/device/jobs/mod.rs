@@ -1,28 +1,28 @@
-//! Plans under way: the one executor of what FTLs that merge decide.
+//! Execution of the plans of merging FTLs.
 //!
 //! ```text
-//! path     ┤ plan ├┤ plan ├┤ plan ├ …     of host writes: one merges at a time, or a few that share no
-//!                                          block, and what only programs a page does not hold up the next
-//! beside   ┤ plan ├┤ plan ├ …             of idle time, and of steps after reads: one at a time
-//! no line  ┤ plan ├                        of a host read that has to read the map
+//! path     ┤ plan ├┤ plan ├┤ plan ├ …     for host writes: one merge at a time, or a few that share no
+//!                                          block; a plan that only programs a page does not block the next
+//! beside   ┤ plan ├┤ plan ├ …             for idle time, and for steps after reads: one at a time
+//! no queue ┤ plan ├                        for a host read that has to read the map
 //! ```
 //!
-//! A plan goes phase by phase (`phase.rs`), and a barrier is a count of what has not ended. Everything
-//! is an event on the timeline: nobody reserves a die for what cannot have begun. One processor takes in
-//! the host's commands and plans the pages that move, one after the other.
+//! A plan runs phase by phase (`phase.rs`); a barrier waits for the open steps. Every step is an
+//! event on the timeline, so no die is reserved in advance. One processor handles host commands and
+//! plans the page moves, one after the other.
 //!
-//! **Source**: as the timeline's; what a firmware does at once is not published.
-//! **Faithful**: dies, channels, buses, link and processor are those of the host's I/Os.
-//! **Simplified**: what a plan changes in the map counts from when it was made: a read of a page that
-//! is being moved goes to its new place, and does not wait for it to be there.
-//! **Ambiguous**: nothing that the FTLs leave open.
+//! **Source**: as the timeline; the parallelism of real firmware is not published.
+//! **Faithful**: dies, channels, buses, link and processor are shared with host I/Os.
+//! **Simplified**: a plan's changes of the map take effect when it is made. A read of a page that
+//! is being moved goes to its new place and does not wait for the program.
+//! **Ambiguous**: nothing beyond the FTLs.
 
 mod issue;
-mod known;
 mod layout;
-mod lines;
 mod order;
 mod phase;
+mod phase_cache;
+mod plan_queue;
 mod site;
 
 use crate::device::backend::Hardware;
@@ -32,29 +32,29 @@ use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Purpose, Timeline};
 pub(crate) use issue::serve;
 use issue::serve_step;
-use known::{Known, Took};
-use lines::{Queue, Shared};
 pub(crate) use order::{Line, Order};
 use phase::{NONE, Phase, Tails};
+use phase_cache::{PhaseCache, PhaseTime};
+use plan_queue::{BlockSet, Queue};
 use site::Site;
 
-/// A plan under way.
+/// A plan in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Job {
     plan: Plan,
     order: Order,
-    /// The line that it holds up.
+    /// The queue that it blocks.
     line: Option<Line>,
-    /// What it has to itself.
-    shared: Shared,
-    /// The first command behind the phase.
+    /// The blocks it uses exclusively.
+    shared: BlockSet,
+    /// Index of the first command after the current phase.
     next: usize,
     phase: Phase,
-    /// Until when the host's time is accounted for.
+    /// End of the host time charged so far.
     charged: u64,
 }
 
-/// All of them.
+/// All plans in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Jobs {
     jobs: Vec<Job>,
@@ -62,13 +62,14 @@ pub(crate) struct Jobs {
     path: Queue,
     beside: Queue,
     tails: Tails,
-    /// How long phases take that come again and again.
+    /// Durations of recurring phases.
     #[serde(skip)]
-    known: Known,
+    known: PhaseCache,
 }
 
 impl Jobs {
-    /// None, on so many dies; so many on the path merge at once.
+    /// Create an empty set of jobs for `planes` planes; on the path, `at_once` merges may run at
+    /// once.
     pub(crate) fn new(planes: u32, at_once: u32) -> Jobs {
         Jobs {
             jobs: Vec::new(),
@@ -76,16 +77,16 @@ impl Jobs {
             path: Queue::new(at_once),
             beside: Queue::new(1),
             tails: vec![(NONE, NONE); planes as usize],
-            known: Known::default(),
+            known: PhaseCache::default(),
         }
     }
 
-    /// Nothing is under way any more.
+    /// Drop all plans.
     pub(crate) fn clear(&mut self) {
         *self = Jobs::new(self.tails.len() as u32, self.path.at_once());
     }
 
-    /// Whether nobody is in `line`.
+    /// Return whether the queue `line` is empty.
     #[inline]
     pub(crate) fn is_free(&self, line: Line) -> bool {
         self.at(line).is_free()
@@ -99,9 +100,9 @@ impl Jobs {
         }
     }
 
-    /// Whether it was known of any phase how long it takes.
+    /// Return whether any phase duration is cached.
     #[cfg(test)]
-    pub(crate) fn knows_some(&self) -> bool {
+    pub(crate) fn has_cached_phase(&self) -> bool {
         self.known.is_used()
     }
 
@@ -112,7 +113,7 @@ impl Jobs {
         }
     }
 
-    /// Let `plan` have its turn in `line`; what it held is left to whoever plans next.
+    /// Append `plan` to the queue `line`; its vectors are recycled for the next plan.
     pub(crate) fn queue(
         &mut self,
         plan: &mut Plan,
@@ -121,12 +122,12 @@ impl Jobs {
         hardware: &mut Hardware<'_>,
     ) {
         let job = self.add(plan, order, Some(line), hardware.events);
-        if self.line(line).come(job) {
-            self.let_begin(line, hardware.events.now(), 0, hardware);
+        if self.line(line).push(job) {
+            self.start_first(line, hardware.events.now(), 0, hardware);
         }
     }
 
-    /// Begin with `plan` now.
+    /// Start `plan` now.
     pub(crate) fn begin(&mut self, plan: &mut Plan, order: Order, hardware: &mut Hardware<'_>) {
         let job = self.add(plan, order, None, hardware.events);
         self.jobs[job.0 as usize].charged = order.ready;
@@ -142,7 +143,7 @@ impl Jobs {
     ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
             let (plan, phase) = (Plan::default(), Phase::default());
-            let shared = Shared::default();
+            let shared = BlockSet::default();
             self.jobs.push(Job { plan, order, line, shared, next: 0, phase, charged: 0 });
             self.jobs.len() as u32 - 1
         });
@@ -156,8 +157,8 @@ impl Jobs {
         JobIdx(index)
     }
 
-    /// A plan may begin, the processor has planned a page, or a step has ended. The host asks for nothing
-    /// before `until`, unless it is told something, and nobody else begins with anything.
+    /// Handle an event of a plan, a planned move or a step. Until `until` the host submits nothing
+    /// unless it is notified, and nothing else starts.
     #[inline]
     pub(crate) fn handle_event(
         &mut self,
@@ -168,9 +169,9 @@ impl Jobs {
     ) {
         match event {
             DeviceEvent::PlanStart(job) => {
-                // Where several go on at once it may have begun.
+                // With several plans at once it may have started already.
                 if let Some(line) = self.jobs[job.0 as usize].line {
-                    self.let_begin(line, at, until, hardware);
+                    self.start_first(line, at, until, hardware);
                 }
             }
             DeviceEvent::ProgramsDone(index) => {
@@ -186,18 +187,18 @@ impl Jobs {
         }
     }
 
-    /// Who waits for the longest in `line`, where nobody holds that up.
-    fn may_begin(&self, line: Line) -> Option<JobIdx> {
+    /// Return the plan that has waited longest in `line`, if it may start.
+    fn may_start_in(&self, line: Line) -> Option<JobIdx> {
         let queue = self.at(line);
         let shared = |job: JobIdx| &self.jobs[job.0 as usize].shared;
         queue
             .first()
-            .filter(|first| queue.lets_begin(|other| shared(*first).is_apart(shared(other))))
+            .filter(|first| queue.may_start(|other| shared(*first).is_disjoint(shared(other))))
     }
 
-    /// Whoever is first in `line` begins, and those behind until one holds them up.
-    fn let_begin(&mut self, line: Line, mut at: u64, until: u64, hardware: &mut Hardware<'_>) {
-        while let Some(first) = self.may_begin(line) {
+    /// Start the first plans of `line`, up to one that blocks the others.
+    fn start_first(&mut self, line: Line, mut at: u64, until: u64, hardware: &mut Hardware<'_>) {
+        while let Some(first) = self.may_start_in(line) {
             let job = &mut self.jobs[first.0 as usize];
             let ready = job.order.ready;
             if ready > at {
@@ -206,8 +207,8 @@ impl Jobs {
             job.charged = at;
             hardware.events.spent(job.account(), Cause::Merge, at - ready);
             self.line(line).begin();
-            // Where several go on at once the next may begin beside it.
-            let until = if self.may_begin(line).is_some() { 0 } else { until };
+            // With several plans at once the next may start concurrently.
+            let until = if self.may_start_in(line).is_some() { 0 } else { until };
             if self.run(first, at, until, hardware).is_some() {
                 self.line(line).end(first);
             }
@@ -218,12 +219,12 @@ impl Jobs {
     fn go_on(&mut self, job: JobIdx, at: u64, until: u64, hardware: &mut Hardware<'_>) {
         if let Some(line) = self.run(job, at, until, hardware) {
             self.line(line).end(job);
-            self.let_begin(line, at.max(hardware.events.now()), until, hardware);
+            self.start_first(line, at.max(hardware.events.now()), until, hardware);
         }
     }
 
-    /// The next phase of a plan begins, if there is one, and those after it as long as it is known how long they
-    /// take. The line that it holds up no more.
+    /// Start the next phase of a plan, and further phases while their durations are cached. Return
+    /// the queue that the plan no longer blocks.
     fn run(
         &mut self,
         index: JobIdx,
@@ -254,7 +255,7 @@ impl Jobs {
                 return None;
             }
             let ends_line = path.is_some() && only_host;
-            if !ends_line && let Some(end) = job.end_known(at, until, known, events) {
+            if !ends_line && let Some(end) = job.complete_cached(at, until, known, events) {
                 at = end;
                 flash.clock = at;
                 continue;
@@ -291,24 +292,23 @@ impl Job {
         self.order.account()
     }
 
-    /// Whether the phase is the page of the host that the plan is for.
+    /// Return whether the phase consists of the host page of the plan.
     fn ends_with_host(&self) -> bool {
         self.order.target.is_some() && self.phase.only().is_some() && self.phase.is_of_host()
     }
 
-    /// Carry out the phase from `at` on where it is known how long it takes; returns its end, which is not
-    /// later than `until`.
-    fn end_known(
+    /// Complete the phase from `at` on if its duration is cached; return its end, at most `until`.
+    fn complete_cached(
         &mut self,
         at: u64,
         until: u64,
-        known: &mut Known,
+        known: &mut PhaseCache,
         events: &mut Timeline<EventTag>,
     ) -> Option<u64> {
         if until <= at || self.charged != at {
             return None;
         }
-        let Took { ns, causes } = known.took(&self.phase, events)?;
+        let PhaseTime { ns, causes } = known.lookup(&self.phase, events)?;
         let end = at.checked_add(*ns).filter(|end| *end <= until)?;
         causes.iter().for_each(|(cause, ns)| events.spent(self.account(), *cause, *ns));
         self.charged = end;
@@ -316,7 +316,7 @@ impl Job {
         Some(end)
     }
 
-    /// Nothing but the host's page is left, or nothing at all.
+    /// End the plan: at most its host page is left.
     fn end(&mut self, at: u64, events: &mut Timeline<EventTag>) {
         let Order { target, read_bytes, .. } = self.order;
         let Some(target) = target else { return };

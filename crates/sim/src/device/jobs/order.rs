@@ -1,34 +1,34 @@
-//! For whom a plan is carried out, and where it waits for others.
+//! The requester of a plan, and the queue it waits in.
 
 use crate::device::event::Target;
 use crate::timeline::{AccountIdx, Purpose};
 
-/// Where plans wait for each other.
+/// A queue of plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Line {
     Path,
     Beside,
 }
 
-/// For whom a plan is carried out, and from when on.
+/// The requester of a plan, and its earliest start.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Order {
     pub(crate) ready: u64,
-    /// Who is told of the end.
+    /// The target of its end.
     pub(crate) target: Option<Target>,
-    /// A host read has so many bytes.
+    /// Number of bytes of a host read.
     pub(crate) read_bytes: Option<u64>,
-    /// What is moved is moved because of its reads or its age.
+    /// The plan is a scrub.
     pub(crate) scrubs: bool,
 }
 
 impl Order {
-    /// For nobody: a block is moved because of its reads or its age.
+    /// Return the order of a scrub, which has no requester.
     pub(crate) fn of_scrub(ready: u64) -> Order {
         Order { ready, target: None, read_bytes: None, scrubs: true }
     }
 
-    /// For whom the dies work that move pages.
+    /// Return the purpose of page moves.
     pub(super) fn moves(&self) -> Purpose {
         if self.scrubs { Purpose::Scrub } else { Purpose::Merge }
     }

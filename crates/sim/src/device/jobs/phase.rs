@@ -1,4 +1,4 @@
-//! A phase of a plan: what its dies do from one barrier to the next.
+//! A phase of a plan: the work of its dies between two barriers.
 //!
 //! ```text
 //! copy A → B, copy B → A, erase A          die A   read ──────────▶ program │ erase
@@ -6,8 +6,8 @@
 //!                                          die B   │ program ◀─╳── read
 //! ```
 //!
-//! Each die takes the steps of a phase in the order of the plan: one goes to the ring of its die when the
-//! one before it has, and its data is there. Whoever else wants the die finds it free meanwhile.
+//! Each die executes its steps in plan order: a step joins the die queue when the step before it
+//! has completed and its data is there. Meanwhile the die is free for other operations.
 
 use crate::device::jobs::site::Site;
 use crate::flash::geometry::{DieIdx, Place};
@@ -15,32 +15,33 @@ use crate::flash::plan::Cmd;
 use crate::timeline::Purpose;
 use crate::timeline::cells::Kind;
 
-/// What one die does once for a plan.
+/// One operation of a die for a plan.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Step {
-    pub(super) what: What,
+    pub(super) what: StepKind,
     pub(super) purpose: Purpose,
     pub(super) die: DieIdx,
-    /// What it is about on flash, where that is one page or block.
+    /// Its page or block, if it has exactly one.
     pub(super) at: Option<Place>,
     pub(super) cell_ns: u64,
-    /// What it changes on flash: a record of what is on it; 0: none.
+    /// Record of its change of the flash contents; 0: none.
     pub(super) record: u32,
-    /// Where the rest of a page of the host is read before, and which of those that share cells that is.
+    /// The place of the rest of a partly written host page, read before the program, and its page
+    /// type.
     pub(super) rest: Option<(DieIdx, Kind)>,
-    /// The step that waits for what this one reads, or [`NONE`].
+    /// The step that waits for the data of this read, or [`NONE`].
     pub(super) feeds: u32,
-    /// The step of the same die that follows, or [`NONE`].
+    /// The next step of the same die, or [`NONE`].
     pub(super) next: u32,
-    /// It waits for so many: the step before it, its data, the processor; [`BEGUN`] when it has begun.
+    /// Number of dependencies: the previous step, its data, the processor; [`BEGUN`] once started.
     pub(super) waits: u8,
     /// The phase waits for its end.
     pub(super) counts: bool,
 }
 
-/// What keeps a die busy.
+/// Kind of die work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) enum What {
+pub(super) enum StepKind {
     Read,
     Program,
     /// No channel is needed.
@@ -51,13 +52,13 @@ pub(super) const NONE: u32 = u32::MAX;
 const BEGUN: u8 = u8::MAX;
 
 impl Step {
-    /// What `command`, which is the host's, wants.
+    /// Return the step of the host command `command`.
     #[inline(always)]
     pub(super) fn of_host(command: Cmd, site: Site<'_>) -> Step {
         let (what, purpose, place, cell_ns, rest) = match command {
-            Cmd::Read(from) => (What::Read, Purpose::HostRead, from, site.read_ns(from), None),
+            Cmd::Read(from) => (StepKind::Read, Purpose::HostRead, from, site.read_ns(from), None),
             Cmd::Program { to, rest } => {
-                (What::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
+                (StepKind::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
             }
             other => unreachable!("{other:?} is the firmware's"),
         };
@@ -69,25 +70,25 @@ impl Step {
     }
 }
 
-/// The last step of each die, and the last that ends with the phase; over when a phase is laid out.
+/// The last step of each die, and the last one that the phase waits for; used during layout only.
 pub(super) type Tails = Vec<(u32, u32)>;
 
-/// Steps, and which of them are under way.
+/// The steps of a phase, and their progress.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Phase {
     pub(super) steps: Vec<Step>,
-    /// The ends of so many are waited for.
+    /// Number of steps whose end the phase waits for.
     pub(super) open: u32,
-    /// What the processor plans, in order, and how much of it is done.
+    /// Steps to be planned by the processor, in order, and the number planned so far.
     pub(super) planning: Vec<u32>,
     pub(super) planned: usize,
-    /// So many records of the plan belong to steps by now, and which is the first before which all programs have ended:
-    /// that of a block that is erased, or moves.
+    /// Number of the plan's records that have been assigned to steps, and the first record that
+    /// requires the end of all earlier programs: an erased block, or its moves.
     pub(super) recorded: usize,
     pub(super) settles: Option<u32>,
-    /// Something is programmed that has a record.
+    /// The phase programs something with a record.
     pub(super) programs: bool,
-    /// The first step of each page of a stream; kept, so that nothing is allocated.
+    /// The first step of each page of a stream; kept to avoid allocations.
     #[serde(skip)]
     pub(super) begins: Vec<u32>,
 }
@@ -101,23 +102,23 @@ impl Phase {
         &self.steps[index as usize]
     }
 
-    /// The record before which all programs have ended.
+    /// Return the record that requires the end of all earlier programs.
     pub(super) fn settles(&self) -> Option<u32> {
         self.settles
     }
 
-    /// Whether it is what the host wants; the rest is the firmware's.
+    /// Return whether the phase is host work; otherwise it is firmware work.
     pub(super) fn is_of_host(&self) -> bool {
         let of_host = |step: &Step| matches!(step.purpose, Purpose::HostRead | Purpose::HostWrite);
         self.steps.first().is_some_and(of_host)
     }
 
-    /// The only step.
+    /// Return the step of a phase with one step.
     pub(super) fn only(&self) -> Option<&Step> {
         if let [step] = self.steps.as_slice() { Some(step) } else { None }
     }
 
-    /// The steps that wait for nothing, in order.
+    /// Start the steps without dependencies, in order.
     pub(super) fn begin(&mut self, mut issue: impl FnMut(u32, &Step)) {
         for index in 0..self.steps.len() as u32 {
             if self.steps[index as usize].waits == 0 {
@@ -126,7 +127,7 @@ impl Phase {
         }
     }
 
-    /// The step begins; returns the next on its die where that waited for nothing else.
+    /// Start the step; return the next step of its die if that had no other dependency.
     fn take(&mut self, index: u32, issue: &mut impl FnMut(u32, &Step)) -> Option<u32> {
         let step = &mut self.steps[index as usize];
         step.waits = BEGUN;
@@ -137,7 +138,7 @@ impl Phase {
         (after.waits == 0).then_some(next)
     }
 
-    /// The step waits for one thing less.
+    /// Remove one dependency of the step.
     pub(super) fn release(&mut self, index: u32, mut issue: impl FnMut(u32, &Step)) {
         let step = &mut self.steps[index as usize];
         step.waits -= 1;
@@ -147,12 +148,12 @@ impl Phase {
         }
     }
 
-    /// Whether all that it waits for have ended.
+    /// Return whether every awaited step has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.open == 0
     }
 
-    /// What the processor plans next.
+    /// Return the next step that the processor plans.
     pub(super) fn next_planned(&mut self) -> Option<u32> {
         let next = self.planning.get(self.planned).copied();
         self.planned += 1;

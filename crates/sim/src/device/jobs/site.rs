@@ -1,10 +1,10 @@
-//! What a device takes for its pages, as far as work has to be laid out.
+//! Cell times and page types, as needed for a layout.
 
 use crate::flash::geometry::{Geometry, Place};
 use crate::timeline::Timing;
 use crate::timeline::cells::Kind;
 
-/// A device, as far as its work has to be laid out.
+/// The device, as needed for a layout.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) geometry: &'a Geometry,
@@ -12,19 +12,19 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// How long the cells of `page` are programmed.
+    /// Return the program time of the cells of `page`.
     #[inline]
     pub(super) fn program_ns(&self, page: Place) -> u64 {
         self.timing.cells.program_page(self.geometry.page_in_block(page))
     }
 
-    /// How long they are read.
+    /// Return the read time of the cells of `page`.
     #[inline]
     pub(super) fn read_ns(&self, page: Place) -> u64 {
         self.timing.cells.read_page(|| self.geometry.page_in_block(page))
     }
 
-    /// Which of those that share their cells `page` is.
+    /// Return the page type of `page`.
     #[inline]
     pub(super) fn kind(&self, page: Place) -> Kind {
         self.timing.cells.kind(self.geometry.page_in_block(page))

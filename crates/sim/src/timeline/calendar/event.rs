@@ -1,30 +1,30 @@
-//! What happens, in one word beside its time.
+//! Events of the calendar, packed into one word plus time.
 
 use crate::flash::geometry::DieIdx;
 
-/// One thing that happens. Ordered by time; at one time releases of dies come first, by die, and then
-/// everything else in the order in which it was added.
+/// An event. Ordered by time; at equal times releases of dies come first, by die, and then all
+/// others in the order in which they were added.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(in crate::timeline) struct Event {
     pub(in crate::timeline) at: u64,
-    /// What happens: its kind in the highest bits, and which one. One word, so that it moves as a whole.
+    /// The event: kind in the highest bits, and its index. One word, so that it moves as a whole.
     pub(super) what: u64,
 }
 
-/// What happens.
+/// An event of the calendar.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::timeline) enum What<T> {
-    /// The die has done what it did.
+pub(in crate::timeline) enum EventKind<T> {
+    /// The die completes its operation.
     Release(DieIdx),
-    /// An operation arrives where its stage says.
+    /// An operation arrives at its stage.
     Arrive(u32),
-    /// Somebody is told.
+    /// A report to the user of the timeline.
     Tell(T),
-    /// The firmware looks at its rings.
+    /// The firmware polls its descriptor rings.
     Notice,
 }
 
-/// Where the kind of an event is.
+/// Bit position of the kind.
 pub(super) const KIND: u32 = 62;
 pub(super) const RELEASE: u64 = 0;
 pub(super) const ARRIVE: u64 = 1;
@@ -38,13 +38,13 @@ impl Event {
     }
 
     #[inline]
-    pub(in crate::timeline) fn what<T: From<u64>>(self) -> What<T> {
+    pub(in crate::timeline) fn what<T: From<u64>>(self) -> EventKind<T> {
         let which = self.what & ((1 << KIND) - 1);
         match self.what >> KIND {
-            RELEASE => What::Release(DieIdx(which as u32)),
-            ARRIVE => What::Arrive(which as u32),
-            TELL => What::Tell(T::from(which)),
-            _ => What::Notice,
+            RELEASE => EventKind::Release(DieIdx(which as u32)),
+            ARRIVE => EventKind::Arrive(which as u32),
+            TELL => EventKind::Tell(T::from(which)),
+            _ => EventKind::Notice,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is going to happen, in order.
+//! A calendar queue of future events.
 
 mod event;
 
@@ -7,45 +7,45 @@ use std::hint::cold_path;
 use std::{iter, mem};
 
 use crate::flash::geometry::DieIdx;
-pub(super) use event::What;
+pub(super) use event::EventKind;
 use event::{ARRIVE, Event, KIND, NOTICE, RELEASE, TELL};
 
-/// So many spans of time have a place of their own: what 32 I/Os and as many dies wait for is a few in each.
+/// Number of buckets; with 32 I/Os and as many dies, each holds few events.
 const PLACES: usize = u64::BITS as usize;
-/// A span of time has so many bits [ns]: together they are about as long as a program.
+/// Bits of a bucket's time span [ns]: all buckets together cover about one page program.
 const SPAN_BITS: u32 = 14;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// An event, and the next one of its span.
+/// An event, and the next one of its bucket.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     event: Event,
     next: u32,
 }
 
-/// All events, first first. What is soon stands in the list of its span of time, of which there are so many, in a
-/// circle, that each has few: so neither to find a new one's place nor to find the first looks at many. What is later
-/// than all spans stands in a list of its own.
+/// All events in order. Near events are in the list of their time bucket; the buckets form a ring,
+/// and each has few events. So inserting an event and finding the first are both fast. Events
+/// beyond the buckets are in a separate list.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Listed", into = "Listed")]
 pub(super) struct Calendar {
     nodes: Vec<Node>,
-    /// The first node that holds no event any more, before others; or none.
+    /// First node of the free list, or none.
     unused: u32,
-    /// The first and the last node of each span; nothing, where the span's bit is not set.
+    /// First and last node of each bucket; meaningless while the bucket's bit is clear.
     ends: [(u32, u32); PLACES],
-    /// Which spans have events.
+    /// The buckets with events, one bit each.
     has: u64,
-    /// What was more than all spans ahead when it was added.
+    /// Events that were beyond all buckets when they were added.
     far: VecDeque<Event>,
-    /// When the first of these happens; the end of time, where there is none.
+    /// The time of the first of these; the end of time if there are none.
     far_from: u64,
-    /// When the last event happened.
+    /// The time of the last event.
     pub(super) now: u64,
-    /// So many events may happen before the host has its turn again.
+    /// Remaining event budget of the host call.
     left: u64,
-    /// The host asks for nothing before, unless it is told something.
+    /// The host submits nothing before this time unless it is notified.
     pub(super) undisturbed_until: u64,
 }
 
@@ -66,7 +66,7 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// Whether an event is due by `until`.
+    /// Return whether an event is due by `until`.
     #[inline(always)]
     pub(super) fn is_due(&self, until: u64) -> bool {
         self.first_at() <= until && !self.is_empty()
@@ -77,7 +77,7 @@ impl Calendar {
         self.has == 0 && self.far_from == u64::MAX
     }
 
-    /// The next event, where it is due by `until`.
+    /// Remove the next event if it is due by `until`.
     #[inline(always)]
     pub(super) fn take(&mut self, until: u64) -> Option<Event> {
         if self.is_empty() {
@@ -88,7 +88,7 @@ impl Calendar {
                 if event.at > until {
                     return None;
                 }
-                self.leave(place);
+                self.remove_first(place);
                 event
             }
             soon => self.take_of_both(soon, until)?,
@@ -98,24 +98,25 @@ impl Calendar {
         Some(event)
     }
 
-    /// The first event of those that are soon, and the place of its span.
+    /// Return the first event in the buckets, and its bucket.
     #[inline(always)]
     fn first_soon(&self) -> Option<(Event, usize)> {
         let place = self.first_place()?;
         Some((self.nodes[self.ends[place].0 as usize].event, place))
     }
 
-    /// When the first event happens; the end of time, where there is none.
+    /// Return the time of the first event; the end of time if there is none.
     #[inline(always)]
     fn first_at(&self) -> u64 {
         self.first_soon().map_or(self.far_from, |(event, _)| event.at.min(self.far_from))
     }
 
-    /// The next event, where it is due by `until` and the first of those that are far is not later than `soon`.
+    /// Remove the next event if it is due by `until` and the first far event is not later than
+    /// `soon`.
     #[cold]
     fn take_of_both(&mut self, soon: Option<(Event, usize)>, until: u64) -> Option<Event> {
         let far = *self.far.front()?;
-        // Of two at one time what is far was added before.
+        // At equal times the far event was added first.
         let is_next =
             |(soon, _): &(Event, _)| soon.is_release() && (soon.at, soon.what) < (far.at, far.what);
         let soon = soon.filter(is_next);
@@ -124,20 +125,20 @@ impl Calendar {
             return None;
         }
         match soon {
-            Some((_, place)) => self.leave(place),
-            None => self.leave_far(0),
+            Some((_, place)) => self.remove_first(place),
+            None => self.remove_far(0),
         }
         Some(event)
     }
 
-    /// The event at `ahead` of those that are far happens, or does not.
+    /// Remove the far event at index `ahead`.
     #[cold]
-    fn leave_far(&mut self, ahead: usize) {
+    fn remove_far(&mut self, ahead: usize) {
         self.far.remove(ahead);
         self.far_from = self.far.front().map_or(u64::MAX, |event| event.at);
     }
 
-    /// The first span that has events: from that of now on, around.
+    /// Return the first bucket with events, starting at the current one.
     #[inline(always)]
     fn first_place(&self) -> Option<usize> {
         let from = (self.now >> SPAN_BITS) as u32 % PLACES as u32;
@@ -145,52 +146,52 @@ impl Calendar {
         (self.has != 0).then(|| (from + ahead) as usize % PLACES)
     }
 
-    /// The first event of a span happens.
+    /// Remove the first event of a bucket.
     #[inline(always)]
-    fn leave(&mut self, place: usize) {
+    fn remove_first(&mut self, place: usize) {
         let (first, last) = self.ends[place];
-        self.ends[place].0 = self.let_go(first);
+        self.ends[place].0 = self.free_node(first);
         self.has &= !(u64::from(first == last) << place);
     }
 
-    /// Node `index` holds no event any more; return the one that followed it.
+    /// Free node `index`; return its successor.
     #[inline(always)]
-    fn let_go(&mut self, index: u32) -> u32 {
+    fn free_node(&mut self, index: u32) -> u32 {
         let node = &mut self.nodes[index as usize];
         let next = mem::replace(&mut node.next, self.unused);
         self.unused = index;
         next
     }
 
-    /// A node that holds `event`, and that nothing follows.
+    /// Return a node with `event` and no successor.
     #[inline(always)]
-    fn hold(&mut self, event: Event) -> u32 {
+    fn new_node(&mut self, event: Event) -> u32 {
         let index = self.unused;
         if let Some(node) = self.nodes.get_mut(index as usize) {
             self.unused = mem::replace(&mut node.next, NONE);
             node.event = event;
             return index;
         }
-        // Seldom: there are as many nodes as there ever were events at once.
+        // Rare: there are as many nodes as there ever were events at once.
         cold_path();
         self.nodes.push(Node { event, next: NONE });
         self.nodes.len() as u32 - 1
     }
 
-    /// Something happens. No device that was made does so much before the host has its turn; a file may hold
-    /// one that goes on for ever.
+    /// Count an event against the budget. No real device exceeds it in one host call; a corrupt
+    /// snapshot may loop for ever.
     #[inline]
     pub(super) fn count(&mut self) {
-        self.left = self.left.checked_sub(1).expect("what is under way has an end");
+        self.left = self.left.checked_sub(1).expect("the events of one host call are limited");
     }
 
-    /// `most` more events may happen.
+    /// Set the event budget to `most`.
     #[inline]
     pub(super) fn allow(&mut self, most: u64) {
         self.left = most;
     }
 
-    /// It is `at`: what happened before has.
+    /// Advance the clock to `at`: no earlier event is left.
     #[inline]
     pub(super) fn reach(&mut self, at: u64) {
         debug_assert!(at == 0 || !self.is_due(at - 1));
@@ -202,12 +203,12 @@ impl Calendar {
         self.add(at, ARRIVE << KIND | u64::from(index));
     }
 
-    /// The operation, which would have arrived, does not.
+    /// Remove the arrival of the operation.
     pub(super) fn withdraw_arrival(&mut self, index: u32) {
         self.withdraw(ARRIVE << KIND | u64::from(index));
     }
 
-    /// The die is not released when it would have been, if it would.
+    /// Remove the release of the die, if there is one.
     pub(super) fn withdraw_release(&mut self, die: DieIdx) {
         self.withdraw(RELEASE << KIND | u64::from(die.0));
     }
@@ -220,20 +221,20 @@ impl Calendar {
                 (before, index) = (index, self.nodes[index as usize].next);
             }
             if index != NONE {
-                return self.leave_behind(place, before, index);
+                return self.remove_after(place, before, index);
             }
         }
         if let Some(ahead) = self.far.iter().position(|event| event.what == what) {
-            self.leave_far(ahead);
+            self.remove_far(ahead);
         }
     }
 
-    /// The event of node `index`, which follows `before` in its span, does not happen.
-    fn leave_behind(&mut self, place: usize, before: u32, index: u32) {
+    /// Remove the event of node `index`, which follows `before` in its bucket.
+    fn remove_after(&mut self, place: usize, before: u32, index: u32) {
         if before == NONE {
-            return self.leave(place);
+            return self.remove_first(place);
         }
-        let next = self.let_go(index);
+        let next = self.free_node(index);
         self.nodes[before as usize].next = next;
         if next == NONE {
             self.ends[place].1 = before;
@@ -251,22 +252,22 @@ impl Calendar {
         self.add(at, NOTICE << KIND);
     }
 
-    /// Of two at one time a release is earlier than what is none, and than that of a later die.
+    /// Add a release. At equal times it precedes all other kinds, and releases of later dies.
     #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
         let event = Event { at, what: RELEASE << KIND | u64::from(die.0) };
-        self.put_behind(event, |other| (other.at, other.what) <= (at, event.what));
+        self.insert_after(event, |other| (other.at, other.what) <= (at, event.what));
     }
 
-    /// Put what is no release behind all that is not later.
+    /// Add an event other than a release, after all that are not later.
     #[inline]
     fn add(&mut self, at: u64, what: u64) {
-        self.put_behind(Event { at, what }, |other| other.at <= at);
+        self.insert_after(Event { at, what }, |other| other.at <= at);
     }
 
-    /// Put `event` behind all that `are_before` it.
+    /// Insert `event` after all that `are_before` it.
     #[inline(always)]
-    fn put_behind(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
+    fn insert_after(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
         debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
         let span = event.at >> SPAN_BITS;
         if span - (self.now >> SPAN_BITS) >= PLACES as u64 {
@@ -276,7 +277,7 @@ impl Calendar {
             return self.far.insert(behind, event);
         }
         let place = span as usize % PLACES;
-        let node = self.hold(event);
+        let node = self.new_node(event);
         if self.has >> place & 1 == 0 {
             self.has |= 1 << place;
             self.ends[place] = (node, node);
@@ -290,13 +291,13 @@ impl Calendar {
             self.nodes[node as usize].next = first;
             self.ends[place].0 = node;
         } else {
-            self.put_between(node, first, are_before);
+            self.insert_between(node, first, are_before);
         }
     }
 
-    /// The same behind the node `before`, where one of those behind it is later.
+    /// Insert the node after `before` or one of its successors.
     #[inline(always)]
-    fn put_between(&mut self, node: u32, mut before: u32, are_before: impl Fn(&Event) -> bool) {
+    fn insert_between(&mut self, node: u32, mut before: u32, are_before: impl Fn(&Event) -> bool) {
         let mut next = self.nodes[before as usize].next;
         while are_before(&self.nodes[next as usize].event) {
             (before, next) = (next, self.nodes[next as usize].next);
@@ -306,12 +307,12 @@ impl Calendar {
     }
 }
 
-/// A calendar as it is kept: its events in their order.
+/// A calendar as stored: its events in order.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Calendar")]
 struct Listed {
     events: Vec<Event>,
-    /// Those before it have happened.
+    /// Number of entries before it that are done.
     first: usize,
     now: u64,
 }
@@ -328,8 +329,8 @@ impl From<Listed> for Calendar {
     fn from(Listed { events, first, now }: Listed) -> Calendar {
         let mut calendar = Calendar { now, ..Calendar::default() };
         for event in events.into_iter().skip(first) {
-            // A file may hold one that lies in the past.
-            calendar.put_behind(Event { at: event.at.max(now), ..event }, |_| true);
+            // A corrupt file may contain an event in the past.
+            calendar.insert_after(Event { at: event.at.max(now), ..event }, |_| true);
         }
         calendar
     }

@@ -1,10 +1,10 @@
 //! The calendar against a list that is sorted anew each time.
 
-use super::super::calendar::{Calendar, What};
+use super::super::calendar::{Calendar, EventKind};
 use crate::flash::geometry::DieIdx;
 use proptest::prelude::*;
 
-/// What was added, in the order in which it was: its time, and the die of a release or the number of another event.
+/// EventKind was added, in the order in which it was: its time, and the die of a release or the number of another event.
 type Added = (u64, Result<u32, u64>);
 
 /// The next: at one time releases are first, by their dies, and others follow as they were added.
@@ -58,8 +58,8 @@ proptest! {
                 let event = calendar.take(u64::MAX).expect("one was added");
                 prop_assert_eq!(event.at, at);
                 match event.what::<u64>() {
-                    What::Tell(told) => prop_assert_eq!(what, Err(told)),
-                    What::Release(die) => prop_assert_eq!(what, Ok(die.0)),
+                    EventKind::Tell(told) => prop_assert_eq!(what, Err(told)),
+                    EventKind::Release(die) => prop_assert_eq!(what, Ok(die.0)),
                     other => prop_assert!(false, "{:?} was not added", other),
                 }
             }

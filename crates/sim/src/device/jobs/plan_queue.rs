@@ -1,4 +1,4 @@
-//! Where plans wait for each other: which of them go on, and what these have to themselves.
+//! Queues of plans: which plans run, and which blocks they use exclusively.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::device::event::JobIdx;
 use crate::flash::plan::Plan;
 
-/// A line: who goes on, and who waits behind.
+/// A queue of plans: those that run, and those that wait.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Queue {
-    /// So many go on at once, where they share no block.
+    /// Maximum number of plans that run at once if they share no block.
     at_once: u32,
     begun: Vec<JobIdx>,
     waiting: VecDeque<JobIdx>,
@@ -25,46 +25,48 @@ impl Queue {
         self.at_once
     }
 
-    /// Whether nobody is here.
+    /// Return whether the queue is empty.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.begun.is_empty() && self.waiting.is_empty()
     }
 
-    /// `job` comes; whether nobody waits before it.
-    pub(super) fn come(&mut self, job: JobIdx) -> bool {
+    /// Add `job`; return whether it is first in the queue.
+    pub(super) fn push(&mut self, job: JobIdx) -> bool {
         self.waiting.push_back(job);
         self.waiting.len() == 1
     }
 
-    /// Who waits for the longest.
+    /// Return the job that has waited longest.
     pub(super) fn first(&self) -> Option<JobIdx> {
         self.waiting.front().copied()
     }
 
-    /// Whether the first may begin, which `is_apart` of those that go on.
-    pub(super) fn lets_begin(&self, is_apart: impl Fn(JobIdx) -> bool) -> bool {
+    /// Return whether the first job may start; `is_disjoint` checks it against each running job.
+    pub(super) fn may_start(&self, is_disjoint: impl Fn(JobIdx) -> bool) -> bool {
         self.begun.is_empty()
             || self.begun.len() < self.at_once as usize
-                && self.begun.iter().all(|job| is_apart(*job))
+                && self.begun.iter().all(|job| is_disjoint(*job))
     }
 
-    /// The first begins.
+    /// Start the first job.
     pub(super) fn begin(&mut self) {
         self.begun.extend(self.waiting.pop_front());
     }
 
-    /// `job` holds nobody up any more.
+    /// Remove `job` from the running jobs.
     pub(super) fn end(&mut self, job: JobIdx) {
         self.begun.retain(|other| *other != job);
     }
 }
 
-/// The blocks that a plan reads, programs and erases, in order; kept where several plans go on at once.
+/// The blocks that a plan reads, programs or erases, sorted; empty unless several plans run at
+/// once.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
-pub(super) struct Shared(Vec<u32>);
+#[serde(rename = "Shared")]
+pub(super) struct BlockSet(Vec<u32>);
 
-impl Shared {
+impl BlockSet {
     pub(super) fn fill(&mut self, plan: &Plan) {
         self.0.clear();
         plan.blocks(|block| self.0.push(block.0));
@@ -72,8 +74,8 @@ impl Shared {
         self.0.dedup();
     }
 
-    /// Whether it has no block that another has.
-    pub(super) fn is_apart(&self, other: &Shared) -> bool {
+    /// Return whether it shares no block with `other`.
+    pub(super) fn is_disjoint(&self, other: &BlockSet) -> bool {
         let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
         while let (Some(a), Some(b)) = (one.peek(), two.peek()) {
             match a.cmp(b) {

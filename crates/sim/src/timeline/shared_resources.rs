@@ -1,17 +1,18 @@
-//! What all dies share, and what carries one thing at a time: the processor, the link, and the like.
+//! Resources shared by all dies that serve one request at a time: the processor, the link, and
+//! others.
 
 use super::{Account, AccountIdx, Kind, Op, Timeline, Timing};
 use crate::flash::fast_path::Full;
 use crate::timeline::breakdown::Cause;
 
-/// Something that carries one thing at a time, first come, first served.
+/// A FIFO resource that serves one request at a time.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Lane {
     pub(super) free_at: u64,
 }
 
 impl Lane {
-    /// Who arrives at `at`, the latest so far, has it for `length` from the time returned.
+    /// Take the resource for `length` for an arrival at `at`, the latest so far; return the start.
     #[inline]
     pub(super) fn take(&mut self, at: u64, length: u64) -> u64 {
         let start = at.max(self.free_at);
@@ -21,14 +22,14 @@ impl Lane {
 }
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// The processor is asked at `at` for `length`, and what it did takes effect `latency` later; returns when.
+    /// Use the processor for `length` from `at` on; return the end plus `latency`.
     #[inline]
     pub(crate) fn process(&mut self, at: u64, length: u64, latency: u64) -> u64 {
         let over = if length == 0 { at } else { self.processor.take(at, length) + length };
         over + latency
     }
 
-    /// `bytes` arrive at the host link at `at`; returns when they are over.
+    /// Send `bytes` over the host link from `at` on; return the end.
     #[inline]
     pub(crate) fn send(&mut self, at: u64, bytes: u64) -> u64 {
         let length =
@@ -36,13 +37,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.link.take(at, length) + length
     }
 
-    /// What `op` read is in memory at `at`: `bytes` of it go over the link.
+    /// Send `bytes` of the data read by `op`, which is in memory at `at`, over the link.
     #[inline]
     pub(crate) fn deliver(&mut self, at: u64, now: u64, bytes: u64, op: Op<T>) {
         self.issue_when(at, now, Op { link_bytes: bytes as u32, ..op });
     }
 
-    /// A page over the internal bus of the operation's channel; returns the end.
+    /// Transfer a page over the internal bus of the operation's channel; return the end.
     pub(super) fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
         let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
         let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
@@ -53,7 +54,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         end
     }
 
-    /// A page in or out of the controller's memory; returns the end.
+    /// Transfer a page to or from the controller's memory; return the end.
     pub(super) fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
         let length = self.timing.length::<Full>(self.timing.memory_ns, op.transfers);
         let end = self.memory.take(at, length) + length;
@@ -61,13 +62,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         end
     }
 
-    /// `op` ends at `end`, which others have worked out.
+    /// End `op` at `end`, which was determined elsewhere.
     #[inline]
     pub(crate) fn end(&mut self, end: u64, now: u64, op: Op<T>) {
         self.finish(end, now, &op);
     }
 
-    /// So much of a host page's time was spent on `cause`.
+    /// Charge `ns` of a host page's time to `cause`.
     #[inline]
     pub(crate) fn spent(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
         if let Some(account) = account {

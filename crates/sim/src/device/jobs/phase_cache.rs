@@ -1,67 +1,72 @@
-//! How long a phase takes that has the device to itself: as long as the last one with the same steps.
+//! A cache of phase durations: a phase that has the device to itself takes as long as an identical
+//! earlier one.
 //!
-//! Merges move the same few patterns of pages again and again. While nothing else goes on and every resource
-//! is free, when the steps of a phase end follows from what they are, so a phase that was gone through once
-//! need not be again. It is gone through on clocks of its own, which are the device's in all but what goes on there.
+//! Merges repeat a few patterns of page moves. While nothing else is in progress and every resource
+//! is free, the end times of a phase depend on its steps alone. So the phase is simulated only
+//! once, on a separate timeline of the same device.
 //!
-//! **Source**, **Ambiguous**: as the timeline's.
-//! **Faithful**: every time is the one that the timeline gives.
-//! **Simplified**: nothing; where anything else goes on, a phase goes the common way.
+//! **Source**, **Ambiguous**: as the timeline.
+//! **Faithful**: every time equals that of the timeline.
+//! **Simplified**: nothing; if anything else is in progress, the phase is simulated in full.
 
 use super::phase::Phase;
 use crate::device::event::{DeviceEvent, EventTag, JobIdx};
 use crate::timeline::Timeline;
 use crate::timeline::breakdown::Cause;
 
-/// What a phase takes.
+/// The duration of a phase.
 #[derive(Debug, Default)]
-pub(super) struct Took {
-    /// From its beginning to its end.
+pub(super) struct PhaseTime {
+    /// Time from its beginning to its end.
     pub(super) ns: u64,
-    /// What that is accounted as.
+    /// The causes that this time is charged to.
     pub(super) causes: Vec<(Cause, u64)>,
 }
 
-/// So many are remembered, of so many words at most: a few megabytes.
+/// Number of cache entries, and the maximum length of a key in words: a few megabytes in total.
 const SLOTS: usize = 1024;
 const LONGEST: usize = 512;
 
-/// To go through fewer steps takes no longer than to look for them.
+/// Phases with fewer steps are simulated: the lookup would take as long.
 const FEWEST: usize = 4;
 
-/// What is remembered; each in the place that its steps lead to, until another comes there.
+/// The cache; an entry is overwritten by the next phase with the same hash.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    slots: Vec<(Vec<u64>, Took)>,
-    /// The steps that are looked for; kept, so that nothing is allocated.
+pub(super) struct PhaseCache {
+    slots: Vec<(Vec<u64>, PhaseTime)>,
+    /// The current key; kept to avoid allocations.
     key: Vec<u64>,
 }
 
-/// What one device remembers is no part of what it is.
-impl Clone for Known {
-    fn clone(&self) -> Known {
-        Known::default()
+/// The cache is not part of the state of a device: a clone starts empty.
+impl Clone for PhaseCache {
+    fn clone(&self) -> PhaseCache {
+        PhaseCache::default()
     }
 }
 
-impl Known {
-    /// What `phase` takes when it begins now; `None` where that depends on what else goes on, or is not worth to be
-    /// looked for.
-    pub(super) fn took(&mut self, phase: &Phase, events: &Timeline<EventTag>) -> Option<&Took> {
+impl PhaseCache {
+    /// Return the duration of `phase` if it starts now; `None` if it depends on other work or a
+    /// lookup does not pay.
+    pub(super) fn lookup(
+        &mut self,
+        phase: &Phase,
+        events: &Timeline<EventTag>,
+    ) -> Option<&PhaseTime> {
         let words = phase.steps.len() * 2 + phase.planning.len();
         if phase.steps.len() < FEWEST
             || words > LONGEST
             || phase.is_of_host()
-            || !events.is_quiet(phase.steps.iter().map(|step| step.die))
+            || !events.is_idle(phase.steps.iter().map(|step| step.die))
         {
             return None;
         }
-        let place = self.look_for(phase);
+        let place = self.slot_of(phase);
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, Default::default);
         }
         if self.slots[place].0 != self.key {
-            let took = Known::go_through(phase, events);
+            let took = PhaseCache::simulate(phase, events);
             let (key, slot) = &mut self.slots[place];
             key.clone_from(&self.key);
             *slot = took;
@@ -69,14 +74,14 @@ impl Known {
         Some(&self.slots[place].1)
     }
 
-    /// Whether there is any.
+    /// Return whether the cache has any entry.
     #[cfg(test)]
     pub(super) fn is_used(&self) -> bool {
         self.slots.iter().any(|(key, _)| !key.is_empty())
     }
 
-    /// Write down what the times of `phase` follow from; returns its place.
-    fn look_for(&mut self, phase: &Phase) -> usize {
+    /// Build the key of `phase` from all that its times depend on; return its slot.
+    fn slot_of(&mut self, phase: &Phase) -> usize {
         let key = &mut self.key;
         key.clear();
         for step in &phase.steps {
@@ -93,11 +98,11 @@ impl Known {
         (mixed >> 32) as usize % SLOTS
     }
 
-    /// Go through `phase` on clocks on which nothing else goes on.
-    fn go_through(phase: &Phase, events: &Timeline<EventTag>) -> Took {
-        let (mut phase, clocks) = (phase.clone(), &mut events.at_rest());
+    /// Simulate `phase` on an idle timeline.
+    fn simulate(phase: &Phase, events: &Timeline<EventTag>) -> PhaseTime {
+        let (mut phase, clocks) = (phase.clone(), &mut events.idle_copy());
         clocks.allow(u64::MAX);
-        let (mut took, mut charged) = (Took::default(), 0);
+        let (mut took, mut charged) = (PhaseTime::default(), 0);
         phase.start(JobIdx(0), None, 0, clocks);
         while let Some((at, token)) = clocks.next(u64::MAX) {
             match token.event() {
@@ -116,7 +121,7 @@ impl Known {
     }
 }
 
-impl Took {
+impl PhaseTime {
     fn add(&mut self, cause: Cause, ns: u64) {
         match self.causes.iter_mut().find(|(other, _)| *other == cause) {
             Some((_, sum)) => *sum += ns,

@@ -1,4 +1,4 @@
-//! Who waits for a die, and who of them is next.
+//! Die queues: waiting operations, and their priorities.
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
@@ -6,21 +6,21 @@ use std::hint::cold_path;
 use super::op::{Op, Purpose, Stage};
 use super::suspend::Running;
 
-/// Which of the operations that wait for a die it takes first.
+/// Priority of the operations that wait for a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DieQueue {
-    /// The one that came first, as OFC was built (§III).
+    /// First in, first out, as in OFC (§III).
     #[default]
     Fifo,
-    /// Relocations and erases before host I/Os: OFC §VI, so that collection keeps up.
+    /// Relocations and erases before host I/Os: OFC §VI, so that garbage collection keeps up.
     CollectionFirst,
-    /// Host reads before everything else, then host writes: OFC §VI, for a device used as a cache.
+    /// Host reads first, then host writes: OFC §VI, for a device used as a cache.
     ReadsFirst,
 }
 
 impl DieQueue {
-    /// As profiles say it.
+    /// Return its name in profiles.
     pub(crate) fn name(self) -> &'static str {
         match self {
             DieQueue::Fifo => "fifo",
@@ -29,18 +29,18 @@ impl DieQueue {
         }
     }
 
-    /// Whether `op` is taken before `other`, whichever came first.
+    /// Return whether `op` goes before `other`, whatever their order of arrival.
     pub(super) fn prefers<T>(self, op: &Op<T>, other: &Op<T>) -> bool {
         self.rank(op) < self.rank(other)
     }
 
-    /// Of two that wait, the one of the lower rank is taken; of equal ranks the first.
+    /// Return the rank: the lowest is next; at equal ranks the first.
     fn rank<T>(self, op: &Op<T>) -> u8 {
         match (self, op.purpose) {
             (DieQueue::Fifo, _) => 0,
             (DieQueue::CollectionFirst, Purpose::HostRead | Purpose::HostWrite) => 1,
             (DieQueue::CollectionFirst, _) => 0,
-            // What is suspended has the page register, and goes on before anything but reads.
+            // A suspended operation occupies the page register; only reads go before it.
             (DieQueue::ReadsFirst, _) if op.stage == Stage::Cells => 1,
             (DieQueue::ReadsFirst, Purpose::HostRead) => 0,
             (DieQueue::ReadsFirst, Purpose::HostWrite) => 2,
@@ -49,37 +49,37 @@ impl DieQueue {
     }
 }
 
-/// The time of an end that is not known yet.
+/// The time of an end that is unknown.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// So many are kept before those that are over are looked for.
+/// Length of `before` at which finished entries are removed.
 const MANY: usize = 16;
 
-/// A die: what it does, and who waits for it.
+/// A die: its current operation and its queue.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Die<T> {
-    /// When it has done what it does; `UNKNOWN` while that waits for a channel.
+    /// End of the current operation; `UNKNOWN` while that waits for a channel.
     pub(super) free_at: u64,
-    /// From when on it has done, or will do, the operation that was started last, and for whom.
+    /// Start of the operation that was started last (may lie in the future), and its purpose.
     pub(super) held_since: u64,
     pub(super) purpose: Purpose,
-    /// With cache program: whether what was started last is a page of the host in the register, when that
-    /// can take the next, and until when the cells program those before.
+    /// With cache program: whether the last started operation is a host page in the register, when
+    /// the register is free again, and when the cells have programmed the earlier pages.
     pub(super) cached: bool,
     pub(super) register_free_at: u64,
     pub(super) cells_free_at: u64,
-    /// What was started last of all that can be suspended.
+    /// The last started suspendable operation.
     pub(super) running: Running,
     pub(super) channel: u32,
-    /// Until when it does, or did, those before, and for whom; some may be over.
+    /// Ends and purposes of the operations before; some may be over.
     before: Vec<(u64, Purpose)>,
     pub(super) ring: VecDeque<Op<T>>,
-    /// So many of those that wait keep account of their time.
+    /// Number of waiting operations whose time is accounted.
     pub(super) accounted: u32,
 }
 
 impl<T> Die<T> {
-    /// A die that has done nothing yet.
+    /// Create an idle die.
     pub(super) fn on(channel: usize) -> Die<T> {
         Die {
             free_at: 0,
@@ -96,7 +96,7 @@ impl<T> Die<T> {
         }
     }
 
-    /// Whoever comes at `now` or later sees that the operation started last is followed by another.
+    /// Record the last started operation as followed by another, for arrivals at `now` or later.
     #[inline]
     pub(super) fn passes_on(&mut self, now: u64) {
         if self.before.last().is_none_or(|(until, _)| *until <= now) {
@@ -108,43 +108,43 @@ impl<T> Die<T> {
         self.before.push((self.free_at, self.purpose));
     }
 
-    /// Until when the die is held by whom, in order, as far as it is known.
+    /// Return the known occupation of the die: end and purpose, in order.
     pub(super) fn known(&self) -> impl Iterator<Item = (u64, Purpose)> {
         let last = Some((self.free_at, self.purpose)).filter(|(free_at, _)| *free_at != UNKNOWN);
         self.before.iter().copied().chain(last)
     }
 
-    /// Until when the die is held as far as it is known, and not before `at`.
+    /// Return until when the die is known to be occupied, at least `at`.
     #[inline]
     pub(super) fn known_until(&self, at: u64) -> u64 {
         let before = self.before.last().map_or(at, |(until, _)| at.max(*until));
         if self.free_at == UNKNOWN { before } else { before.max(self.free_at) }
     }
 
-    /// Whether the register takes a page of the host while the die programs the one before: nobody
-    /// waits, and it is known when the register is free.
+    /// Return whether the register accepts a host page while the die programs the one before: the
+    /// queue is empty, and the register's free time is known.
     #[inline]
     pub(super) fn takes_next(&self) -> bool {
         self.cached && self.ring.is_empty() && self.free_at != UNKNOWN
     }
 
-    /// When the register takes the page that waits first, where that and the one being programmed are
-    /// the host's.
+    /// Return when the register accepts the first waiting page, if it and the page being programmed
+    /// are host pages.
     pub(super) fn next_in_register(&self) -> Option<u64> {
         let first = self.ring.front()?;
         let both = self.cached && first.is_host_program();
         both.then_some(self.register_free_at)
     }
 
-    /// The register has a page of the host at `at`, which the cells then take `cell_ns` to program;
-    /// returns when they have.
+    /// Program a host page that is in the register at `at`, with cell time `cell_ns`; return the
+    /// end.
     #[inline]
     pub(super) fn program(&mut self, at: u64, cell_ns: u64) -> u64 {
         self.register_free_at = at.max(self.cells_free_at);
         self.register_free_at + cell_ns
     }
 
-    /// Where in the ring the next one is.
+    /// Return the index of the next operation in the queue.
     #[inline(always)]
     pub(super) fn next_place(&self, queue: DieQueue) -> usize {
         if queue == DieQueue::Fifo || self.ring.len() == 1 {
@@ -162,10 +162,10 @@ impl<T> Die<T> {
 }
 
 impl<T: Copy> Die<T> {
-    /// Take it out.
+    /// Remove it.
     #[inline(always)]
     pub(super) fn take(&mut self, place: usize) -> Op<T> {
-        // A copy first: an operation that is returned as one that may be none goes over memory twice.
+        // Copied first: returning an optional operation would copy it twice.
         let next = self.ring[place];
         if place == 0 {
             self.ring.pop_front();
