@@ -1,4 +1,4 @@
-//! How often a block can be erased, counted by the erases of block devices and of open-channel devices.
+//! The number of erases of a block, on block devices and on open-channel devices.
 
 use super::{CollectMedia as _, Flash};
 use crate::flash::geometry::{BlockIdx, Geometry, Shape};
@@ -8,8 +8,8 @@ use crate::flash::wear_out::{Grain, WearOut, WearOutOptions};
 
 const BLOCKS: u32 = 200;
 
-/// After each 10 erases the next takes a step longer, and more than 4 steps none can take; of blocks with 20 erases
-/// behind them `failures` fail by chance.
+/// After each 10 erases the next takes a step longer, and more than 4 steps are impossible. Of blocks with 20
+/// earlier erases, a share `failures` fails by chance.
 fn flash(cycles_before: u32, failures: f64) -> Flash {
     let shape = Shape {
         channels: 1,
@@ -55,18 +55,18 @@ fn flash(cycles_before: u32, failures: f64) -> Flash {
     Flash::new(geometry, PageOrder::Ascending).wearing_out(wear_out, &[], false)
 }
 
-/// How each front end erases: false where that fails.
+/// An erase of each front end; false if it fails.
 const FRONT_ENDS: [fn(&mut Flash, BlockIdx) -> bool; 2] = [
     |flash, block| flash.erase(block),
     |flash, block| flash.try_erase(block).expect("a block that may be erased"),
 ];
 
-/// How many erases of `block` go well before one fails.
+/// The number of erases of `block` before one fails.
 fn endured(flash: &mut Flash, block: BlockIdx, erase: fn(&mut Flash, BlockIdx) -> bool) -> u32 {
     (0..).find(|_| !erase(flash, block)).expect("none is erased for ever")
 }
 
-/// 10 erases with no step more, 10 with one, … 10 with four: 50, of which some were before.
+/// 10 erases without a step, 10 with one, … 10 with four: 50, including earlier ones.
 #[test]
 fn a_block_endures_as_many_erases_as_its_steps_allow() {
     for erase in FRONT_ENDS {
@@ -76,7 +76,7 @@ fn a_block_endures_as_many_erases_as_its_steps_allow() {
     }
 }
 
-/// An erase after n of them fails with chance n / 20 here: the first never, the 21st always.
+/// An erase after n of them fails with probability n / 20 here: the first never, the 21st always.
 #[test]
 fn an_erase_fails_by_the_erases_before_it() {
     let of = |erase| {

@@ -1,4 +1,4 @@
-//! The rules of flash, each broken once.
+//! The rules of flash, each violated once.
 
 use super::*;
 use crate::flash::geometry::Shape;

@@ -1,4 +1,4 @@
-//! The laws against values worked out elsewhere.
+//! The laws against values computed independently.
 
 use proptest::prelude::*;
 
@@ -49,9 +49,9 @@ fn wear_follows_its_law_between_the_points_too() {
     close(rate(laws.wear(4500)), 1e-2, 1e-4);
 }
 
-/// The power law is tabled at 64 points an octave, and lies between two of them a little beside their line: by 0.003 %
-/// of the rate at most for an exponent of 1, and by as much more as that is greater. That holds from the first erase on.
-/// Rates are rounded by 0.0016 %.
+/// The power law is tabulated at 64 points an octave. Between two of them the linear interpolation deviates
+/// by at most 0.003 % of the rate for an exponent of 1, and in proportion more for a greater one. That holds
+/// from the first erase on. Rates are rounded by 0.0016 %.
 #[test]
 fn any_wear_is_that_of_the_law() {
     let early =
@@ -83,8 +83,8 @@ fn data_ages_by_a_power_law() {
     assert!(laws.age(1_000) < Rber(10));
 }
 
-/// The law is tabled at 64 points an octave, and lies between two of them a little above their line: with an exponent
-/// of 1 by 0.003 % of the rate at most, where data is much older than A₂.
+/// The law is tabulated at 64 points an octave. Between two of them it is a little above their line: with an
+/// exponent of 1 by at most 0.003 % of the rate, for data much older than A₂.
 #[test]
 fn any_age_is_that_of_the_law() {
     for exponent in [0.5, 1.0] {

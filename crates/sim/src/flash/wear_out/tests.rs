@@ -1,4 +1,4 @@
-//! Counts over many pages against binomial laws, and answers that do not depend on when they are asked.
+//! Counts over many pages against binomial laws, and results that do not depend on the order of requests.
 
 use super::*;
 use crate::flash::geometry::{Ppn, Shape};
@@ -16,8 +16,8 @@ fn geometry() -> Geometry {
     })
 }
 
-/// Every page has this RBER at its rated 1000 erases, unless `page_spread` or ages say otherwise; an
-/// ECC of 8 bits a KiB.
+/// Every page has this RBER at its rated 1000 erases, unless `page_spread` or ages specify otherwise; an ECC
+/// of 8 bits a KiB.
 fn part(rber: f64) -> ReliabilityPart {
     ReliabilityPart {
         wear_law: "power".into(),
@@ -85,8 +85,7 @@ fn reads_fail_as_often_as_the_binomial_law_says() {
     }
 }
 
-/// A retry that halves the errors: of the pages that fail at 8e-4 at first, those remain that fail at
-/// 4e-4.
+/// A retry that halves the errors: of the pages that fail at 8e-4 at first, those remain that fail at 4e-4.
 #[test]
 fn retries_correct_what_fewer_errors_would_not_fail() {
     let retrying = WearOutOptions { read_retries: 1, retry_gain: 0.5, ..options() };
@@ -102,7 +101,7 @@ fn retries_correct_what_fewer_errors_would_not_fail() {
 fn programs_and_erases_fail_in_proportion_to_erases() {
     let failing = WearOutOptions { program_failures: 0.02, erase_failures: 0.1, ..options() };
     let wear_out = wear_out(&part(1e-5), failing);
-    // 500 erases more: once and a half the rate at the rated ones.
+    // 500 more erases: one and a half times the rate at the rated ones.
     let failed = pages().filter(|page| wear_out.program_fails(*page, 500)).count();
     binomial(failed, geometry().pages(), 0.03);
     let blocks = (0..geometry().blocks()).map(BlockIdx);
@@ -129,7 +128,7 @@ fn pages_wear_one_by_one() {
     let wear_out = wear_out(&spread, options());
     let good = pages().filter(|page| !wear_out.is_worn(*page, 0)).count();
     binomial(good, geometry().pages(), 0.806_873_890_618_034_8);
-    // With twice the errors from age alone, half of them are worn.
+    // With twice the errors from age alone, half of the pages are worn.
     let ageing = ReliabilityPart { retention_doubling_s: 1e6, ..spread };
     let aged = WearOutOptions { data_age_ns: 1 << 50, ..options() };
     let doubled = ReliabilityPart { retention_doubling_s: (1u64 << 50) as f64 / 1e9, ..ageing };
@@ -149,7 +148,7 @@ fn high_pages_are_worse_where_pages_are_paired() {
 #[test]
 fn erases_take_longer_and_fail_in_the_end() {
     let wear_out = wear_out(&part(1e-5), options());
-    // 1000 erases before: two steps of 500; four are the most.
+    // 1000 erases before: two steps of 500; four steps are the maximum.
     assert_eq!(
         [0, 499, 500, 1499, 1500].map(|n| wear_out.erase_extra_ns(n)),
         [200, 200, 300, 400, 400]
@@ -169,7 +168,7 @@ fn the_same_read_gives_the_same_answer() {
     assert!(differs.count() > 1000, "data programmed anew is judged anew");
 }
 
-/// The factor that history adds to the errors of a block.
+/// The factor of errors from the history of a block.
 fn factor(rate: Rber) -> f64 {
     (f64::from(rate.0) / 65_536.0).exp2()
 }
@@ -182,7 +181,7 @@ fn errors_grow_in_proportion_to_reads_until_the_block_is_erased() {
     for (times, sum) in [(1, 1), (499, 500), (500, 1000), (6000, 7000), (93_000, 100_000)] {
         history.read(read, times);
         let (got, law) = (factor(history.disturbed(read)) - 1.0, f64::from(sum) / 1000.0);
-        // A factor is rounded to 2⁻¹⁶ of an octave, and between points of its table up to 0.003 % too small.
+        // A factor is rounded to 2⁻¹⁶ of an octave, and up to 0.003 % too small between points of its table.
         assert!((got - law).abs() < 2e-5 + 5e-5 * law, "{sum} reads: {got} instead of {law}");
     }
     assert_eq!(history.disturbed(other), Rber(0));

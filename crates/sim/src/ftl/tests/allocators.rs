@@ -1,4 +1,4 @@
-//! Where an allocator promises a plane, pages are there, whatever was collected meanwhile.
+//! A plane chosen by an allocator has a page, whatever was collected meanwhile.
 
 use super::*;
 

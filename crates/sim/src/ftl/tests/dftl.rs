@@ -1,5 +1,5 @@
-//! DFTL against models that are worked out apart from it: hits against a list that is searched from
-//! end to end, mapping pages programmed against closed forms.
+//! DFTL against independent models: hits against a list that is searched from end to end, mapping pages
+//! programmed against closed forms.
 
 use super::*;
 use crate::ftl::mapping_pages;
@@ -74,7 +74,8 @@ fn hits_of_segments(segment_entries: u32) {
     assert_eq!(flash.counters.mapping_misses, accesses - hits);
 }
 
-/// A device that was filled in order has changed entries in its cache only; each that reads push out is written back.
+/// A device that was filled in order has changed entries only in its cache; each one that reads evict is
+/// written back.
 /// That goes on after the pages that are kept for the map are used up: hits are those of a list all the time.
 #[test]
 fn reads_change_the_cache_although_every_entry_has_to_be_written_back() {
@@ -111,8 +112,7 @@ fn reads_change_the_cache_although_every_entry_has_to_be_written_back() {
     }
 }
 
-/// Mapping pages programmed for each host page, while there is nothing to collect yet, against
-/// what is expected.
+/// Mapping pages programmed for each host page, before collection begins, against the expected number.
 fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f64) {
     let geometry = of_blocks(1024, 0.7);
     let pages = geometry.shape().logical_pages;
@@ -126,7 +126,7 @@ fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f6
         }
         flash.counters.since(&before)
     };
-    // Until the cache holds what it holds on the average, and every entry was on flash once.
+    // Until the cache has its average content, and every entry was on flash once.
     write(&mut flash, pages);
     let counted = write(&mut flash, pages / 4);
     assert_eq!(counted.blocks_collected, 0);
@@ -137,7 +137,7 @@ fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f6
     assert!((measured / expected - 1.0).abs() < 0.02, "{measured} against {expected}");
 }
 
-/// Every entry was changed, so every one that leaves is written back: one for each miss.
+/// Every entry was changed, so every evicted one is written back: one for each miss.
 #[test]
 fn each_miss_writes_a_page_back() {
     for cached in [1000, 10_000, 30_000] {
@@ -160,8 +160,8 @@ fn batch_updates_share_a_write() {
     }
 }
 
-/// A cache of one entry: every host page writes the entry of the one before it back, and of k pages
-/// that a collection moves, M (1 − (1 − 1/M)^k) mapping pages are programmed, M being all of them.
+/// A cache of one entry: every host page writes back the entry of the one before it. Of k pages that a
+/// collection moves, M (1 − (1 − 1/M)^k) mapping pages are programmed, M being all of them.
 #[test]
 fn collection_writes_each_mapping_page_once() {
     let geometry = medium(0.3);

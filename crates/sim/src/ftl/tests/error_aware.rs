@@ -1,5 +1,4 @@
-//! Blocks that are filled by how many bit errors they have: against a naive model of one plane, and beside retirement
-//! alone.
+//! Error-aware block allocation: against a naive model of one plane, and compared with retirement alone.
 
 use std::collections::VecDeque;
 
@@ -28,10 +27,11 @@ fn variant(geometry: Geometry, reserved_blocks: usize, free_order: FreeOrder) ->
     }
 }
 
-/// One plane whose host fills block after block, until too few are left: pages written. Whole blocks are retired.
+/// One plane whose host fills block after block, until too few are left; returns the pages written. Whole
+/// blocks are retired.
 fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize) -> u64 {
     let (blocks, pages) = (geometry.blocks(), geometry.data_pages());
-    // As much as the host can address, the reserve, an open block and one more.
+    // The host's address space, the reserve, an open block and one more.
     let needed = geometry.shape().logical_pages + (reserved as u32 + 2) * pages;
     let places = |block: u32| (0..pages).map(move |page| geometry.place(BlockIdx(block), page));
     let worst = |block: u32, erases: u32| {
@@ -71,7 +71,7 @@ fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize
     }
 }
 
-/// Write page after page until the device has worn out: pages written.
+/// Write page after page until the device has worn out; returns the pages written.
 fn in_order(ftl: &mut PageMap, media: &mut Shadow) -> u64 {
     let pages = media.flash.geometry.shape().logical_pages;
     let mut page = 0;
@@ -118,8 +118,8 @@ fn a_plane_wears_out_when_a_naive_one_does() {
     }
 }
 
-/// What a device of four planes takes before it is worn out, in its own size, where nine of ten writes go to a tenth of
-/// it, and what is moved fills blocks of its own.
+/// The writes that a device of four planes accepts before it is worn out, in its own size. Nine of ten writes
+/// go to a tenth of it, and relocated pages fill separate blocks.
 fn life(retire: Retire, order: FreeOrder) -> f64 {
     let geometry = large(0.4, 64);
     let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };

@@ -1,5 +1,5 @@
-//! The FTL against a flat array: whatever is written must be what is read, whatever was moved
-//! around in between; and the books must balance. What merging FTLs owe besides is in `merging/`.
+//! The FTL against a flat array: reads return the written data, whatever was moved in between, and the
+//! accounting must be consistent. `merging/` has the further tests of merging FTLs.
 
 mod allocators;
 mod dftl;
@@ -30,7 +30,7 @@ use crate::pool::victim::Victims;
 use shadow::Shadow;
 use variants::{Variant, variants};
 
-/// The plainest FTL over `geometry`; tests change what they are about.
+/// The simplest FTL over `geometry`; tests change the options that they test.
 fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
     PageMapOptions {
         geometry,
@@ -82,7 +82,7 @@ fn read_your_writes(variant: Variant, seed: u64, hot: u64, victims: &str, alloca
     let mut oracle: Vec<Option<u64>> = vec![None; pages as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     for write in 0..4 * u64::from(geometry.pages()) {
-        // Partly skewed, so that blocks with many and with few valid pages come about.
+        // Partly skewed, so that some blocks have many and some few valid pages.
         let range = if uniform(&mut rng, 2) == 0 { pages } else { (pages * hot / 100).max(1) };
         let page = uniform(&mut rng, range);
         if uniform(&mut rng, 16) == 0 {
@@ -117,8 +117,7 @@ fn check_conservation(geometry: Geometry, media: &Shadow) {
         "every program has a reason"
     );
     assert_eq!(counters.blocks_erased, counters.blocks_collected);
-    // What was programmed with data and not erased is what the blocks hold: every erased block was
-    // full.
+    // The blocks hold the pages that were programmed with data and not erased: every erased block was full.
     let held = media.content.iter().filter(|page| page.is_some()).count() as u64;
     assert_eq!(held, data - counters.blocks_erased * u64::from(geometry.data_pages()));
 }
@@ -136,8 +135,8 @@ fn large(spare: f64, pages_per_block: u32) -> Geometry {
     })
 }
 
-/// Fill `ftl`, then write the device over 12 times with pages that `draw` chooses; returns what was
-/// counted over the last two thirds.
+/// Fill `ftl`, then write the device 12 times over with pages that `draw` chooses; returns the counters of
+/// the last two thirds.
 fn steady(
     ftl: &mut PageMap,
     geometry: Geometry,
@@ -183,7 +182,7 @@ fn write_amplification_of_the_cyclic_buffer_meets_its_closed_form() {
         let pages = u64::from(geometry.shape().logical_pages);
         let mut ftl = PageMap::new(plain(geometry, "cyclic", "round_robin"));
         let counted = write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)));
-        // When a victim is chosen, its plane holds one reserved block, and one that was just opened.
+        // When a victim is chosen, its plane has one reserved block, and one that was just opened.
         let idle = 4.0 * 2.0 * f64::from(pages_per_block);
         let alpha = (f64::from(geometry.pages()) - idle) / pages as f64;
         let mut x = 0.5f64;
@@ -201,7 +200,7 @@ fn write_amplification_of_the_cyclic_buffer_meets_its_closed_form() {
     }
 }
 
-/// The order that theory gives for uniform random writes, at a spare factor of 1/8.
+/// The order that theory predicts for uniform random writes, at a spare factor of 1/8.
 #[test]
 fn better_informed_policies_move_fewer_pages() {
     let geometry = large(0.125, 64);
@@ -216,8 +215,8 @@ fn better_informed_policies_move_fewer_pages() {
     assert!(measured.is_sorted(), "{names:?} {measured:?}");
 }
 
-/// Nine of ten writes to a tenth of the pages: blocks of their own for what was moved keep hot pages
-/// apart from cold ones.
+/// Nine of ten writes go to a tenth of the pages: separate blocks for relocated pages keep hot pages apart
+/// from cold ones.
 #[test]
 fn separated_streams_help_where_some_pages_are_hot() {
     let geometry = large(0.25, 64);
@@ -235,8 +234,8 @@ fn separated_streams_help_where_some_pages_are_hot() {
     assert!(separated < 0.97 * mixed, "{separated} against {mixed}");
 }
 
-/// The difference between the most and the least worn block of a plane, after 30 times the device was written by
-/// `draw`, of so many pages.
+/// The difference between the most and the least worn block of a plane, after the device was written 30 times
+/// over by `draw`, on this number of pages.
 fn spread_of_wear(
     static_threshold: u32,
     draw: impl Fn(&mut Xoshiro256PlusPlus, u64) -> u64,
@@ -266,8 +265,8 @@ fn static_wear_levelling_narrows_the_spread() {
     assert!(without > 20 && with < 20, "without {without}, with {with}");
 }
 
-/// A block is moved once in as many erases as a sixteenth of the blocks of its plane. Of 95 writes in 100 to a tenth of
-/// the pages that levels too little for the threshold to be a bound, as its name says.
+/// One block is moved per sixteenth of the blocks of its plane that are erased. If 95 of 100 writes go to a
+/// tenth of the pages, that levels too little for the threshold to be a bound, as its name implies.
 #[test]
 fn the_threshold_of_static_wear_levelling_is_no_bound() {
     let hot_tenth = |rng: &mut Xoshiro256PlusPlus, pages| {
@@ -279,8 +278,8 @@ fn the_threshold_of_static_wear_levelling_is_no_bound() {
     assert!(2 * 8 < with && with < without, "without {without}, with {with}");
 }
 
-/// Overwriting in order leaves no valid page in the oldest block, as long as the pages that are moved
-/// for nothing leave room for every logical page; so every moved page is one that the option asks for.
+/// Overwriting in order leaves no valid page in the oldest block, as long as the invalid pages that are moved
+/// leave space for every logical page; so the option causes every move.
 #[test]
 fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
     let geometry = large(0.5, 64);
@@ -300,8 +299,8 @@ fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
     }
 }
 
-/// Exactly so many pages of every victim are moved, whatever is valid: random writes over the whole
-/// device leave more valid in a block than these numbers, sequential ones leave nothing.
+/// Exactly this number of pages of every victim is moved, whatever is valid: random writes over the whole
+/// device leave more valid pages in a block than these numbers, sequential ones leave none.
 #[test]
 fn exactly_a_number_of_pages_is_moved_where_the_option_asks_for_it() {
     let geometry = large(0.2, 64);

@@ -7,7 +7,7 @@ use crate::flash::reliability::{Reliability, ReliabilityPart};
 use crate::flash::wear_out::{Grain, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 
-/// How quickly it ends.
+/// How quickly the flash wears out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wear {
     pub(super) retire: Retire,
@@ -29,7 +29,7 @@ prop_compose! {
     }
 }
 
-/// Laws by which flash wears out within a few dozen erases, and the blocks that are bad from the beginning.
+/// Laws by which flash wears out within a few dozen erases, and the blocks that are bad from the factory.
 pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx>) {
     let laws = ReliabilityPart {
         wear_law: "exponential".into(),
@@ -68,8 +68,8 @@ pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx
     (WearOut::new(laws, geometry, options), bad)
 }
 
-/// A device of `variant` that wears out within a few dozen erases; `None` where too much is bad from
-/// the beginning.
+/// A device of `variant` that wears out within a few dozen erases; `None` if too much is bad from the
+/// factory.
 pub(super) fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
     let geometry = variant.geometry;
     let (wears_out, bad) = flash_of(geometry, wear);
@@ -107,7 +107,7 @@ proptest! {
     fn nothing_is_lost_until_the_device_has_worn_out(
         mut variant in variants(), wear in wears(), seed in any::<u64>(), fullness in 1u32..=100,
     ) {
-        // Not every device may be full to the brim, or most would end with their first failure.
+        // Devices need free space, or most would end with their first failure.
         let logical = variant.geometry.shape().logical_pages;
         let logical_pages = (logical * fullness / 100).max(1);
         variant.geometry =
@@ -159,7 +159,7 @@ fn wear_out(mut ftl: PageMap, mut media: Shadow, seed: u64) {
     );
 }
 
-/// Four planes of 128 blocks that fail nothing: pages become worn one after the other.
+/// Four planes of 128 blocks without failures: pages become worn one after the other.
 fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
     let geometry = large(0.4, 64);
     let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };
@@ -177,7 +177,7 @@ fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
     device(variant, wear, "greedy").expect("nothing is bad")
 }
 
-/// What a device takes from the host before it is worn out, in its own size.
+/// The writes that a device accepts before it is worn out, in its own size.
 fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
     let (mut ftl, mut media) = worn(retire, partial_blocks_max);
     let pages = u64::from(media.flash.geometry.shape().logical_pages);
@@ -190,8 +190,8 @@ fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
     (counters.host_pages_written as f64 / pages as f64, counters)
 }
 
-/// OFC §IV.C: when the first pages of a block are worn, many others are still good; so the finer what
-/// is retired, the longer the device lives, as far as there are bitmaps for it.
+/// OFC §IV.C: when the first pages of a block are worn, many others are still good. So the finer the retired
+/// part, the longer the device lives, as far as there are bitmaps for it.
 #[test]
 fn the_finer_what_is_retired_the_longer_the_device_lives() {
     let blocks = life(Retire::Blocks, 0);

@@ -1,4 +1,4 @@
-//! Flash with contents, so that what is read can be compared with what was written.
+//! Flash with contents: reads can be compared with writes.
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Place};
@@ -12,8 +12,7 @@ pub(super) struct Shadow {
     pub(super) content: Vec<Option<u64>>,
     pub(super) writing: u64,
     pub(super) merged: Option<Option<u64>>,
-    /// Physical pages that hold a page of the map; and pages of data that collections moved, and
-    /// their victims.
+    /// Physical pages with a mapping page; and data pages that collections moved, and their victims.
     pub(super) mapping: Vec<bool>,
     pub(super) data_moved: u64,
     pub(super) data_victims: u64,
@@ -119,7 +118,7 @@ impl CollectMedia for Shadow {
 }
 
 impl Shadow {
-    /// Do what `plan` says, page by page.
+    /// Execute `plan`, page by page.
     pub(super) fn carry_out(&mut self, plan: &Plan) {
         for command in plan.commands() {
             match *command {

@@ -1,8 +1,8 @@
-//! Streams of writes that are kept apart.
+//! Separate write streams.
 
 use super::*;
 
-/// Which stream wrote each page last, and in which blocks it may lie with others.
+/// The stream that wrote each page last, and the blocks in which it may share space with others.
 fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
     let geometry = large(0.25, 16);
     let pages = u64::from(geometry.shape().logical_pages);
@@ -11,7 +11,7 @@ fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
     let mut ftl = PageMap::new(options);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
-    // A page is always of the same stream.
+    // Each page always belongs to the same stream.
     let stream = |page: u64| (page % 3) as u8;
     (0..pages).for_each(|page| ftl.write(Lpn(page as u32), true, stream(page), &mut flash));
     for _ in 0..4 * pages {
@@ -43,7 +43,7 @@ fn pages_of_two_streams_share_no_block_unless_what_is_relocated_does() {
 const BLOCKS: u32 = 1024;
 const PAGES_PER_BLOCK: u32 = 64;
 const LOGICAL_PAGES: u32 = BLOCKS * PAGES_PER_BLOCK * 9 / 10;
-/// Pages that are written at random, in stream 0; the others are written in order, in stream 1.
+/// Pages that are written at random, in stream 0; the others are written sequentially, in stream 1.
 const RANDOM_PAGES: u32 = LOGICAL_PAGES * 16 / 100;
 
 /// Every other write goes to a random page of the first part, the others overwrite the second part in order, for
@@ -60,10 +60,10 @@ fn random_beside_sequential(rounds: u32, mut write: impl FnMut(u32, u8, bool)) {
     }
 }
 
-/// Blocks as plain lists, of one plane with two streams: greedy collection, an open block of each stream for the host
-/// and another one for relocated pages.
+/// A reference with blocks as plain lists, for one plane with two streams: greedy collection, an open block
+/// of each stream for the host and another one for relocated pages.
 struct Lists {
-    /// Per block: what was written to it, and how much of that is the newest version.
+    /// Per block: the pages written to it, and how many are the newest version.
     blocks: Vec<(Vec<u32>, u32)>,
     at: Vec<Option<usize>>,
     free: Vec<usize>,
@@ -125,12 +125,13 @@ impl Lists {
     }
 }
 
-/// A stream that is overwritten in order leaves whole blocks that hold nothing valid, as long as nothing else lies in
-/// them. So the random stream has all of the spare space: a page of it is still valid with a chance of
-/// δ = e^(−(1 − δ) S_P / S) when its block is collected, of S pages on S_P physical ones (Allison et al., *Towards efficient
-/// flash caches with emerging NVMe flexible data placement SSDs*, EuroSys 2025, Theorem 1), and 1 / (1 − δ) pages are
-/// programmed for each. That is for the block that was filled longest ago; greedy is a little better. It also collects the
-/// block that the other stream has nearly overwritten, which the lists do as well.
+/// A stream that is overwritten sequentially leaves whole blocks without valid pages, as long as they contain
+/// no other data. The random stream therefore has all of the spare space: a page of it is still valid with a
+/// probability of δ = e^(−(1 − δ) S_P / S) when its block is collected, of S pages on S_P physical ones
+/// (Allison et al., *Towards efficient flash caches with emerging NVMe flexible data placement SSDs*, EuroSys
+/// 2025, Theorem 1), and 1 / (1 − δ) pages are programmed for each. That holds for collecting the block that
+/// was filled longest ago; greedy is a little better. It also collects the block that the other stream has
+/// nearly overwritten, which the lists do as well.
 #[test]
 fn a_stream_in_order_is_not_fragmented_by_relocated_pages() {
     let geometry = Geometry::from(Shape {
@@ -171,7 +172,7 @@ fn a_stream_in_order_is_not_fragmented_by_relocated_pages() {
     assert!((0.95..1.0).contains(&(random / closed_form)), "{random} against {closed_form}");
 }
 
-/// Greedy with streams that are equally often written moves what greedy moves without.
+/// With streams that are written equally often, greedy moves as many pages as without streams.
 #[test]
 fn streams_that_are_alike_cost_what_one_costs() {
     let geometry = large(0.2, 64);

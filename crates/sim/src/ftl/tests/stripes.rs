@@ -1,5 +1,5 @@
-//! The map over stripes against closed forms: how often the map stops the host, how often a page of it
-//! is in memory, and what collecting stripes costs.
+//! The map over stripes against closed forms: how often storing the map stops the host, how often a map page
+//! is in memory, and the cost of collecting stripes.
 
 use uflip_core::Counters;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
@@ -12,7 +12,7 @@ use crate::flash::nand::PageOrder;
 use crate::ftl::stripe_map::StripesPart;
 use crate::ftl::{Merging, MergingOptions, Tables};
 
-/// What `writes` random ones count, after as many as `settle` and a sequential fill.
+/// The counters of `writes` random writes, after `settle` of them and a sequential fill.
 fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
     let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
     let options = MergingOptions::of("stripe_map", geometry, tables);
@@ -32,8 +32,8 @@ fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> 
     flash.counters.since(&before)
 }
 
-/// Random writes change pages of the map as coupons are drawn: the k-th new one of M takes M/(M − k + 1)
-/// writes. And of equally likely pages, memory for C of M holds one in M/C.
+/// Random writes change map pages like a coupon collector: the k-th new one of M takes M/(M − k + 1) writes.
+/// And if all pages are equally likely, memory for C of M map pages has a hit rate of C/M.
 #[test]
 fn pages_of_the_map_change_and_stay_as_coupons_do() {
     let (map_pages, memory, changed) = (400u64, 160u64, 100u64);
@@ -53,7 +53,7 @@ fn pages_of_the_map_change_and_stay_as_coupons_do() {
         map_memory_bytes: memory * page,
         map_changed_bytes: changed * page,
     };
-    // So few that nothing is collected but the map's own stripes, whose moves are no writes of the map.
+    // Few enough that only the map's own stripes are collected, whose moves are not counted as map writes.
     let writes = 40_000;
     let counters = counted(geometry, &part, 1_000, writes);
     assert!(counters.pages_relocated < counters.mapping_pages_programmed / 4, "{counters:?}");
@@ -67,8 +67,9 @@ fn pages_of_the_map_change_and_stay_as_coupons_do() {
     assert!((hits - memory as f64 / map_pages as f64).abs() < 0.01);
 }
 
-/// Large blocks under uniform random writes age nearly alike: collecting the emptiest is little better than the
-/// oldest, where A = 1 / (1 − x) with x = exp(−α (1 − x)), α = T / U, T being the pages that take part.
+/// Large blocks under uniform random writes age nearly alike: collecting the emptiest is little better than
+/// collecting the oldest, where A = 1 / (1 − x) with x = exp(−α (1 − x)), α = T / U, T being the pages that
+/// take part.
 #[test]
 fn collecting_stripes_meets_its_closed_form() {
     for spare in [0.2, 0.3] {
@@ -78,7 +79,7 @@ fn collecting_stripes_meets_its_closed_form() {
         let pages = u64::from(geometry.shape().logical_pages);
         let counters = counted(geometry, &part, 4 * pages, 4 * pages);
         let relocated = counters.pages_relocated as f64 / counters.host_pages_written as f64;
-        // Stripes of the map, its reserve, and the one being filled hold no old data.
+        // Stripes of the map, its reserve, and the open one hold no old data.
         let map = 4 * pages.div_ceil(1024).div_ceil(256) + 1;
         let alpha = (f64::from(geometry.pages()) - (map + 3) as f64 * 256.0) / pages as f64;
         let mut x = 0.5f64;

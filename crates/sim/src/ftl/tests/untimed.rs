@@ -1,4 +1,4 @@
-//! Pages that go straight through the flat arrays go where they would go one by one.
+//! The untimed fast path places pages where the page-by-page path does.
 
 use super::*;
 
@@ -17,7 +17,7 @@ proptest! {
 
 fn both_ways(variant: Variant, least: u32, seed: u64, hot: u64, victims: &str, allocator: &str) {
     let geometry = variant.geometry;
-    // What is moved for nothing is whole flash pages.
+    // Pages moved as an artificial load are whole flash pages.
     let least = if geometry.units() == 1 { least.min(geometry.data_pages() / 2) } else { 0 };
     let options = PageMapOptions {
         reserved_blocks: variant.reserved_blocks,
@@ -30,7 +30,7 @@ fn both_ways(variant: Variant, least: u32, seed: u64, hot: u64, victims: &str, a
     };
     let mut one_by_one = PageMap::new(options);
     let mut straight = one_by_one.clone();
-    // Flash with contents is no flash to go straight to.
+    // Flash with contents does not allow the fast path.
     let mut shadow = Shadow::new(geometry, PageOrder::Ascending);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let pages = u64::from(geometry.shape().logical_pages);

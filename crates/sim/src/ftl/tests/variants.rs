@@ -1,8 +1,8 @@
-//! Page maps drawn at random, on small devices of every shape.
+//! Random page maps, on small devices of every shape.
 
 use super::*;
 
-/// What a random device is made of, apart from its policies.
+/// The parameters of a random device, except its policies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     pub(super) geometry: Geometry,

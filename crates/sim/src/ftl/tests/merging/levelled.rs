@@ -1,4 +1,4 @@
-//! Wear levelling beneath every FTL that merges: what is never written again wears as well.
+//! Wear levelling under every merging FTL: blocks with data that is never overwritten wear as well.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
@@ -36,9 +36,9 @@ fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
     (most, flash.counters.blocks_levelled, flash.counters.blocks_erased)
 }
 
-/// Three quarters of the data are cold: their blocks are never erased unless somebody moves them. With a threshold the
-/// spread is that, and what comes about while up to 48 of them wait for their turn, every fourth erase of their plane: 192
-/// erases, of a dozen blocks and more.
+/// Three quarters of the data are cold: their blocks are never erased unless levelling moves them. With a
+/// threshold the spread is the threshold plus the erases while up to 48 of them wait, every fourth erase of
+/// their plane: 192 erases, of a dozen blocks and more.
 #[test]
 fn static_levelling_narrows_the_spread_of_every_ftl() {
     for name in MERGING_FTLS {

@@ -39,7 +39,7 @@ proptest! {
                 read_your_writes(&options, seed, hot);
             }
         }
-        // Whatever room there is goes to the log.
+        // All remaining space goes to the log.
         let data = geometry.shape().logical_pages.div_ceil(geometry.shape().pages_per_block);
         let log_blocks = (geometry.blocks() - data - 1).min(12);
         let part = LogPart {
@@ -79,13 +79,13 @@ proptest! {
     }
 }
 
-/// The FTLs of whose table nobody here knows more than its keys.
+/// FTLs whose tables these tests know only by their keys.
 fn undrawn() -> impl Iterator<Item = &'static str> {
     let drawn = ["bast", "fast", "linear", "stream_hybrid", "stripe_map", "superblock"];
     MERGING_FTLS.iter().copied().filter(move |name| !drawn.contains(name))
 }
 
-/// A table for the FTL `name`, where it has one.
+/// A table for the FTL `name`, if it has one.
 fn some_table(name: &str, rng: &mut Xoshiro256PlusPlus) -> Tables {
     let Some(table) = Merging::table(name) else { return Tables::default() };
     let drawn = BLOCK.drawn(table, |end| uniform(rng, end));
@@ -127,8 +127,8 @@ fn small_streams(unit_bytes: u32, banks: u32) -> StreamsPart {
     }
 }
 
-/// A write begins in the log, which does not copy what the write will bring; then a stream goes on in
-/// the middle of it, and makes room by merging the very unit.
+/// A write begins in the log, which does not copy the pages that the write will bring; then a stream
+/// continues in the middle of it, and makes space by merging the very unit.
 #[test]
 fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
     let geometry = Geometry::from(Shape {
@@ -144,7 +144,7 @@ fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
     read_your_writes(&options, 1_102_563_130_385_891_042, 72);
 }
 
-/// The rest of the last page lies where the unit was before the merge, and storing the map takes units.
+/// The rest of the last page is where the unit was before the merge, and storing the map takes units.
 #[test]
 fn storing_the_map_of_a_merge_does_not_erase_what_the_write_still_reads() {
     let geometry = Geometry::from(Shape {
@@ -181,7 +181,7 @@ fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64) {
     worn::read_your_writes(options, seed, hot, operations);
 }
 
-/// So many host operations, each checked against a flat array; where flash wears out, until it is used up.
+/// Perform this number of host operations, each checked against a flat array; on flash that wears out, until it is used up.
 fn work(
     options: &MergingOptions<'_>,
     seed: u64,
@@ -243,7 +243,7 @@ fn work(
     );
 }
 
-/// Random places, hot ones, and runs in order, which meet the logs for sequential writes.
+/// Random places, hot ones, and sequential runs, which reach the logs for sequential writes.
 fn draw(rng: &mut Xoshiro256PlusPlus, pages: u64, hot: u64, cursor: &mut u64) -> Io {
     let sectors = pages * 8;
     let size = 1 + uniform(rng, 8 * 8);

@@ -1,4 +1,4 @@
-//! Devices for FTLs that merge: of every shape, with just the room that they need.
+//! Devices for merging FTLs: of every shape, with the minimum space that they need.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::ftl::stream_hybrid::StreamsPart;
 use crate::ftl::stripe_map::StripesPart;
 
 prop_compose! {
-    /// Small devices of every shape, of which the host has a share.
+    /// Small devices of every shape; the host addresses a share of them.
     pub(super) fn geometries()(
         channels in 1u32..4, dies_per_channel in 1u32..3, pages_per_block in 1u32..80,
         blocks_per_plane in 4u32..40, share in 0.1f64..1.0, last in 0u32..80,
@@ -28,7 +28,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Small devices with merge units, and just the room that they need.
+    /// Small devices with merge units, and the minimum space that they need.
     pub(super) fn units()(
         shape in (1u32..4, 1u32..3, 1u32..40, any::<bool>(), 1u32..3),
         data_per_bank in 1u32..12, cluster in 0usize..6, log in (1u32..100, 1u32..5, 0u32..20),
@@ -49,7 +49,7 @@ prop_compose! {
         let log_units = log_units + u32::from(in_unit == 1);
         let log_clusters = log_clusters.min(log_units * in_unit - u32::from(flags[2]));
         let rewrites = fold % 3;
-        // A log of small clusters where there is anything smaller than a cluster.
+        // A log of small clusters if a size below a cluster exists.
         let parts: Vec<u32> =
             (1..cluster_pages).filter(|pages| flags[4] && cluster_pages.is_multiple_of(*pages)).collect();
         let small_pages = parts.get(small.0 % parts.len().max(1)).copied().unwrap_or(0);
@@ -87,7 +87,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Small devices of stripes, and just the room that they need.
+    /// Small devices of stripes, with the minimum space that they need.
     pub(super) fn stripes()(
         groups in 1u32..4, stripe_dies in 1u32..4, pages_per_block in 1u32..20, entries in 4u32..40,
         data in 1u32..12, more in 0u32..4, short in 0u32..20, memory in 1u64..12, changed in 1u64..12,
@@ -109,7 +109,7 @@ prop_compose! {
     }
 }
 
-/// A device for every FTL, and a table for each that has one: each looks at its own.
+/// A device for every FTL, and a table for each FTL that has one.
 pub(super) fn one_for_all() -> (Geometry, Tables) {
     let geometry = Geometry::from(Shape {
         channels: 2,

@@ -1,4 +1,4 @@
-//! Merging FTLs on flash that fails and wears out: nothing that was written is lost as long as blocks are
+//! Merging FTLs on flash that fails and wears out: no written data is lost as long as blocks are
 //! left that stand in for others, and nothing that is retired is used (the NAND checks that).
 
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Shape};
@@ -10,10 +10,10 @@ use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{Wear, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
 
-/// Flash for an FTL that knows `known`, with so many blocks a plane in reserve, of which the pages of a block are
-/// programmed in order or not; `None` where too many are bad.
+/// Flash for an FTL with the geometry `known` and this number of reserve blocks a plane, programmed in order
+/// or not; `None` if too many are bad.
 fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Flash> {
-    // By the seed, too, which blocks change places.
+    // The seed also decides whether blocks are swapped.
     let levels = [(false, 0), (true, 0), (false, 1), (true, 2)][wear.seed as usize / 7 % 4];
     let shape = *known.shape();
     let blocks_per_plane = shape.blocks_per_plane + kept;
@@ -31,13 +31,13 @@ fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Fla
     }))
 }
 
-/// Flash without wear, of which the pages of a block are programmed in order.
+/// Flash without wear, whose pages are programmed in order.
 pub(super) fn in_order(known: Geometry) -> Flash {
     let replaced = Replaced::by_nothing(known).in_order();
     Flash::new(known, PageOrder::Ascending).replacing(replaced)
 }
 
-/// Do what `plan` says: what was done of it on flash that wears out is what the shadow does.
+/// Execute `plan`: the shadow does the executed operations of flash that wears out.
 pub(super) fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
     if let Some(worn) = worn {
         worn.carry_out(plan);
@@ -45,14 +45,14 @@ pub(super) fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut F
     media.carry_out(plan);
 }
 
-/// Let another block stand in for `block`, where flash wears out and one is in reserve.
+/// Replace `block`, if flash wears out and a block is in reserve.
 pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash>) {
     let mut plan = Plan::default();
     worn.into_iter().for_each(|worn| worn.scrub(block, &mut plan));
     media.carry_out(&plan);
 }
 
-/// Where the page is that the FTL knows as `at`.
+/// The physical place of the FTL's page at `at`.
 pub(super) fn place(worn: Option<&Flash>, at: Place) -> Place {
     worn.map_or(at, |worn| worn.place(at))
 }

@@ -60,7 +60,7 @@ impl Fast {
         }
     }
 
-    /// The sequential log block, or what is in it, becomes the data block; `with` is programmed along.
+    /// The sequential log block, or its content, becomes the data block; `with` is programmed along.
     fn merge_sequential(&mut self, owner: usize, next: usize, with: Option<usize>) {
         self.sequential = None;
         self.merge_data(owner);
@@ -69,7 +69,7 @@ impl Fast {
         }
     }
 
-    /// Copy what counts of a data block and of the log to a new block; erase the old one.
+    /// Copy the valid pages of a data block and of the log to a new block; erase the old one.
     fn merge_data(&mut self, block: usize) {
         let first = (block * self.pages) as u32;
         self.tally.copies += valid(&self.data[block]);
@@ -107,7 +107,7 @@ impl Fast {
             if self.rings[ring].len() < self.most_random {
                 self.rings[ring].push_back(Vec::new());
             } else {
-                // It, and the others that have run out too.
+                // It, and the other rings that have run out too.
                 for step in 0..self.rings.len() {
                     let ring = (ring + step) % self.rings.len();
                     if self.is_filled(ring) && self.rings[ring].len() == self.most_random {
@@ -120,7 +120,7 @@ impl Fast {
         match self.entry(page) {
             Some(entry) => *entry = None,
             None => {
-                // A merge just now may have made its place free again.
+                // A merge may just have freed its place.
                 let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
                 if self.data[block][offset] == Page::Valid {
                     self.data[block][offset] = Page::Invalid;

@@ -1,6 +1,6 @@
-//! Merges counted by the plainest programs that follow the papers' words: every page of every block is
-//! written out, nothing is remembered twice, everything is looked for by walking. The FTLs must count
-//! the same, on any trace of whole pages.
+//! Merge counts of the simplest programs that follow the papers' words: every page of every block is written
+//! out, no state is stored twice, every lookup is a search. The FTLs must have the same counts, on any trace
+//! of whole pages.
 
 mod fast;
 mod superblocks;
@@ -19,7 +19,7 @@ use crate::ftl::{Merging, MergingOptions, Tables};
 use fast::Fast;
 use superblocks::Superblocks;
 
-/// What is counted.
+/// The counters that are compared.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Tally {
     switch: u64,
@@ -110,12 +110,12 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
     tally
 }
 
-/// Pages that hold something, wherever the newest version is.
+/// The pages with data, wherever the newest version is.
 fn pages_written(block: &Block) -> u64 {
     block.iter().filter(|page| **page != Page::Free).count() as u64
 }
 
-/// What the FTL counts.
+/// The counters of the FTL.
 fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
     let options = MergingOptions::of(name, geometry, tables);
@@ -133,7 +133,7 @@ fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tall
     }
 }
 
-/// Random pages, runs in order, and pages of a few blocks.
+/// Random pages, sequential runs, and pages of a few blocks.
 fn trace(seed: u64, pages: u32, writes: usize) -> Vec<u32> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut trace = Vec::with_capacity(writes);

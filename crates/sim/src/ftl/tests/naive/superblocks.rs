@@ -2,8 +2,8 @@
 
 use super::Tally;
 
-/// Superblocks. A flash block is a list of pages with the number of the write that each is of; a page
-/// counts where that number is the newest.
+/// Superblocks. A flash block is a list of pages and the numbers of their writes; a page is valid if that
+/// number is the newest.
 pub(super) struct Superblocks {
     pub(super) pages: usize,
     pub(super) own: Vec<usize>,
@@ -74,7 +74,7 @@ impl Superblocks {
         self.groups[group].push(Vec::new());
     }
 
-    /// Move what counts of the full block that has the least of it behind what was written last.
+    /// Move the valid pages of the full block with the fewest after the page written last.
     fn collect(&mut self, group: usize) {
         let blocks = &self.groups[group];
         let full = (0..blocks.len()).filter(|index| blocks[*index].len() == self.pages);
