@@ -62,8 +62,6 @@ ALLOWED = {
     "python/uflip/analysis": 8,
     "python/uflip/cli": 54,
     "python/uflip/cost": 4,
-    "python/uflip/data": 45,
-    "python/uflip/device": 22,
     "python/uflip/executors": 30,
     "python/uflip/hints": 7,
     "python/uflip/microbench": 27,

@@ -1,12 +1,12 @@
-"""Documents: what is written beside the numbers, each of a fixed shape, each with one reader.
+"""Documents stored beside the numbers: each has a fixed shape and one reader.
 
 =================  ===========================================================================
-`reading`          the bytes of a file that anybody may have made
+`bounded_read`     reads the bytes of an untrusted file
 `document`         JSON into typed values, checked as a whole
-`device`           what is known about a device, and what it can
+`device`           properties and capabilities of a device
 `manifest`         everything about a benchmark but the response times
-`ledger`           a line for every file of a result folder, each bound to the last
-`run`              what is stored with the numbers of a run
-`state_record`     in which state a device was left
+`ledger`           a line for every file of a result folder, each linked to the one before
+`run`              metadata stored with the numbers of a run
+`state_record`     the state of a device after its last run
 =================  ===========================================================================
 """

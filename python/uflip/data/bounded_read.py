@@ -1,10 +1,10 @@
-"""The bytes of a file that anybody may have made: a regular file, no larger than its kind can be.
+"""Bounded reads of untrusted files: a regular file, no larger than the limit of its kind.
 
-A pipe would let a reader wait for ever, a device would fill the memory, and opening some devices
-does something. So the kind of file is looked at before it is opened, and again once it is open
-(it may have been exchanged in between), and nothing is read that is above the limit.
+A pipe could block a reader for ever, a device could fill the memory, and opening some devices has
+side effects. So the type of the file is checked before it is opened, and again when it is open (it
+may have been exchanged in between), and nothing above the limit is read.
 
-Every failure is the four-part error that `DocumentKind` says; what the bytes mean is for others.
+Every failure is the four-part error of its `DocumentKind`; other modules interpret the bytes.
 """
 
 import errno
@@ -19,18 +19,18 @@ from uflip.units import format_size
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """A kind of document, as far as errors about its file go.
+    """A kind of document, as needed for errors about its file.
 
     Attributes
     ----------
     name : str
         Completes "The … cannot be read".
     limit_bytes : int
-        No honest document of this kind is larger.
+        Upper bound of the size of valid documents of this kind.
     action : str
-        What to do where one cannot be read.
+        Advice for a file that cannot be read.
     error : type of UflipError
-        `ResultsError` for what uflip wrote, `UsageError` for what people write.
+        `ResultsError` for files of uflip, `UsageError` for files of users.
     """
 
     name: str
@@ -39,7 +39,7 @@ class DocumentKind:
     error: type[UflipError] = ResultsError
 
     def unreadable(self, path: Path, got: str, allowed: str = "") -> UflipError:
-        """Make the error for a file of this kind."""
+        """Return the error for a file of this kind."""
         return self.error(
             f"The {self.name} cannot be read",
             where=str(path),
@@ -56,8 +56,8 @@ def read_document(path: Path, kind: DocumentKind) -> bytes:
     ----------
     path : Path
         A regular file, or a link to one.
-    kind : Kind
-        What it should be.
+    kind : DocumentKind
+        The expected kind.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def read_document(path: Path, kind: DocumentKind) -> bytes:
     Raises
     ------
     UflipError
-        Of the class that `kind` names: no such file, not a regular one, too large, unreadable.
+        Of the class in `kind`: no such file, not a regular one, too large, unreadable.
     """
     content = read_if_there(path, kind)
     if content is None:
@@ -76,14 +76,14 @@ def read_document(path: Path, kind: DocumentKind) -> bytes:
 
 
 def read_if_there(path: Path, kind: DocumentKind) -> bytes | None:
-    """Read a whole file as `read_document` does; None where there is none.
+    """Read a whole file like `read_document`; return None if it is missing.
 
     Raises
     ------
     UflipError
-        As `read_document`.
+        From `read_document`.
     """
-    # It may grow meanwhile: what counts is what comes.
+    # The file may grow meanwhile: the size of the content decides.
     content = _beginning(path, kind, kind.limit_bytes + 1)
     if content is not None:
         _check_size(path, kind, len(content))
@@ -96,18 +96,18 @@ def read_text(path: Path, kind: DocumentKind) -> str:
     Raises
     ------
     UflipError
-        As `read_document`; or if it is not UTF-8.
+        From `read_document`; or if it is not UTF-8.
     """
     return decode(path, kind, read_document(path, kind))
 
 
 def read_start(path: Path, kind: DocumentKind, most_bytes: int) -> bytes:
-    """Read the beginning of a file that another reader will read as a whole.
+    """Read the beginning of a file that another reader reads as a whole.
 
     Raises
     ------
     UflipError
-        As `read_document`.
+        From `read_document`.
     """
     content = _beginning(path, kind, most_bytes)
     if content is None:
@@ -116,7 +116,7 @@ def read_start(path: Path, kind: DocumentKind, most_bytes: int) -> bytes:
 
 
 def _beginning(path: Path, kind: DocumentKind, most_bytes: int) -> bytes | None:
-    """Read so much of a file at most; None where there is none."""
+    """Read at most `most_bytes` of a file; return None if it is missing."""
     try:
         descriptor = _open_regular(path, kind)
     except FileNotFoundError:
@@ -135,12 +135,12 @@ def _not_there(path: Path, kind: DocumentKind) -> UflipError:
 
 
 def decode(path: Path, kind: DocumentKind, content: bytes) -> str:
-    """Turn the bytes of a document into text.
+    """Convert the bytes of a document to text.
 
     Raises
     ------
     UflipError
-        Of the class that `kind` names, if they are not UTF-8.
+        Of the class in `kind`, if they are not UTF-8.
     """
     try:
         return content.decode("utf-8")
@@ -150,8 +150,8 @@ def decode(path: Path, kind: DocumentKind, content: bytes) -> str:
 
 
 def _open_regular(path: Path, kind: DocumentKind) -> int:
-    """Open a regular file without waiting for anybody."""
-    _check_regular(path, kind, path.stat().st_mode)  # opening some devices does something
+    """Open a regular file without blocking."""
+    _check_regular(path, kind, path.stat().st_mode)  # opening some devices has side effects
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         _check_regular(path, kind, os.fstat(descriptor).st_mode)
@@ -167,7 +167,7 @@ def _check_regular(path: Path, kind: DocumentKind, mode: int) -> None:
 
 
 def file_type(mode: int) -> str:
-    """Say what kind of file a mode is of, as the beginning of a phrase."""
+    """Return the type of file of a mode, as the beginning of a phrase."""
     names = {
         stat.S_IFREG: "a regular file",
         stat.S_IFDIR: "a folder",
@@ -180,9 +180,9 @@ def file_type(mode: int) -> str:
 
 
 def _size(path: Path, kind: DocumentKind, descriptor: int) -> int:
-    """Look at the size of an open file; one of no bytes is not read.
+    """Return the size of an open file; empty ones are not read.
 
-    What the kernel makes up in /proc has no size, and some of it is waited for without end.
+    Virtual files in /proc have size 0, and reading some of them blocks without end.
     """
     size = os.fstat(descriptor).st_size
     _check_size(path, kind, size)
@@ -196,7 +196,7 @@ def _check_size(path: Path, kind: DocumentKind, size: int) -> None:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    """Say why the system refuses; a name with a null byte never reaches it."""
+    """Return the reason of an error; a name with a null byte fails before the system call."""
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ELOOP:

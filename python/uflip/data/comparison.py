@@ -1,4 +1,4 @@
-"""Two results side by side as one document: what `uflip compare --json` prints.
+"""A comparison of two results as one document: the output of `uflip compare --json`.
 
 Plain data, as `uflip.data.summary` is; `uflip.results.comparison` makes it.
 """
@@ -10,7 +10,7 @@ from uflip.data.summary import WarningSummary
 
 Value = str | int | float | bool
 Fact = Value | list[Value] | None
-"""A field of a device, or what a key of its profile has."""
+"""A field of a device, or the value of a profile key."""
 
 
 class ComparedExperimentDocument(TypedDict):
@@ -39,7 +39,7 @@ class ComparedExperimentDocument(TypedDict):
 
 
 class ComparisonDocument(TypedDict):
-    """Second over first, experiment by experiment, and what else differs."""
+    """Second over first, experiment by experiment, and other differences."""
 
     first: Text
     second: Text
@@ -52,13 +52,13 @@ class ComparisonDocument(TypedDict):
 
 
 class NamedComparison(ComparisonDocument):
-    """A comparison with the folders that were named: the first, and another."""
+    """A comparison with the names of its folders: the first, and another."""
 
     results: list[Text]
 
 
 class ComparisonFailure(TypedDict):
-    """Why a comparison failed that was told what to fail for: an error as `--json` prints it."""
+    """The error of a comparison that found a regression, as `--json` prints it."""
 
     kind: Name
     what: Text
@@ -70,7 +70,7 @@ class ComparisonFailure(TypedDict):
 
 
 class Comparisons(TypedDict):
-    """Results, each compared with the first; `error` where `--fail-if-slower` found one."""
+    """Results, each compared with the first; `error` if `--fail-if-slower` found a slower one."""
 
     comparisons: list[NamedComparison]
     error: NotRequired[ComparisonFailure]

@@ -1,7 +1,7 @@
-"""What is known about a device: one frozen document, from the native part to every manifest.
+"""Device properties: one frozen document, from the native part to every manifest.
 
-The native part says it (`crates/core/src/device.rs`), results keep it, and everything in between
-asks its fields. What a device can is a field too, so that nobody asks what kind of device it is:
+The native part creates it (`crates/core/src/device.rs`), results store it, and all code in between
+reads its fields. Capabilities are fields too, so that no code tests the kind of a device:
 
 | kind | simulated | real | null | outlives the process | has a state |
 |---|---|---|---|---|---|
@@ -9,7 +9,7 @@ asks its fields. What a device can is a field too, so that nobody asks what kind
 | `file`, `block` | | yes | | yes | yes |
 | `null` | | | yes | | |
 
-A simulated device whose host places data itself has physical addresses; all others have sectors.
+A simulated open-channel device has physical addresses; all others have sectors.
 """
 
 from typing import Annotated, Any, Literal
@@ -21,17 +21,17 @@ from uflip.data.document import Count, Name, Positive, Seed, Table, Text
 from uflip.data.zones import ZoneLimits
 
 OPEN_CHANNEL = "open_channel"
-"""Interface of a device whose host places data itself."""
+"""Interface of a device whose host places data."""
 
 DeviceKind = Literal["sim", "file", "block", "nbd", "null"]
 
 Narrow = Annotated[int, Meta(ge=1, le=256)]
-"""Of an address; see `uflip.oc.FlashDevice`."""
+"""A part of an address; see `uflip.oc.FlashDevice`."""
 Wide = Annotated[int, Meta(ge=1, le=1 << 24)]
 
 
 class Geometry(Struct, frozen=True):
-    """How many of what an open-channel device has."""
+    """The geometry of an open-channel device."""
 
     channels: Narrow
     luns_per_channel: Narrow
@@ -48,35 +48,35 @@ class Geometry(Struct, frozen=True):
 
     @property
     def page_sectors(self) -> int:
-        """Sectors that are written together: a page of every plane."""
+        """Number of sectors that are written together: a page of every plane."""
         return self.planes * self.sectors_per_page
 
     @property
     def page_bytes(self) -> int:
-        """What is written together [bytes]."""
+        """Size of a page of every plane [bytes]."""
         return self.page_sectors * self.sector_bytes
 
 
 class DeviceWear(Struct, frozen=True):
-    """What is known about the wear of a device.
+    """The wear of a device, as far as known.
 
     Attributes
     ----------
     percentage_used : float or None
-        Of the rated endurance [%]; beyond 100 the device has outlived it.
+        Used share of the rated endurance [%]; above 100 the device is beyond it.
     bytes_written : int or None
-        By the host, until now [bytes].
+        Bytes written by the host so far [bytes].
     endurance_bytes : float or None
-        What the host may write in all [bytes].
+        Total bytes that the host may write [bytes].
     bound : str
-        What the share of `endurance_bytes` that a plan writes is of the share of the endurance
-        that it uses up: "about", "less than" or "at least".
+        Relation between the share of `endurance_bytes` that a plan writes and the share of the
+        endurance that it uses: "about", "less than" or "at least".
     unknown : str
-        Why nothing is known; empty where something is.
+        Reason for missing values; empty otherwise.
     available_spare_percent : float or None
-        What is left of the blocks that stand in for failed ones [%].
+        Remaining spare blocks [%].
     temperature_celsius : float or None
-        What the device says of its own [°C].
+        Temperature from the SMART log [°C].
     """
 
     percentage_used: float | None = None
@@ -88,12 +88,12 @@ class DeviceWear(Struct, frozen=True):
     temperature_celsius: float | None = None
 
     def share(self, size_bytes: int) -> float | None:
-        """Return the share of the rated endurance that so many bytes use up; None if unknown."""
+        """Return the share of the rated endurance that these bytes use; None if unknown."""
         return None if self.endurance_bytes is None else size_bytes / self.endurance_bytes
 
 
 class FlashGeometry(Struct, frozen=True):
-    """Of a profile, as far as it is read here."""
+    """The geometry in a profile, as far as it is used here."""
 
     page_bytes: Positive | None = None
     channels: Count = 0
@@ -103,13 +103,13 @@ class FlashGeometry(Struct, frozen=True):
 
 
 class Mapping(Struct, frozen=True):
-    """How a profile maps what the host addresses."""
+    """The mapping of host addresses in a profile."""
 
     mapping_unit_bytes: Positive | None = None
 
 
 class ProfileState(Struct, frozen=True):
-    """The state in which a simulated device is made."""
+    """The initial state of a simulated device."""
 
     state: Text = ""
     seed: Seed = 1
@@ -117,25 +117,25 @@ class ProfileState(Struct, frozen=True):
 
 
 class Reliability(Struct, frozen=True):
-    """How many erases a block is rated for."""
+    """The rated erases of a block."""
 
     rated_cycles: Positive
 
 
 class RecoveryOptions(Struct, frozen=True):
-    """How many of them a block had before."""
+    """The earlier erases of a block."""
 
     cycles_before: Count | None = None
 
 
 class Controller(Struct, frozen=True):
-    """When the controller of an open-channel device answers a write: before it is programmed."""
+    """Completion of writes on an open-channel device: before or after programming."""
 
     write_back: bool | None = None
 
 
 class Profile(Struct, frozen=True):
-    """What is read of the profile of a simulated device; its keys are in `docs/reference`."""
+    """The used part of a simulated device's profile; its keys are in `docs/reference`."""
 
     description: str = ""
     geometry: FlashGeometry = FlashGeometry()
@@ -147,9 +147,9 @@ class Profile(Struct, frozen=True):
 
 
 class DeviceDetails(Struct, frozen=True, omit_defaults=True):
-    """What only some devices say of themselves; None where this one does not.
+    """Properties that only some devices have; None for the others.
 
-    `profile` and `history` are those of a simulated device, the profile with all of its keys.
+    `profile` and `history` belong to simulated devices; the profile has all of its keys.
     """
 
     allocated_bytes: Count | None = None
@@ -181,26 +181,26 @@ class DeviceDetails(Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceInfo(Struct, frozen=True, kw_only=True):
-    """What is known about a device before any I/O.
+    """The properties of a device before any I/O.
 
     Attributes
     ----------
     url : str
-        How it was named.
+        Its name.
     kind : str
         "sim", "file", "block", "nbd" or "null".
     simulated : bool
-        A simulator answers: time is virtual, and every I/O has its causes.
+        Whether a simulator answers: time is virtual, and every I/O has its causes.
     model, serial, firmware : str
-        As the device, or its profile, gives them; empty where there is none.
+        From the device, or its profile; empty if missing.
     capacity_bytes, sector_bytes : int
-        Addressable size, and what offsets and sizes are multiples of [bytes].
+        Addressable size, and the unit of offsets and sizes [bytes].
     clock : str
         "virtual" or "monotonic".
     io, data : str
-        How I/Os are made, and what is written: "random", "zeros" or "none".
-    details : Details
-        What only some devices say.
+        The kind of I/O, and the written data: "random", "zeros" or "none".
+    details : DeviceDetails
+        Properties of some devices.
     """
 
     url: Name
@@ -226,38 +226,38 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
 
     @property
     def real(self) -> bool:
-        """Hardware answers, or a file on it: time is the host's, and others may disturb."""
+        """Hardware answers, or a file on it: time is the host's, and other load may disturb."""
         return self.kind in ("file", "block", "nbd")
 
     @property
     def null(self) -> bool:
-        """It answers at once: what is measured is the harness."""
+        """It answers at once: the harness is measured."""
         return self.kind == "null"
 
     @property
     def outlives_process(self) -> bool:
-        """It is there when the process is gone: its state is noted, its medium may be exchanged."""
-        # An NBD export has no name of its own by which it would be known again.
+        """It persists after the process: its state is recorded, its medium may be exchanged."""
+        # An NBD export has no persistent identity.
         return self.real and self.kind != "nbd"
 
     @property
     def deepest_queue(self) -> int:
-        """How many I/Os of one process it takes at a time (`crates/engine/src/spec.rs`)."""
+        """Deepest queue of one process (`crates/engine/src/spec.rs`)."""
         return 1 if self.kind == "nbd" else 1024
 
     @property
     def has_state(self) -> bool:
-        """What was written decides what it takes: a state can be enforced."""
+        """Earlier writes affect its response times: a state can be enforced."""
         return self.real or self.simulated
 
     @property
     def addresses(self) -> Literal["sectors", "physical"]:
-        """Sectors; or physical ones, where the host places data."""
+        """Sectors; or physical addresses, if the host places data."""
         return "physical" if self.details.interface == OPEN_CHANNEL else "sectors"
 
     @property
     def zoned(self) -> bool:
-        """Whether it is written in zones, each in order and reset as a whole."""
+        """Whether it is written in zones, each sequentially and reset as a whole."""
         return self.details.zones is not None
 
     @property
@@ -267,40 +267,40 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
 
     @property
     def completion(self) -> str:
-        """How the end of an I/O in a queue is learned of: "polled" or "interrupt"."""
+        """How completions of queued I/Os are detected: "polled" or "interrupt"."""
         return self.details.completion or "interrupt"
 
     @property
     def geometry(self) -> Geometry:
-        """How many of what a device with physical addresses has."""
+        """The geometry of a device with physical addresses."""
         assert self.details.geometry is not None, "it has physical addresses"
         return self.details.geometry
 
     @property
     def profile_table(self) -> Table:
-        """What a simulated device was made of, every key; of any other device nothing."""
+        """The profile of a simulated device, every key; empty for any other device."""
         return self.details.profile or {}
 
     @property
     def profile(self) -> Profile:
-        """What is read of it."""
+        """The used part of the profile."""
         return msgspec.convert(self.profile_table, Profile)
 
     @property
     def page_bytes(self) -> int | None:
-        """What counters count in [bytes]: a flash page or smaller unit; None where unknown."""
+        """Unit of the counters [bytes]: a flash page or a smaller unit; None if unknown."""
         return self.profile.ftl.mapping_unit_bytes or self.profile.geometry.page_bytes
 
 
 def read_info(text: str, **changes: Any) -> DeviceInfo:
-    """Read what the native part says of a device.
+    """Read the properties of a device from the native part.
 
     Parameters
     ----------
     text : str
         JSON.
     **changes
-        Fields that are known better here.
+        Fields to replace.
 
     Examples
     --------

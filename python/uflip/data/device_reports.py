@@ -1,6 +1,6 @@
-"""What is said of devices before one is chosen, and of those that are served: plain data.
+"""Reports about available devices, and about served ones: plain data.
 
-`uflip devices --json` prints the first, `uflip serve --json` the last. Sizes are in bytes.
+`uflip devices --json` prints the former, `uflip serve --json` the latter. Sizes are in bytes.
 """
 
 from typing import NotRequired, TypedDict
@@ -8,11 +8,11 @@ from typing import NotRequired, TypedDict
 from uflip.data.document import Count, Text
 
 Identity = dict[str, str | int]
-"""What makes two descriptions of a device descriptions of one device: fields by name."""
+"""The identity of a device, to compare two descriptions: fields by name."""
 
 
 class BlockReport(TypedDict):
-    """Who uses a block device ("" if nobody), what it holds, and what --destroy must say."""
+    """The user of a block device ("" if free), its content, and the token for --destroy."""
 
     in_use: Text
     holds: list[Text]
@@ -20,7 +20,7 @@ class BlockReport(TypedDict):
 
 
 class KnownDevice(TypedDict):
-    """A device that can be named; what stands below `description` only of block devices."""
+    """An available device; the fields after `description` only for block devices."""
 
     url: Text
     kind: Text
@@ -34,7 +34,7 @@ class KnownDevice(TypedDict):
 
 
 class Quantiles(TypedDict):
-    """Of durations [ns], null where there are none; `span_ns`: of the last whole stretch."""
+    """Of durations [ns], null without any; `span_ns`: of the last whole stretch."""
 
     count: Count
     mean_ns: Count | None
@@ -47,7 +47,7 @@ class Quantiles(TypedDict):
 
 
 class ServedExport(TypedDict):
-    """What was served of one device: `simulated` is what it took, `lag` how late the host was."""
+    """Statistics of a served device: `simulated` is its own latency, `lag` that of the host."""
 
     name: Text
     reads: Count
@@ -69,7 +69,7 @@ class ServedExport(TypedDict):
 
 
 class ServerClients(TypedDict):
-    """Clients of a server: now, since it began, and those that there was no room for."""
+    """Clients of a server: now, since it began, and rejected because of the limit."""
 
     now: Count
     in_all: Count
@@ -77,7 +77,7 @@ class ServerClients(TypedDict):
 
 
 class ServedDocument(TypedDict):
-    """What `uflip serve` served."""
+    """The statistics of `uflip serve`."""
 
     elapsed_ns: Count
     clients: ServerClients

@@ -1,8 +1,8 @@
-"""JSON into typed values: the whole document is right, or it is refused by name.
+"""JSON into typed values: a document is valid as a whole, or an error names the fault.
 
-What a field may be stands in its type (`msgspec`): kinds, ranges, lengths, patterns. What types
-cannot say is said here, for all documents alike: how deep they may nest, and that they are UTF-8
-without half characters. Not-a-number is no JSON, and numbers beyond 64 bits fit no field.
+The types of the fields (`msgspec`) define kinds, ranges, lengths and patterns. This module checks
+what types cannot express, for all documents: the depth of nesting, and UTF-8 without lone
+surrogates. Not-a-number is not JSON, and numbers beyond 64 bits fit no field.
 """
 
 import re
@@ -19,21 +19,21 @@ from uflip.data.bounded_read import DocumentKind
 
 T = TypeVar("T")
 
-# Deeper than any profile, plan or host; far from where a recursive reader gives up.
+# Deeper than any profile, plan or host; far below the limit of a recursive reader.
 DEEPEST = 64
-# Nanoseconds, bytes and counts fit a signed 64-bit number: what every other reader has.
+# Nanoseconds, bytes and counts fit a signed 64-bit number, as in every other reader.
 LARGEST = (1 << 63) - 1
 MOST_RUNS = 100_000
-"""Of a plan: a hundred times the longest benchmark."""
+"""Limit for a plan: a hundred times the longest benchmark."""
 MOST_WARNINGS = 1_000
-"""Of a document: there is one for a code, and there are some sixty codes."""
-# A file name holds 255 bytes on every file system; ours have endings, and temporary names.
+"""Limit for a document: it has one warning per code, and there are some sixty codes."""
+# A file name holds 255 bytes on every file system; ours need space for endings.
 LONGEST_NAME_BYTES = 200
 
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
-# Drawn with by the native part, which has 64 bits for it.
+# Used by the native part, which has 64 bits for it.
 Seed = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
 Seconds = Annotated[float, Meta(ge=0, lt=1e10)]
@@ -42,9 +42,9 @@ DigestText = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 FolderId = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 DecHook = Callable[[type, Any], Any]
 Table = dict[str, Any]
-"""Plain data whose keys are for others to know."""
+"""Plain data whose keys other modules define."""
 
-# Read at a time: the pieces that texts are cut into exist for so much of a document only [bytes].
+# Chunk size: text fragments exist only for this much of a document at a time [bytes].
 _CHUNK = 1 << 16
 _ESCAPE = re.compile(rb"\\*.", re.S)
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'"[]{}'))
@@ -54,14 +54,14 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 def decode(
     path: Path, kind: DocumentKind, content: bytes, shape: type[T], dec_hook: DecHook | None = None
 ) -> T:
-    """Turn the bytes of a document into a value of its type.
+    """Convert the bytes of a document to a value of its type.
 
-    `dec_hook` makes the values of fields whose type msgspec does not know, see `uflip.data.spec`.
+    `dec_hook` converts fields of types that msgspec does not support, see `uflip.data.spec`.
 
     Raises
     ------
     UflipError
-        Of the class that `kind` names; it says what is wrong, and where in the document.
+        Of the class in `kind`, with the fault and its position in the document.
     """
     if deepest(content) > DEEPEST:
         raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
@@ -74,12 +74,12 @@ def decode(
 
 
 def check(path: Path, kind: DocumentKind, name: str, content: object, shape: type[T]) -> T:
-    """Check plain data inside of a document; keys that the type does not have are let be.
+    """Check plain data inside a document; ignore keys that the type lacks.
 
     Raises
     ------
     UflipError
-        As `decode`.
+        From `decode`.
     """
     try:
         return msgspec.convert(content, shape)
@@ -89,21 +89,21 @@ def check(path: Path, kind: DocumentKind, name: str, content: object, shape: typ
 
 
 def plain(document: Struct | Mapping[str, object]) -> Table:
-    """Return a document, or a table of such, as plain data: as JSON holds it."""
+    """Return a document, or a table of documents, as plain JSON data."""
     content: Table = msgspec.json.decode(msgspec.json.encode(document))
     return content
 
 
 def deepest(content: bytes) -> int:
-    """Count how many levels of lists and objects a JSON text has, at most.
+    """Count the levels of lists and objects in a JSON text, at most.
 
-    Everybody's bytes come here before any parser: the time is linear in their number, whatever they
-    are, and the memory beyond them is that of a chunk.
+    Runs on untrusted bytes before any parser: the time is linear in their number for every input,
+    and the extra memory is that of a chunk.
     """
     depth = most = 0
     in_text = False
     for chunk in _chunks(content):
-        # Pairs of backslashes first: the quote after an odd one is the only one that is escaped.
+        # Pairs of backslashes first: then only a quote after a single backslash is escaped.
         unescaped = chunk.replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = unescaped.translate(None, _NO_STRUCTURE).split(b'"')
         steps = array("b", b"".join(parts[in_text::2]).translate(_STEPS))
@@ -115,7 +115,7 @@ def deepest(content: bytes) -> int:
 
 
 def _chunks(content: bytes) -> Iterator[bytes]:
-    """Divide a text so that no escape is cut in two."""
+    """Divide a text without splitting an escape."""
     start = 0
     while start < len(content):
         end = start + _CHUNK
@@ -126,7 +126,7 @@ def _chunks(content: bytes) -> Iterator[bytes]:
 
 
 def no_file_name(name: str) -> str | None:
-    """Say why a text cannot be the name of a file of ours; None where it can.
+    """Return why a text cannot be the name of one of our files; None if it can.
 
     Examples
     --------
@@ -144,5 +144,5 @@ def no_file_name(name: str) -> str | None:
 
 
 def _reason(error: msgspec.ValidationError) -> str:
-    """Say what is wrong in our words."""
+    """Return the fault of a document in our own terms."""
     return str(error).replace("Object ", "").replace(" - at ", ", at ").replace("`", "'")

@@ -1,4 +1,4 @@
-"""What a result folder is known by, and that nothing but results is written into one."""
+"""Recognises result folders, and refuses to write other files into them."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ RUNS = "runs"
 
 
 def refuse_results(path: Path, what: str, where: str) -> None:
-    """Refuse a name inside of a result folder; through links as well.
+    """Refuse a name inside a result folder, also through links.
 
     Raises
     ------
     RefusedError
     """
-    # `Path.resolve` raises what is no OSError for a link that leads to itself.
+    # `Path.resolve` raises something other than OSError for a link that leads to itself.
     parent = Path(os.path.realpath(path.absolute().parent))
     for folder in (parent, *parent.parents):
         if (folder / RUNS).is_dir() and any((folder / name).exists() for name in MANIFESTS):

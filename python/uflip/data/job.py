@@ -9,24 +9,24 @@ from uflip.data.spec_base import Spec, SpecBase, Whole
 
 
 class Job(SpecBase, Spec, frozen=True):
-    """What is done to pages of an open-channel device; `docs/reference/open-channel.md`.
+    """Commands to pages of an open-channel device; `docs/reference/open-channel.md`.
 
     Attributes
     ----------
     kind : str or None
         "pages" (None is the same), or "wear": cycles of one block until it fails.
     first_channel, channels, first_lun, luns, first_block, blocks, first_page, pages : int or None
-        Over what it goes.
+        The range of pages.
     mix : str or None
-        Letters W and R, repeated for ever.
+        Letters W and R, repeated without end.
     threads, vector : int or None
-        Threads; pages of all planes that one command takes.
+        Threads; pages of all planes per command.
     sleep : int or None
-        Between commands [ns].
+        Time between commands [ns].
     iteration : str or None
         "sequential", "round_robin" or "isolated".
     repeat : int or None
-        How often all of it is done.
+        Number of repetitions of the whole job.
     """
 
     kind: Literal["pages", "wear"] | None = None
@@ -52,7 +52,7 @@ class Job(SpecBase, Spec, frozen=True):
 
 
 class JobTotals(Struct, frozen=True):
-    """What a job amounts to: commands, pages of all planes, blocks, and bytes."""
+    """The size of a job: commands, pages of all planes, blocks, and bytes."""
 
     total_ios: Whole
     pages_read: Whole

@@ -1,4 +1,4 @@
-"""The ledger: a line for everything that was committed to a result folder, each bound to the last.
+"""The ledger: a line for every committed file of a result folder, linked to the line before.
 
 ::
 
@@ -6,16 +6,16 @@
     {"kind":"manifest","bytes":…,"digest":…,"plan":…,"link":…}
     {"kind":"run","run":"0001-…","bytes":…,"digest":…,"spec":…,"link":…}
 
-`digest` is that of the file, `spec` and `plan` are those of what was asked for, and `link` is the
-digest of the previous link followed by the line up to its own. So a line proves its file, and the
-links prove that the lines belong to one folder and one plan, in this order.
+`digest` is that of the file, `spec` and `plan` are those of the request, and `link` is the digest
+of the previous link followed by the line up to its own. So a line proves its file, and the links
+prove that the lines belong to one folder and one plan, in this order.
 
 A line is written and synced before the file gets its name. A kill in between leaves a last line
-without a file, which is a run that was never said to be there, and is cut off by who goes on; the
-other way round would leave a file that nothing proves.
+without a file: a run that was never reported as finished. The next writer cuts the line off. In the
+other order, a kill would leave a file that nothing proves.
 
-The chain finds accidents: bits that flip, files that are copied over each other, folders that are
-put together from two. Whoever wants to can write a ledger of their own.
+The chain detects accidents: bits that flip, files that are copied over each other, folders that are
+merged from two. It is no protection against forgery: anyone can write a new ledger.
 
 Version history
 ---------------
@@ -54,7 +54,7 @@ class Begin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", t
 
 
 class Document(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="manifest"):
-    """The manifest is about to be this."""
+    """The digest of the next manifest."""
 
     bytes: Count
     digest: DigestText
@@ -62,7 +62,7 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
 
 
 class RunEntry(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
-    """A run is about to get its name."""
+    """The digest of a run file, before it gets its name."""
 
     run: Name
     bytes: Count
@@ -75,24 +75,24 @@ Entry = Begin | Document | RunEntry
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a ledger says.
+    """The content of a ledger.
 
     Attributes
     ----------
     entries : list
-        Of lines that are what was written.
+        Entries of the undamaged lines.
     lines : int
-        Complete ones, damaged ones too.
+        Number of complete lines, including damaged ones.
     damaged : list of int
-        Which lines are not what was written, the first being 1.
+        Numbers of the damaged lines, the first being 1.
     end : int
-        Where the last complete line ends [bytes].
+        End of the last complete line [bytes].
     torn : int
-        What stands behind that [bytes]: what a kill left of a line, or lost bytes left of one.
+        Length of the incomplete rest [bytes], left by a kill or by lost bytes.
     link : str
-        Of the last complete line.
-    last : Begin, Document, Run or None
-        That line; None where it is damaged.
+        Link of the last complete line.
+    last : Begin, Document, RunEntry or None
+        That line; None if it is damaged.
     without_last : tuple
         (lines, end, link) without it.
     """
@@ -108,7 +108,7 @@ class Ledger:
 
     @property
     def folder_id(self) -> str | None:
-        """Which folder this is the ledger of; None where that cannot be read."""
+        """Id of the folder of this ledger; None if it cannot be read."""
         first = self.entries[0] if self.entries else None
         return first.folder_id if isinstance(first, Begin) else None
 
@@ -119,20 +119,20 @@ class Ledger:
 
     @property
     def manifests(self) -> list[Document]:
-        """What the manifest may be: the last line of it, and where that ends the ledger the one
-        before too, because a kill may have come between the line and the file.
+        """Possible manifests: the last line of one; if it ends the ledger, also the one before it,
+        because a kill may have come between the line and the file.
         """
         found = [entry for entry in self.entries if isinstance(entry, Document)]
         return found[-2:] if isinstance(self.last, Document) else found[-1:]
 
     @property
     def last_run(self) -> str | None:
-        """The run of the last line, whose file a kill may have kept from its name."""
+        """The run of the last line, whose file may lack its name after a kill."""
         return self.last.run if isinstance(self.last, RunEntry) else None
 
 
 def digest_of(content: Any) -> str:
-    """Return the digest of plain data, however its keys are ordered."""
+    """Return the digest of plain data, independent of the order of its keys."""
     return _native.digest(msgspec.json.encode(content, order="sorted"))
 
 
@@ -144,12 +144,12 @@ def line(entry: Entry, before: str) -> tuple[bytes, str]:
 
 
 def parse(path: Path, content: bytes) -> Ledger:
-    """Read a ledger; lines that were damaged are left out, and said to be.
+    """Read a ledger; leave out damaged lines, and list their numbers.
 
     Raises
     ------
     ResultsError
-        If a newer uflip has written it.
+        If it was written by a newer uflip.
     """
     entries: list[Entry] = []
     damaged: list[int] = []
@@ -168,8 +168,8 @@ def parse(path: Path, content: bytes) -> Ledger:
             damaged.append(number)
         else:
             entries.append(entry)
-        # A flipped bit in a line, or in its link, is the fault of that line alone: the next may
-        # follow from the link as it stands here, or as it must have been.
+        # A flipped bit in a line, or in its link, damages that line alone: the next may follow from
+        # the link as stored here, or from the computed one.
         meant = _native.digest(stored.encode() + _body(match))
         before, stored = stored, match[2].decode() if match else meant
     end = len(content) - len(torn)
@@ -204,7 +204,7 @@ class _Format(Struct):
 
 
 def _check_version(path: Path, body: bytes) -> None:
-    """Tell a line of a later version from one that was damaged: its link is right."""
+    """Distinguish a line of a later version from a damaged one: its link is right."""
     try:
         version = msgspec.json.decode(body, type=_Format).format_version
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -4,25 +4,23 @@ Version history
 ---------------
 1   first version. `finished_utc` and `elapsed_s` are null until the end; `status` is "running"
     while the benchmark runs, then complete, interrupted or failed.
-2   `state`: in which state the device was before the first run, with its `state_id` (null where it
-    is not known); `target_size_bytes`: the part of the device that was used; `repetitions`;
-    `method`, `phases`, `interference`: how lengths and pauses were found, null until they are;
-    `resumed_utc`: when it was resumed; and with a planned run `repetition`,
-    `reset_before`.
-3   `folder_id`: which folder this is, and `ledger_lines`: how many lines its ledger had before this
-    manifest was written; see `uflip.data.ledger`.
-4   `durability`: what writes waited for. In older versions it follows from how the device was
-    opened (`uflip.durability.of_old`), and is read as if it stood there.
+2   `state`: the state of the device before the first run, with its `state_id` (null if unknown);
+    `target_size_bytes`: the used part of the device; `repetitions`; `method`, `phases`,
+    `interference`: the source of lengths and pauses, null until they are known; `resumed_utc`:
+    times of resumption; and with a planned run `repetition`, `reset_before`.
+3   `folder_id`: the id of this folder, and `ledger_lines`: the number of lines in its ledger before
+    this manifest was written; see `uflip.data.ledger`.
+4   `durability`: the durability of writes. In older versions it follows from the way the device was
+    opened (`uflip.durability.of_old`), and is read as if it were stored.
 
-A version is raised where an older reader would take what is there for something else. It is not for
-what an older reader can leave out: facts of the device, the host and phases, and numbers of
-warnings, which have no fixed list of fields and are absent from older manifests of the same
-version. Nor is it for new words of a value or a specification (a mode, a time, a durability): a
-reader that does not know them refuses the manifest by that value, which says what it lacks, and
-guesses at nothing.
+A version is raised when an older reader would misinterpret the content. It is not raised for data
+that an older reader can ignore: facts of the device, the host and phases, and numbers of warnings
+have no fixed list of fields, and are absent from older manifests of the same version. Nor is it
+raised for new words of a value or a specification (a mode, a time, a durability): a reader without
+support for them refuses the manifest and names the value.
 
-A reader accepts every version up to its own and refuses a newer one: guessing at a format that it
-does not know would present wrong numbers as right ones.
+A reader accepts every version up to its own and refuses a newer one, as guessing at an unknown
+format would present wrong numbers as right ones.
 """
 
 import json
@@ -58,11 +56,11 @@ from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
 FORMAT_VERSION = 4
-STATE_SINCE = 2  # versions before kept no state: their benchmarks cannot be resumed
+STATE_SINCE = 2  # earlier versions stored no state: their benchmarks cannot be resumed
 FILE_NAME = "manifest.json"
 RUNS = "runs"  # the folder of run files beside it
 KnownFrom = Literal["enforced", "record", "profile", "snapshot"]
-"""What says in which state a device is."""
+"""Source of the known state of a device."""
 Status = Literal["running", "complete", "interrupted", "failed"]
 
 KIND = DocumentKind(
@@ -73,12 +71,12 @@ KIND = DocumentKind(
 
 
 IMPORTED = "imported"
-"""The scale of what other programs measured."""
+"""The scale of results that other programs measured."""
 Durability = Annotated[str, Meta(pattern=r"^(cached|fua|flush:[1-9][0-9]{0,9}|unknown)$")]
 
 
 class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """A run that is planned; `id` is the name of its file."""
+    """A planned run; `id` is the name of its file."""
 
     id: str
     micro_benchmark: Name
@@ -98,7 +96,7 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _check_windows(said: Interference | None) -> None:
-    """Refuse batches that are not a mean and a maximum for each window."""
+    """Refuse batches without one mean and one maximum per window."""
     windows = said and said.get("windows")
     for each in (windows["before"], windows.get("writes"), windows["after"]) if windows else ():
         if each and len(each["mean_ns"]) != len(each["max_ns"]):
@@ -111,7 +109,7 @@ def entry_of(run: object) -> PlanEntry:
     Raises
     ------
     ValueError
-        If one of them is not what it must be.
+        If a field is invalid.
     """
     return msgspec.convert(run, PlanEntry, from_attributes=True, dec_hook=spec_hook)
 
@@ -126,7 +124,7 @@ class WarningRecord(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SkippedRun(Struct, frozen=True, forbid_unknown_fields=True):
-    """A run that is not made, and why."""
+    """A run that is not made, and the reason."""
 
     micro_benchmark: Name
     pattern: Name
@@ -136,12 +134,12 @@ class SkippedRun(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def left_of(skipped: object) -> SkippedRun:
-    """Return the entry of a run that was left out, an object with the same fields."""
+    """Return the entry of a skipped run, an object with the same fields."""
     return msgspec.convert(skipped, SkippedRun, from_attributes=True)
 
 
 class DeviceState(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """In which state the device was before the first run."""
+    """The state of the device before the first run."""
 
     state: Name
     state_id: Name | None
@@ -156,7 +154,7 @@ UNKNOWN_STATE = DeviceState("unknown", None, None, None)
 
 
 class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `manifest.json` holds. `host` and the like are plain data."""
+    """The content of `manifest.json`. `host` and the like are plain data."""
 
     format: Literal["uflip-results"] = "uflip-results"
     format_version: Annotated[int, Meta(ge=1, le=FORMAT_VERSION)] = FORMAT_VERSION
@@ -203,13 +201,13 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return next((entry for entry in self.plan if entry.id == run_id), None)
 
 
-# What is read of the plain data, wherever it is read. Other keys are let be.
+# The used part of the plain data. Other keys are ignored.
 
 
 class Disk(Struct, frozen=True):
-    """The disk beneath a target, see `uflip.device.block_queue`; None what is not known.
+    """The disk below a target, see `uflip.device.block_queue`; None for unknown values.
 
-    `group_rates` is what a control group allows, see `uflip.device.control_group`.
+    `group_rates` are limits of a control group, see `uflip.device.control_group`.
     """
 
     name: Text = ""
@@ -229,10 +227,10 @@ class Disk(Struct, frozen=True):
 
 
 class After(Struct, frozen=True):
-    """What a real device said when its benchmark was over, and what its host was kept from.
+    """The state of a real device and its host at the end of a benchmark.
 
-    `stolen_share` is of the time that the processors were wanted since the benchmark began, or was
-    resumed: so much of it a hypervisor gave to others.
+    `stolen_share` is the share of processor time that a hypervisor gave to other machines, of the
+    time demanded since the benchmark began, or was resumed.
     """
 
     temperature_celsius: float | None = None
@@ -241,7 +239,7 @@ class After(Struct, frozen=True):
 
 
 class Host(Struct, frozen=True):
-    """What is read of what is known about the host; `uflip.results.provenance` says it."""
+    """The used part of the host's provenance; `uflip.results.provenance` creates it."""
 
     disk: Disk | None = None
     virtual_disk: Text | None = None
@@ -265,32 +263,32 @@ SHAPES: dict[str, type[Struct]] = {"host": Host, "harness": _Harness}
 
 
 def host_of(said: Table) -> Host:
-    """Read what a manifest says of its host."""
+    """Read the host data of a manifest."""
     return msgspec.convert(said, Host)
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Turn a manifest into the bytes of its file."""
+    """Convert a manifest to the bytes of its file."""
     content = msgspec.to_builtins(manifest)
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return text.encode()
 
 
 def parse(path: Path, content: bytes) -> Manifest:
-    """Turn the bytes of `manifest.json` into a manifest.
+    """Convert the bytes of `manifest.json` to a manifest.
 
     Raises
     ------
     ResultsError
-        If it is not JSON, not ours, of a newer version, or anything in it is not what it must be.
+        If it is not JSON, not ours, of a newer version, or contains an invalid value.
     """
     _check_format(path, content)
     manifest = decode(path, KIND, content, Manifest, spec_hook)
     for name, shape in SHAPES.items():
         check(path, KIND, name, getattr(manifest, name), shape)
-    # Folders of open-channel devices said `cached`, then `fua`, whatever their controller does.
+    # Folders of open-channel devices stored `cached`, then `fua`, for every controller.
     physical = manifest.device.addresses == "physical"
-    # Those that were imported said `cached`, and it is not known.
+    # Imported folders stored `cached`, but it is unknown.
     imported = manifest.scale == IMPORTED
     if manifest.durability is None or physical or imported:
         known = of_old(manifest.device.kind, manifest.device.io or None)
@@ -309,7 +307,7 @@ class _Format(Struct, frozen=True):
 
 
 def _check_format(path: Path, content: bytes) -> None:
-    """Who wrote this, and can we know what it means? Asked before any other key is looked at."""
+    """Check format and version before any other key."""
     said = decode(path, KIND, content, _Format)
     if said.format != FORMAT:
         raise KIND.unreadable(path, f"format {said.format!r}, not {FORMAT!r}")

@@ -1,12 +1,12 @@
-"""Benchmarks that were asked for together: which devices, where their results are, what was asked.
+"""A multi-device benchmark: its devices, their result folders, and the common options.
 
 ::
 
     {"format": "uflip-devices", "format_version": 1, "uflip_version": …, "created_utc": …,
      "id": …, "options": {…}, "devices": [{"device": "sim:demo", "folder": "sim-demo"}, …]}
 
-It stands beside the result folders, so that whoever goes on begins those that had not begun as
-those that had. What may be destroyed does not stand in it: that is said again.
+It is stored beside the result folders, so that a resumed benchmark begins the missing devices with
+the same options. It does not contain permissions to destroy: the user must give them again.
 
 Version history
 ---------------
@@ -69,9 +69,9 @@ class DeviceEntry(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     device : str
-        Its name, as on the command line; before it and @ the host that holds it, where one is said.
+        Its name, as on the command line, with the label of its host before an @ if it has one.
     folder : str
-        Where its results are, within the folder of this document.
+        Its result folder, within the folder of this document.
     """
 
     device: Text
@@ -84,7 +84,7 @@ class MultiDeviceManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_on
     Attributes
     ----------
     id : str
-        By which hosts of drives know these benchmarks again.
+        The identity of these benchmarks on the hosts of the drives.
     """
 
     format: Literal["uflip-devices"] = "uflip-devices"
@@ -102,7 +102,7 @@ def read(folder: Path) -> MultiDeviceManifest:
     Raises
     ------
     ResultsError
-        If there is none, or not one that this version reads.
+        If it is missing, or not one that this version reads.
     """
     path = folder / FILE_NAME
     found = decode(path, KIND, read_document(path, KIND), MultiDeviceManifest)

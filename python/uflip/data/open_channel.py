@@ -1,4 +1,4 @@
-"""What uFLIP-OC found on a device whose host places data: `open_channel` in its summary.
+"""Findings of uFLIP-OC on an open-channel device: `open_channel` in its summary.
 
 Plain data, as `uflip.data.summary` is; `uflip.oc.benchmark` makes it. Response times are in
 milliseconds, throughput in MB/s, which count powers of ten.
@@ -10,7 +10,7 @@ from uflip.data.document import Count, Name, Text
 
 
 class OpTimes(TypedDict):
-    """Of the response times of one operation; null percentiles of too few (`uflip.stats`)."""
+    """Response times of one operation; null percentiles if there are too few (`uflip.stats`)."""
 
     count: Count
     mean_ms: float
@@ -22,7 +22,7 @@ class OpTimes(TypedDict):
 
 
 class MixFound(TypedDict):
-    """A mix of reads and writes; null what it has none of."""
+    """A mix of reads and writes; null for a missing direction."""
 
     mb_per_s: float
     failed: Count
@@ -71,7 +71,7 @@ class Channels(TypedDict):
 
 
 class RuleFound(TypedDict):
-    """A rule of the unwritten contract, and what became of it."""
+    """A rule of the unwritten contract, and its verdict."""
 
     name: Name
     says: Text
@@ -80,7 +80,7 @@ class RuleFound(TypedDict):
 
 
 class OpenChannel(TypedDict):
-    """The micro-benchmarks that were measured, and the contract."""
+    """The measured micro-benchmarks, and the contract."""
 
     oc0: NotRequired[OneLun]
     oc1: NotRequired[WornOut]

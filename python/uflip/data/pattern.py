@@ -15,25 +15,25 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
     time : str or None
         One of `TIMES`.
     io_size, io_shift, target_offset, target_size : int or None
-        Size of an I/O, its shift, where the target space begins and how large it is [bytes].
+        Size of an I/O, its shift, begin and size of the target space [bytes].
     partitions, incr : int or None
-        Of a partitioned, of an ordered location.
+        For a partitioned, for an ordered location.
     skew_percent, hot_space_percent, hot_io_percent : int or None
-        Of Zipf's law θ in hundredths; of a hot and a cold area the shares of the hot one [%].
+        θ of Zipf's law in hundredths; for a hot and a cold area, the shares of the hot one [%].
     write_stream, hot_write_stream : int or None
-        The stream of writes that they belong to, and that of writes to the hot area.
+        The stream of its writes, and that of writes to the hot area.
     pause, burst : int or None
-        Between I/Os [ns]; I/Os between two pauses.
+        Pause between I/Os [ns]; I/Os between two pauses.
     interval : int or None
-        Of an open loop: from one arrival to the next, on average [ns].
+        Open loop: mean time from one arrival to the next [ns].
     parallel_degree, queue_depth : int or None
-        Processes; I/Os of each that are under way at a time.
+        Processes; I/Os in flight of each.
     io_count, io_ignore : int or None
-        I/Os of each process, and how many at the start are left out of the statistics.
+        I/Os of each process, and the number at the start that the statistics leave out.
     seed : int or None
-        Of random addresses.
+        Seed of random addresses.
     stop : Stop or None
-        When it ends, in place of the two counts.
+        The stop rule, in place of the two counts.
     """
 
     parallel_degree: Whole | None = None
@@ -45,35 +45,35 @@ class Basic(MixPart, Spec, frozen=True, tag_field="kind", tag="basic"):
 
     @property
     def parts(self) -> tuple[MixPart, ...]:
-        """Itself."""
+        """The pattern itself."""
         return (self,)
 
     @property
     def is_open(self) -> bool:
-        """Whether its I/Os arrive at instants of their own."""
+        """Whether its I/Os have arrival times."""
         return self.time in OPEN_TIMES
 
     @property
     def processes(self) -> int:
-        """How many processes make it."""
+        """Number of processes."""
         return 1 if self.parallel_degree is None else self.parallel_degree
 
 
 class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
-    """I/Os of two basic patterns: in turn, or each drawn at random.
+    """I/Os of two basic patterns: in turn, or drawn at random.
 
     Attributes
     ----------
-    first, second : Part
-        The two.
+    first, second : MixPart
+        The two patterns.
     ratio : int or None
-        So many I/Os of the first, then one of the second.
+        Number of I/Os of the first for each one of the second.
     first_percent : int or None
         Or: the chance of the first for each I/O [%].
     time, interval : str, int or None
-        Of an open loop: "fixed" or "poisson", as of `Basic`.
+        Open loop: "fixed" or "poisson", as in `Basic`.
     queue_depth, io_count, io_ignore, seed, stop
-        As of `Basic`; the counts are I/Os of the second, rarer pattern, and of both where they are
+        As in `Basic`; the counts are I/Os of the second, rarer pattern, and of both where they are
         drawn.
     """
 
@@ -96,24 +96,24 @@ class Mix(SpecBase, Spec, frozen=True, tag_field="kind", tag="mix"):
 
     @property
     def is_open(self) -> bool:
-        """Whether its I/Os arrive at instants of their own."""
+        """Whether its I/Os have arrival times."""
         return self.time in OPEN_TIMES
 
     @property
     def turns(self) -> int:
-        """I/Os of the first pattern to one that is counted, at most."""
+        """I/Os of the first pattern for each counted one, at most."""
         return 1 if self.ratio is None else self.ratio
 
 
 class Parallel(SpecBase, Spec, frozen=True, tag_field="kind", tag="parallel"):
-    """Patterns that run side by side, a process each.
+    """Patterns that run in parallel, with a process each.
 
     Attributes
     ----------
     patterns : tuple of Basic or Mix
-        What runs; each has its own counts.
+        The patterns; each has its own counts.
     seed, stop
-        As of `Basic`.
+        As in `Basic`.
     """
 
     patterns: tuple[Basic | Mix, ...]
@@ -122,28 +122,28 @@ class Parallel(SpecBase, Spec, frozen=True, tag_field="kind", tag="parallel"):
 
     @property
     def parts(self) -> tuple[MixPart, ...]:
-        """Those of all patterns."""
+        """The parts of all patterns."""
         return tuple(part for pattern in self.patterns for part in pattern.parts)
 
     @property
     def is_open(self) -> bool:
-        """Whether I/Os of any of the patterns arrive at instants of their own."""
+        """Whether I/Os of any of the patterns have arrival times."""
         return any(pattern.is_open for pattern in self.patterns)
 
 
 class ListSummary(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is known of a list of I/Os without them.
+    """The summary of a list of I/Os.
 
     Attributes
     ----------
     ios : str
         Digest of every I/O.
     io_count, bytes_read, bytes_written, bytes_trimmed : int
-        How many there are, and what they move, or deallocate [bytes].
+        Their number, and the bytes that they transfer, or deallocate [bytes].
     end, align, io_size_max : int
-        Where the last ends, what all offsets and sizes are multiples of, the longest [bytes].
+        End of the last, common divisor of all offsets and sizes, the longest [bytes].
     span : int or None
-        Of an open loop: when the last one arrives [ns].
+        Open loop: arrival of the last one [ns].
     """
 
     ios: str
@@ -158,14 +158,14 @@ class ListSummary(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class Replay(SpecBase, Spec, frozen=True, tag_field="kind", tag="replay"):
-    """The I/Os of a list, which is named by its digest: those of a trace.
+    """The I/Os of a list, identified by its digest: those of a trace.
 
     Attributes
     ----------
-    list : Listed
-        What is known of it.
+    list : ListSummary
+        Its summary.
     queue_depth, io_count, io_ignore
-        As of `Basic`; the count is that of the list.
+        As in `Basic`; the count is that of the list.
     """
 
     list: ListSummary
@@ -175,31 +175,31 @@ class Replay(SpecBase, Spec, frozen=True, tag_field="kind", tag="replay"):
 
     @property
     def is_open(self) -> bool:
-        """Whether the I/Os of the list have instants."""
+        """Whether the I/Os of the list have arrival times."""
         return self.list.span is not None
 
     @property
     def writes(self) -> bool:
-        """Whether any I/O of the list changes what is stored: a write, or a trim."""
+        """Whether any I/O of the list changes data: a write, or a trim."""
         return self.list.bytes_written + self.list.bytes_trimmed > 0
 
 
 Functions = Basic | Mix | Parallel
-"""A specification whose I/Os follow from functions (uFLIP Table 1)."""
+"""A specification whose I/Os are computed by functions (uFLIP Table 1)."""
 
 Pattern = Functions | Replay
 """A specification of I/Os over sectors."""
 
 
 class Totals(Struct, frozen=True):
-    """What a specification amounts to on a device; with a rule to stop at most.
+    """The totals of a specification on a device; with a stop rule, the most.
 
     Attributes
     ----------
     total_ios : int
         I/Os, ignored ones included.
     bytes_read, bytes_written, bytes_trimmed : int
-        What they move, or deallocate [bytes].
+        Bytes that they transfer, or deallocate [bytes].
     pause_ns : int
         Sum of the pauses of the process that pauses longest [ns].
     """

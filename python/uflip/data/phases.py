@@ -1,7 +1,7 @@
-"""What the long baseline runs showed: phases, and what random writes leave behind.
+"""Phases of the long baseline runs, and the interference of random writes.
 
-Plain data, as the manifest and the summary of a result hold it. What was added in a version is
-absent from older ones, and is read where it is there.
+Plain data in the manifest and the summary of a result. Fields that a version added are absent from
+older ones, and optional.
 """
 
 from typing import NotRequired, TypedDict
@@ -10,7 +10,7 @@ from uflip.data.document import Count, Name, Positive, Table
 
 
 class OneLevel(TypedDict):
-    """A level of the running phase: its mean [ns], and the share of the I/Os that lie on it."""
+    """A level of the running phase: its mean [ns], and the share of its I/Os."""
 
     mean_ns: float
     share: float
@@ -19,8 +19,8 @@ class OneLevel(TypedDict):
 class PhasesOfPattern(TypedDict):
     """The analysis of a series of response times: the fields of `uflip.analysis.Analysis`.
 
-    `settled_ios`: I/Os until the means of parts of the run are those of the running phase, which
-    chance does not prolong as it may `startup_ios`; `settling_ns` is the mean of these,
+    `settled_ios`: I/Os until the means of parts of the run equal those of the running phase;
+    unlike `startup_ios`, chance does not prolong it. `settling_ns` is the mean of these,
     `running_ns` that of all others [ns].
     """
 
@@ -64,7 +64,7 @@ class Windows(TypedDict):
 
 
 class Batches(TypedDict):
-    """What Figure 5 of uFLIP is drawn from; `ios`: of a window."""
+    """The data of uFLIP's Figure 5; `ios`: per window."""
 
     ios: Positive
     before: Windows
@@ -73,7 +73,7 @@ class Batches(TypedDict):
 
 
 class Interference(TypedDict):
-    """How long random writes linger: the fields of `uflip.methodology.interference.Lingering`."""
+    """Effect of random writes: the fields of `uflip.methodology.interference.Lingering`."""
 
     reads_affected: Count
     lingering_ns: Count

@@ -1,13 +1,13 @@
-"""The plan file's keys and what each may hold: `docs/reference/plan-file.md` in types.
+"""The keys of the plan file and their types: `docs/reference/plan-file.md`.
 
-What a `spec` and a `state` may say on a device is for the native part to check; a state is a table
-here. Names become names of files and parts of ids, so they are plain words.
+The native part checks a `spec` and a `state` against the device; a state is a table here. Names
+become file names and parts of ids, so they are plain words.
 
 Version history
 ---------------
 1   first version.
-2   `device` also says which medium it is for, where that is known: `brand`.
-3   `durability`: what writes wait for.
+2   `device` also contains the medium, if known: `brand`.
+3   `durability`: the durability of writes.
 """
 
 from typing import Annotated, Literal
@@ -32,9 +32,9 @@ KIND = DocumentKind(
 
 Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 PatternName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.+/-]{1,100}$")]
-# The name of a file: it begins with no dot, and leaves room for endings in 255 bytes.
+# A file name: it does not begin with a dot, and leaves room for endings in 255 bytes.
 RunId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}$")]
-# Of a plan that somebody would wait for.
+# Limit of a plan that ends in reasonable time.
 Repetitions = Annotated[int, Meta(ge=1, le=1000)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -65,7 +65,7 @@ class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
     target_size_bytes: Positive
     device: Table
     runs: Annotated[list[Table], Meta(max_length=MOST_RUNS)]
-    """Each a `RunEntry`: checked one by one, so that an error can say which."""
+    """Each a `RunEntry`: checked one by one, so that an error can name the run."""
     state: Table | None = None
     method: str | None = None
     durability: str | None = None

@@ -1,4 +1,4 @@
-"""What a loss of power cost a simulated device, and how it came back (`crates/sim/src/device/`)."""
+"""A power loss of a simulated device: lost data, and recovery (`crates/sim/src/device/`)."""
 
 import msgspec
 from msgspec import Struct
@@ -7,68 +7,68 @@ from uflip.data.document import Count
 
 
 class Cut(Struct, frozen=True):
-    """What was lost at the moment when power went."""
+    """The losses at the moment of the power cut."""
 
     at_ns: Count
-    """On the clock of the device [ns]."""
+    """Time on the clock of the device [ns]."""
     ios_under_way: Count
-    """I/Os of whose end the host had not heard."""
+    """I/Os that were not completed to the host."""
     pages_in_cache: Count
-    """Pages in the write cache that flash had not; capacitors save them."""
+    """Pages in the write cache that were not in flash; capacitors save them."""
     pages_torn: Count
     """Flash pages that were being programmed, and cannot be read."""
     pages_not_begun: Count
-    """Flash pages that were to be programmed, and waited for their die."""
+    """Flash pages that waited for their die before programming."""
     blocks_half_erased: Count
     """Blocks that were being erased, and have to be erased again."""
     pages_lost: Count
-    """Pages of the host of which flash has not the newest version that had come to the device."""
+    """Host pages whose newest version on the device is not in flash."""
     pages_come_back: Count
-    """Pages that had been deallocated and can be read again."""
+    """Deallocated pages that can be read again."""
 
 
 class RecoveryReport(Struct, frozen=True):
-    """How the map was found again, and how long that took."""
+    """The recovery of the map, and its duration."""
 
     began_ns: Count
-    """When power was back [ns]."""
+    """Return of power [ns]."""
     ready_ns: Count
-    """When the device takes I/Os again [ns]."""
+    """Time when the device accepts I/Os again [ns]."""
     reading_ns: Count
-    """Time for spare areas and metadata pages [ns]."""
+    """Time for reading spare areas and metadata pages [ns]."""
     erasing_ns: Count
-    """Time for blocks that were half erased, and to list those that could not be [ns]."""
+    """Time for erasing half-erased blocks, and for listing those that failed [ns]."""
     merging_ns: Count
-    """Time to finish merges that were cut short, and to erase what nobody needs [ns]."""
+    """Time for finishing interrupted merges, and for erasing unused blocks [ns]."""
     putting_back_ns: Count
-    """Time for data that capacitors had saved [ns]."""
+    """Time for writing data that capacitors had saved [ns]."""
     spare_areas_read: Count
     metadata_pages_read: Count
-    """Those that said what their block holds, and lists of what is not to be used."""
+    """Pages with the content of their block, and lists of unusable blocks."""
     blocks_erased: Count
     pages_merged: Count
-    """Pages that were copied for that."""
+    """Pages copied by these merges."""
     blocks_dropped: Count
-    """Blocks that were erased for that."""
+    """Unused blocks that were erased."""
     pages_put_back: Count
     pages_found: Count
-    """Pages of the host that hold something."""
+    """Host pages with data."""
 
     @property
     def took_ns(self) -> int:
-        """From power to ready [ns]."""
+        """Time from power to ready [ns]."""
         return self.ready_ns - self.began_ns
 
 
 class PowerLoss(Struct, frozen=True):
-    """A loss of power from beginning to end."""
+    """A power loss from beginning to end."""
 
     ios_completed: Count
-    """I/Os of whose end the host heard before."""
+    """I/Os that were completed to the host before."""
     cut: Cut
     recovery: RecoveryReport
 
 
 def read_power_loss(text: str) -> PowerLoss:
-    """Read what the native part says."""
+    """Read a power loss from the native part."""
     return msgspec.json.decode(text, type=PowerLoss)

@@ -1,9 +1,9 @@
-"""What is stored with the numbers of a run, in the metadata of its Parquet file.
+"""Metadata of a run, stored in its Parquet file.
 
-Which run it is, and of which folder (`folder_id`), so that a file that was copied over another is
-found even where nothing else tells; what the device counted; when it finished; and how a run that
-finds its own length came to it. Runs that are divided into rounds have `samples`: counters of a
-simulated device over the course of the run, none of a real one.
+It contains the id of the run and of its folder (`folder_id`), so that a file that was copied over
+another is detected even without a ledger; the counters of the device; the time of its end; and the
+result of a stop rule. Runs that are divided into rounds have `samples`: counters of a simulated
+device during the run, empty for a real one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ KIND = DocumentKind("metadata of the run", 64 << 20, "move the file away to look
 
 
 class InsideFile(Struct, frozen=True):
-    """The file beside a run in which stands what happened inside the device meanwhile."""
+    """The device log beside a run: its length and digest."""
 
     bytes: Count
     digest: DigestText
 
 
 class RunMetadata(Struct, frozen=True):
-    """Other keys are those of the plan, or were given with the run."""
+    """The used metadata; other keys are those of the plan, or were stored with the run."""
 
     id: Text | None = None
     folder_id: Text | None = None
@@ -43,18 +43,18 @@ class RunMetadata(Struct, frozen=True):
 
 
 class About(TypedDict, total=False):
-    """What is given with a run when it is stored, beside its plan and its counters."""
+    """Metadata given with a run when it is stored, beside its plan and its counters."""
 
     state_id: str | None
     pause_ns: int
     refreshed_bytes: int
     disturbed: Mapping[str, int]
     samples: Mapping[str, Sequence[int]]
-    samples_only: bool  # nothing else of what was recorded inside the device is stored
+    samples_only: bool  # nothing else from inside the device is stored
 
 
 class SeriesRecord(Struct, frozen=True):
-    """What was known of one pattern when its run ended."""
+    """The result of the stop rule for one pattern."""
 
     half_width_ns: float | None
     period_ios: Positive
@@ -63,7 +63,7 @@ class SeriesRecord(Struct, frozen=True):
 
 
 class StopRecord(Struct, frozen=True):
-    """How a run with a rule to stop came to its length."""
+    """The end of a run with a stop rule."""
 
     converged: bool
     startup_ios: Count
@@ -74,22 +74,22 @@ class StopRecord(Struct, frozen=True):
 
 
 def metadata_of(path: Path, text: str) -> RunMetadata:
-    """Read what a trace was stored with; nothing of one that was not stored.
+    """Read the stored metadata of a trace; empty for one that was not stored.
 
     Raises
     ------
     ResultsError
-        If it is not what uflip stores.
+        If it is not valid metadata.
     """
     return decode(path, KIND, (text or "{}").encode(), RunMetadata)
 
 
 def ended_of(path: Path, text: str | None) -> StopRecord | None:
-    """Read how a run came to its length; None where that was given.
+    """Read the end of a run with a stop rule; None for a run of fixed length.
 
     Raises
     ------
     ResultsError
-        If it is not what uflip stores.
+        If it is not a valid record.
     """
     return None if text is None else decode(path, KIND, text.encode(), StopRecord)

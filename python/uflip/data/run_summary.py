@@ -1,4 +1,4 @@
-"""What runs say in numbers, kept beside them, so that results are read without their I/Os.
+"""Cached statistics of runs, stored beside them, so that results are shown without their I/Os.
 
 ::
 
@@ -6,21 +6,20 @@
      "digest": …, "experiments": [{"of": [{"run": …, "bytes": …, "digest": …}, …],
                                    "summary": {…}, "pyramid": {…}}]}
 
-A summary follows from run files and from nothing else. It names them by length and digest, so that
-it is taken for no others, and `digest` is that of the document with zeros in its place, so that it
-is taken for nothing that was changed: what does not fit is made again from the run files, and
-nothing is lost.
+A summary is derived from run files only. It contains their lengths and digests, so that it is used
+for no others. `digest` is that of the document with zeros in its place, so that a changed document
+is detected. A summary that does not match is made again from the run files, and nothing is lost.
 
 Version history
 ---------------
 1   first version
 2   added `ios_per_s`
-3   intervals of runs of fixed length are those of what was measured
-4   `ios_per_s` of runs with several I/Os under way is that of their steady part,
+3   intervals of runs of fixed length are those of the measured I/Os
+4   `ios_per_s` of runs with several I/Os in flight is that of their steady part,
     and jobs over physical addresses have intervals
-5   added `by_mode`, and `rounds` of runs that have such
+5   added `by_mode`, and `rounds` of runs that are divided into rounds
 
-A version means numbers: whatever changes how one follows from a run raises it, and
+A version covers the numbers: every change in the way they are computed from a run raises it, and
 summaries of other versions are made again when they are needed.
 """
 
@@ -40,12 +39,12 @@ from uflip.errors import UflipError
 FORMAT_VERSION: Literal[5] = 5
 FOLDER = "summaries"
 ALL = "experiments"  # the file of the experiments of a whole folder; run ids begin with a number
-NO_DIGEST = b"0" * 64  # stands where that of the document will
+NO_DIGEST = b"0" * 64  # placeholder for the digest of the document
 KIND = DocumentKind("summary", 256 << 20, "remove it: it is made again from the run files")
 
 
 class StoredStatistics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of response times [ns]; a percentile is null where the sample is too small for it."""
+    """Statistics of response times [ns]; a percentile is null if the sample is too small for it."""
 
     count: Positive
     min_ns: Count
@@ -61,7 +60,7 @@ class StoredStatistics(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StoredRepetition(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one run says of its mean; null where it does not say."""
+    """The convergence of one run; null for missing values."""
 
     run: Name
     io_count: Count
@@ -126,7 +125,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SummarySource(Struct, frozen=True, forbid_unknown_fields=True):
-    """A run file that a summary follows from."""
+    """A run file that a summary is derived from."""
 
     run: Name
     bytes: Count
@@ -134,7 +133,7 @@ class SummarySource(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PyramidFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the response times of a run are in brief, see `uflip.results.pyramid`."""
+    """The file with the aggregated response times of a run, see `uflip.results.pyramid`."""
 
     digest: DigestText
     rows_over_number: Count
@@ -145,7 +144,7 @@ class PyramidFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StoredSummary(Struct, frozen=True, forbid_unknown_fields=True):
-    """A summary with what it follows from."""
+    """A summary with its sources."""
 
     of: tuple[SummarySource, ...]
     summary: RunSummary
@@ -153,7 +152,7 @@ class StoredSummary(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file of summaries holds."""
+    """The content of a summary file."""
 
     uflip_version: Name
     experiments: tuple[StoredSummary, ...]
@@ -169,7 +168,7 @@ def encode(kept: tuple[StoredSummary, ...]) -> bytes:
 
 
 def read(path: Path) -> tuple[StoredSummary, ...]:
-    """Read a file of summaries; none of one that is not what was written, or of another version."""
+    """Read a summary file; return an empty tuple if it is damaged, or of another version."""
     try:
         content = read_if_there(path, KIND)
         if content is None:
@@ -182,5 +181,5 @@ def read(path: Path) -> tuple[StoredSummary, ...]:
 
 
 def typed(content: Mapping[str, object]) -> RunSummary:
-    """Check a summary that was made."""
+    """Check and convert a new summary."""
     return msgspec.convert(content, RunSummary, dec_hook=spec_hook)

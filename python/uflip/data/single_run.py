@@ -1,4 +1,4 @@
-"""One run by itself as a document: what `uflip pattern --json` prints.
+"""A single run as a document: the output of `uflip pattern --json`.
 
 Plain data, as `uflip.data.summary` is; `uflip.results.single_run` makes it.
 """
@@ -10,11 +10,11 @@ from uflip.data.device import DeviceInfo
 from uflip.data.spec import Pattern
 
 Numbers = Mapping[str, int | float | None]
-"""Of response times [ns] by name; a percentile is null where the sample is too small for it."""
+"""Statistics of response times [ns] by name; a percentile is null if the sample is too small."""
 
 
 class SeriesDocument(TypedDict):
-    """What one series of a run says of its mean."""
+    """The mean of one series of a run, and its interval."""
 
     mean_ns: float
     half_width_ns: float | None
@@ -22,7 +22,7 @@ class SeriesDocument(TypedDict):
 
 
 class StopDocument(TypedDict):
-    """How a run with a rule to stop came to its length."""
+    """The end of a run with a stop rule."""
 
     converged: bool
     ended_by: str
@@ -39,7 +39,7 @@ class ModeDocument(TypedDict):
 
 
 class OneRun(TypedDict):
-    """A run, its rates, and what was measured without what was left out."""
+    """A run, its rates, and the statistics of the I/Os that were not ignored."""
 
     device: DeviceInfo
     durability: str

@@ -1,19 +1,19 @@
-"""A specification: what one run asks of the engine, one frozen document from builder to trace.
+"""Specifications: the request for one run, one frozen document from builder to trace.
 
     Spec ◁── Basic      one function for each of time, size, location and mode
          ◁── Mix        I/Os of two basic patterns in turn, or drawn
-         ◁── Parallel   several of these side by side
-         ◁── Replay     I/Os of a list, which it names
-         ◁── Job        of an open-channel device: pages of physical addresses
+         ◁── Parallel   several of these in parallel
+         ◁── Replay     I/Os of a list, identified by its digest
+         ◁── Job        for an open-channel device: pages of physical addresses
 
 The parameters are those of uFLIP §3.1 (Table 1) and of uFLIP-OC, sizes in bytes, times in
-nanoseconds. What is None was not given, and is not written: the native part owns every default
-(`crates/engine/src/spec.rs`), and what it says was made has them filled in. Whether values make
-sense together, and on a device, is for the native part too; here is what a document may hold at
-all, and what follows from it in every other part of the package.
+nanoseconds. A field that is None was not given, and is not written: the native part owns every
+default (`crates/engine/src/spec.rs`), and its resolved specification has them filled in. The native
+part also checks the values against each other, and against a device. This package defines the shape
+of the document, and properties derived from it.
 
-A specification has no version of its own: it stands in manifests, plan files, ledgers and traces,
-and a parameter that is added is None in all that was written before.
+A specification has no version of its own: it is part of manifests, plan files, ledgers and traces.
+A parameter that is added later is None in all older documents.
 """
 
 from collections.abc import Mapping
@@ -63,23 +63,23 @@ __all__ = [
 
 
 def text_of(spec: Spec) -> str:
-    """Return a specification as JSON, as the native part reads it."""
+    """Return a specification as JSON for the native part."""
     return msgspec.json.encode(spec).decode()
 
 
 def table_of(spec: Spec) -> Table:
-    """Return a specification as plain data: what is given, by its name."""
+    """Return a specification as plain data: the given fields by name."""
     content: Table = msgspec.to_builtins(spec)
     return content
 
 
 def typed_spec(content: object) -> Spec:
-    """Make the specification that plain data says.
+    """Convert plain data to a specification.
 
     Raises
     ------
     ValueError
-        If it says none.
+        If it is not a specification.
     """
     if isinstance(content, Spec):
         return content
@@ -96,12 +96,12 @@ def spec_hook(kind: type, content: object) -> Spec:
 
 
 def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
-    """Read a specification over sectors that people, or other programs, wrote.
+    """Read a specification over sectors from an external source.
 
     Parameters
     ----------
     content : str, bytes or mapping
-        JSON, or what JSON says.
+        JSON, or decoded JSON.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     Raises
     ------
     UsageError
-        As the native part says what is wrong with it.
+        With the fault as reported by the native part.
 
     Examples
     --------
@@ -135,12 +135,12 @@ def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     )
 
 
-# Larger than any device, of the smallest sectors: what is refused there is refused anywhere.
+# Larger than any device, with the smallest sectors: a specification refused here never fits.
 _ANY_CAPACITY, _ANY_SECTOR = 1 << 62, 512
 
 
 def _refused_by_native(data: bytes) -> None:
-    """Let the native part say what is wrong; it knows the names that there are."""
+    """Raise the native error for a specification; it lists the valid names."""
     with native_errors():
         text = data.decode("utf-8", "replace")
         _native.resolve_pattern(text, _ANY_CAPACITY, _ANY_SECTOR, "sim")

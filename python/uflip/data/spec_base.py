@@ -1,4 +1,4 @@
-"""What specifications are made of, and what every one of them has: see `uflip.data.spec`."""
+"""Base classes and fields of specifications: see `uflip.data.spec`."""
 
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -12,41 +12,41 @@ Location = Literal["sequential", "random", "ordered", "partitioned", "zipf", "ho
 Time = Literal["consecutive", "pause", "burst", "fixed", "poisson"]
 MODES: tuple[str, ...] = get_args(Mode)
 PLURALS = {mode: "finishes" if mode == "finish" else f"{mode}s" for mode in MODES}
-"""What I/Os of a mode are called together."""
+"""Plural of a mode."""
 DATA_MODES = ("read", "write", "append")
-"""Those that move data."""
+"""Modes that transfer data."""
 ZONE_MODES = ("append", "reset", "finish", "open", "close")
-"""Those that only devices with zones know."""
+"""Modes that only zoned devices support."""
 LOCATIONS: tuple[str, ...] = get_args(Location)
 TIMES: tuple[str, ...] = get_args(Time)
 DRAWN = ("random", "zipf", "hotcold")
-"""Locations that chance decides."""
+"""Random locations."""
 OPEN_TIMES = ("fixed", "poisson")
 """Times of an open loop."""
 
 Whole = Annotated[int, Meta(ge=0)]
-"""What the native part reads as 64 bits without a sign."""
+"""An unsigned 64-bit integer of the native part."""
 
 
 class SpecBase(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """How specifications are read and written: no other keys, and none that was not given."""
+    """Base of specifications: no unknown keys, and no keys that were not given."""
 
 
 class Stop(SpecBase, frozen=True):
-    """When a run ends whose length is not given: its mean is known, or its budget is used up.
+    """The stop rule of a run without a given length: converged mean, or exhausted budget.
 
     Attributes
     ----------
     confidence, half_width : float or None
-        The mean must be known that well: probability, and part of the mean.
+        Required precision of the mean: probability, and half width relative to the mean.
     min_ios, max_ios : int or None
-        Fewest and most I/Os of each process.
+        Least and most I/Os of each process.
     max_time_ns : int or None
-        Longest time [ns].
+        Time limit [ns].
     max_bytes_written : int or None
-        Most that is written [bytes].
+        Limit of written bytes [bytes].
     """
 
     confidence: float | None = None
@@ -58,17 +58,17 @@ class Stop(SpecBase, frozen=True):
 
     @property
     def fewest(self) -> int:
-        """Fewest I/Os, of a rule that says it."""
+        """Least number of I/Os; an error if the rule lacks it."""
         return given(self.min_ios, "stop.min_ios")
 
     @property
     def most(self) -> int:
-        """Most I/Os, of a rule that says it."""
+        """Largest number of I/Os; an error if the rule lacks it."""
         return given(self.max_ios, "stop.max_ios")
 
 
 class MixPart(SpecBase, frozen=True):
-    """A basic pattern within a mix: what both have is with the mix.
+    """A basic pattern within a mix, without the fields that belong to the mix.
 
     Attributes
     ----------
@@ -105,27 +105,27 @@ class MixPart(SpecBase, frozen=True):
 
     @property
     def is_trim(self) -> bool:
-        """Whether they say that what is there is not needed any more."""
+        """Whether they deallocate data."""
         return self.mode == "trim"
 
     @property
     def moves_data(self) -> bool:
-        """Whether they read or write: no trims, nor commands to zones."""
+        """Whether they read or write: neither trims nor zone commands."""
         return self.mode in DATA_MODES
 
     @property
     def is_sequential_write(self) -> bool:
-        """Whether they change what is stored, at places that no chance decides: trims as well."""
+        """Whether they change data at addresses that are not random: includes trims."""
         return self.mode != "read" and self.location not in DRAWN
 
     @property
     def io_bytes(self) -> int:
-        """Size of an I/O [bytes], of a pattern that says it."""
+        """Size of an I/O [bytes]; an error if the pattern lacks it."""
         return given(self.io_size, "io_size")
 
     @property
     def target_bytes(self) -> int:
-        """Size of the target space [bytes], of a pattern that says it."""
+        """Size of the target space [bytes]; an error if the pattern lacks it."""
         return given(self.target_size, "target_size")
 
     @property
@@ -135,30 +135,30 @@ class MixPart(SpecBase, frozen=True):
 
     @property
     def begin(self) -> int:
-        """Where the target space begins [bytes]."""
+        """Begin of the target space [bytes]."""
         return self.target_offset or 0
 
     @property
     def end(self) -> int:
-        """Where it ends [bytes]."""
+        """End of the target space [bytes]."""
         return self.begin + self.target_bytes
 
     @property
     def processes(self) -> int:
-        """How many processes make it."""
+        """Number of processes."""
         return 1
 
 
 class Spec:
-    """What one run asks of the engine: a `Basic`, `Mix`, `Parallel`, `Replay` or `Job`.
+    """The request for one run: a `Basic`, `Mix`, `Parallel`, `Replay` or `Job`.
 
-    Two are equal if they ask for the same; `but` makes one that differs.
+    Equal specifications request the same run; `but` returns a changed copy.
     """
 
     __slots__ = ()
 
     def but(self, **changes: Any) -> Self:
-        """Return the same with other values of some fields.
+        """Return a copy with other values of some fields.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Spec:
         Raises
         ------
         UsageError
-            For a name that it does not have.
+            For an unknown field.
 
         Examples
         --------
@@ -184,57 +184,57 @@ class Spec:
 
     @property
     def parts(self) -> tuple[MixPart, ...]:
-        """The basic patterns that it is made of, in order; none of a replay or a job."""
+        """Its basic patterns, in order; empty for a replay or a job."""
         return ()
 
     @property
     def stop(self) -> Stop | None:
-        """When it ends, where its length is not given."""
+        """The stop rule, if the length is not given."""
         return None
 
     @property
     def depth(self) -> int:
-        """How many I/Os of a process are under way at a time."""
+        """Number of I/Os in flight per process."""
         return getattr(self, "queue_depth", None) or 1
 
     @property
     def io_count(self) -> int | None:
-        """I/Os of each process, ignored ones included; of a mix those of its rarer pattern."""
+        """I/Os of each process, ignored ones included; for a mix those of its rarer pattern."""
         return None
 
     @property
     def io_ignore(self) -> int | None:
-        """How many of them, at the start, are left out of the statistics."""
+        """Number of them, at the start, that the statistics leave out."""
         return None
 
     @property
     def seed(self) -> int | None:
-        """Of random addresses."""
+        """Seed of random addresses."""
         return None
 
     @property
     def ios(self) -> int:
-        """`io_count`, of a specification that says it."""
+        """`io_count`; an error if the specification lacks it."""
         return given(self.io_count, "io_count")
 
     @property
     def ignored_ios(self) -> int:
-        """`io_ignore`, of a specification that says it."""
+        """`io_ignore`; an error if the specification lacks it."""
         return given(self.io_ignore, "io_ignore")
 
     @property
     def most_ios(self) -> int:
-        """As `ios`; of a run that finds its own length the most that it may make."""
+        """Like `ios`; with a stop rule, its largest number of I/Os."""
         return self.ios if self.stop is None else self.stop.most
 
     @property
     def writes(self) -> bool:
-        """Whether any I/O changes what is stored: a write, or a trim."""
+        """Whether any I/O changes data: a write, or a trim."""
         return any(part.mode != "read" for part in self.parts)
 
     @property
     def writes_sequentially(self) -> bool:
-        """Whether it holds sequential, ordered or partitioned writes.
+        """Whether it contains sequential, ordered or partitioned writes.
 
         These disturb the state of a device most, so that a plan keeps their targets apart
         (uFLIP §4.1).
@@ -243,12 +243,12 @@ class Spec:
 
     @property
     def is_open(self) -> bool:
-        """Whether I/Os arrive at instants of their own, whatever became of those before."""
+        """Whether I/Os have arrival times, independent of earlier completions."""
         return False
 
     @property
     def sequential_targets(self) -> list[tuple[int, int]]:
-        """Where it writes sequentially: (begin, end) of each target [bytes].
+        """Targets of sequential writes: (begin, end) of each [bytes].
 
         Examples
         --------
@@ -260,7 +260,7 @@ class Spec:
 
 
 def given(value: int | None, name: str) -> int:
-    """Return a value that a specification says; its name is for the error where it does not."""
+    """Return a given value; raise an error with its name if it is missing."""
     if value is None:
         raise UsageError(
             f"The pattern does not say its {name}",

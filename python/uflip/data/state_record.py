@@ -1,13 +1,12 @@
-"""In which state a device was left: a small JSON file beside the results.
+"""The state of a device after its last run: a small JSON file beside the results.
 
-It says which state was enforced, how far that got, and what was written since; `written` is how a
-write by somebody else is noticed. What keeps it and when it is believed stands in
-`uflip.results.state_record`.
+It contains the enforced state, the progress of the enforcement, and the writes since. `written`
+serves to detect writes by other processes. `uflip.results.state_record` stores and validates it.
 
 Version history
 ---------------
 1   first version.
-2   `device` also says which medium it was: `brand`, `diskseq`, `boot_id`, each where it is known.
+2   `device` also identifies the medium: `brand`, `diskseq`, `boot_id`, each if known.
 """
 
 import json
@@ -29,7 +28,7 @@ KIND = DocumentKind(
 
 
 class Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the system says about the last write: of a file, or of a block device."""
+    """What the system records about the last write: to a file, or to a block device."""
 
     mtime_ns: int | None = None
     boot_id: Text | None = None
@@ -37,7 +36,7 @@ class Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
 
 
 class StateRequest(TypedDict):
-    """A state that was asked for, complete; sizes and offsets in bytes."""
+    """A complete requested state; sizes and offsets in bytes."""
 
     state: Name
     seed: Count
@@ -48,24 +47,24 @@ class StateRequest(TypedDict):
 
 
 class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a record says.
+    """The content of a state record.
 
     Attributes
     ----------
     device : dict
-        What identifies the device.
+        The identity of the device.
     request : dict
-        The state that was asked for, complete.
+        The complete requested state.
     total_ios, done_ios : int
-        Writes of the enforcement: in all, and made.
+        Writes of the enforcement: in all, and made so far.
     state_id : str or None
-        The state that the device is in; None until the enforcement is over.
+        The current state of the device; None until the enforcement is over.
     runs_since, bytes_written_since : int
-        What was done since.
+        Runs and writes since.
     used_bytes : int
-        Up to here sequential writes have taken target spaces since [bytes].
+        End of the target spaces that sequential writes have used since [bytes].
     written : Written
-        What the system says about the last write.
+        What the system records about the last write.
     """
 
     format: Literal["uflip-state"] = "uflip-state"
@@ -93,19 +92,18 @@ class _Format(Struct):
 
 
 def encode(record: StateDocument) -> bytes:
-    """Turn a record into the bytes of its file."""
+    """Convert a record to the bytes of its file."""
     content = msgspec.to_builtins(record)
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def read(path: Path) -> StateDocument | None:
-    """Read a record; None where there is no file.
+    """Read a record; return None if the file is missing.
 
     Raises
     ------
     ResultsError
-        If the file is something else, or from a newer uflip, or anything in it is not what it must
-        be.
+        If the file is something else, from a newer uflip, or contains an invalid value.
     """
     content = read_if_there(path, KIND)
     if content is None:

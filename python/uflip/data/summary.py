@@ -1,9 +1,9 @@
-"""A result folder as one document: what `uflip show --json` prints, and all else is made of.
+"""A result folder as one document: the output of `uflip show --json`, and the input of reports.
 
-It is plain data, so that what Python sees is what other programs read: a dictionary, whose keys and
-what each of them holds are written down here, checked by mypy wherever one of them is asked for,
-and published as a JSON Schema. It is made by `uflip.results.summarise`, and nobody changes it.
-Response times are in nanoseconds, sizes in bytes; null where a number is not known.
+It is plain data, so that Python and other programs read the same dictionary. This module declares
+its keys and their types; mypy checks every access, and a JSON Schema is published.
+`uflip.results.summarise` creates it, and no code changes it. Response times are in nanoseconds,
+sizes in bytes; unknown numbers are null.
 """
 
 from typing import Literal, NotRequired, TypedDict
@@ -19,11 +19,11 @@ ResponseTime = Literal[
     "min_ns", "max_ns", "mean_ns", "std_ns",
     "p5_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns",
 ]  # fmt: skip
-"""A name of those in `StatisticsSummary` that are response times."""
+"""A name of a response time in `StatisticsSummary`."""
 
 
 class StatisticsSummary(TypedDict):
-    """Of response times [ns]; a percentile is null where the sample is too small for it."""
+    """Statistics of response times [ns]; a percentile is null if the sample is too small for it."""
 
     count: Positive
     min_ns: Count
@@ -39,7 +39,7 @@ class StatisticsSummary(TypedDict):
 
 
 class StopSummary(TypedDict):
-    """How a run came to its length, and how well its mean is known."""
+    """The length of a run, and the precision of its mean."""
 
     converged: bool | None
     reasons: list[Name] | None
@@ -51,20 +51,20 @@ class StopSummary(TypedDict):
 
 
 class MeanSummary(StopSummary):
-    """The same with its mean."""
+    """The same with the mean."""
 
     mean_ns: float | None
 
 
 class RepetitionSummary(MeanSummary):
-    """What one run of an experiment says of its mean."""
+    """The convergence of one run of an experiment."""
 
     run: Name
     io_count: Count
 
 
 class Together(TypedDict):
-    """What all repetitions of an experiment say of its mean."""
+    """The mean of all repetitions of an experiment, and its interval."""
 
     mean_ns: float | None
     half_width_ns: float | None
@@ -72,7 +72,7 @@ class Together(TypedDict):
 
 
 class Certainty(Together):
-    """Add what decides whether more repetitions follow: `uflip.results.repetition_statistics`."""
+    """Adds the values that decide on more repetitions: `uflip.results.repetition_statistics`."""
 
     allowed_ns: float | None
     expected_ns: float | None
@@ -101,10 +101,10 @@ class ModeStatistics(TypedDict):
 
 
 class RoundSummary(TypedDict):
-    """A part of a long run of writes: until where, and what it showed.
+    """A part of a long run of writes: its end and its statistics.
 
     `written_bytes` and `ended_ns` count from the begin of the run; write amplification is null
-    where it is not known.
+    if unknown.
     """
 
     written_bytes: Count
@@ -115,10 +115,10 @@ class RoundSummary(TypedDict):
 
 
 class Steadiness(TypedDict):
-    """The verdict on random writes that were to become steady: `uflip.results.steady_state`.
+    """The verdict on the steady state of random writes: `uflip.results.steady_state`.
 
     Rate, p99 and write amplification are means of the last half of all repetitions.
-    `needed_bytes` and `needed_ns` are what a verdict takes, or took, in all.
+    `needed_bytes` and `needed_ns` are the totals that a verdict takes, or took.
     """
 
     steady: bool
@@ -157,7 +157,7 @@ class Repetitions(TypedDict):
 
 
 class ExperimentSummary(Repetitions):
-    """What varied, and what was found; nothing where start-up was all there was."""
+    """The varied value, and the statistics; null if the run contained only start-up."""
 
     value: int | float | None
     statistics: StatisticsSummary | None
@@ -165,13 +165,13 @@ class ExperimentSummary(Repetitions):
 
 
 class NamedExperiment(ExperimentSummary):
-    """An experiment beside the others of all micro-benchmarks."""
+    """An experiment with the name of its micro-benchmark."""
 
     micro_benchmark: Name
 
 
 class MeasuredExperiment(Repetitions):
-    """An experiment that has a value and was measured: what figures and findings are made of."""
+    """An experiment with a value and statistics: the input of figures and findings."""
 
     value: int | float
     statistics: StatisticsSummary
@@ -179,7 +179,7 @@ class MeasuredExperiment(Repetitions):
 
 
 class BaselineRepeats(TypedDict):
-    """How far apart the answers to one baseline pattern lie."""
+    """The spread of the repeats of one baseline pattern."""
 
     experiments: Positive
     smallest_ns: float
@@ -188,7 +188,7 @@ class BaselineRepeats(TypedDict):
 
 
 class CharacteristicVerdict(TypedDict):
-    """One key characteristic; `uflip.results.characteristics` says which words there are."""
+    """One key characteristic; `uflip.results.characteristics` defines the words."""
 
     verdict: Name
     factor: float | None
@@ -203,7 +203,7 @@ class CharacteristicVerdict(TypedDict):
 Characteristic = Literal[
     "pause", "locality", "partitions", "reverse", "in_place", "large_increments"
 ]
-"""A name of those in `KeyCharacteristics` that are verdicts."""
+"""A name of a verdict in `KeyCharacteristics`."""
 CHARACTERISTICS: tuple[Characteristic, ...] = (
     "pause", "locality", "partitions", "reverse", "in_place", "large_increments",
 )  # fmt: skip
@@ -225,7 +225,7 @@ class KeyCharacteristics(TypedDict):
 
 
 class TargetSpace(TypedDict):
-    """Where a run writes sequentially."""
+    """The space that a run writes sequentially."""
 
     run: Name
     micro_benchmark: Name
@@ -235,7 +235,7 @@ class TargetSpace(TypedDict):
 
 
 class SkippedRunSummary(TypedDict):
-    """A run that is not made, and why."""
+    """A run that is not made, and the reason."""
 
     micro_benchmark: Name
     pattern: Name
@@ -245,7 +245,7 @@ class SkippedRunSummary(TypedDict):
 
 
 class StateSummary(TypedDict):
-    """In which state the device was; the fields of `uflip.data.manifest.DeviceState`."""
+    """The state of the device; the fields of `uflip.data.manifest.DeviceState`."""
 
     state: Name
     state_id: Name | None
@@ -257,7 +257,7 @@ class StateSummary(TypedDict):
 
 
 class WarningSummary(TypedDict):
-    """A doubt about the data."""
+    """A warning about the data."""
 
     code: Name
     message: Text
@@ -266,7 +266,7 @@ class WarningSummary(TypedDict):
 
 
 class BenchmarkSummary(TypedDict):
-    """What a benchmark found."""
+    """The findings of a benchmark."""
 
     baselines_ms: dict[str, float | None]
     baseline_io_size_bytes: Positive | None
@@ -278,7 +278,7 @@ class BenchmarkSummary(TypedDict):
 
 
 class Summary(BenchmarkSummary):
-    """The whole: what was found, and how it was measured."""
+    """The whole document: the findings, and the conditions of the measurement."""
 
     format: Name
     format_version: Positive

@@ -1,13 +1,13 @@
-"""What a sweep is to do: device, pattern, what varies, which combinations; its manifest.
+"""Sweeps: device, pattern, varied names, drawn combinations; and the manifest.
 
 ::
 
     {"format": "uflip-sweep", "format_version": 1, "uflip_version": …, "simulator": …,
      "created_utc": …, "design": {…}, "points": [[0.15, "greedy"], …], "rows": null | digest}
 
-The combinations stand in the manifest, drawn once: whoever goes on after years, with another
-version of whatever drew them, goes on with the same. `points` has the values of `vary` in its
-order. `rows` is the digest of `points.parquet`, which is there once all is done.
+The manifest contains the combinations, drawn once, so that a resumed sweep uses the same ones, even
+years later with another version of the sampler. `points` has the values of `vary` in its order.
+`rows` is the digest of `points.parquet`, which is written at the end.
 
 Version history
 ---------------
@@ -31,21 +31,21 @@ FILE_NAME = "sweep.json"
 KIND = DocumentKind("sweep", 256 << 20, "name the folder that `uflip sweep --data` made")
 
 Value = bool | int | float | str
-"""What a name that varies can be."""
+"""Possible values of a varied name."""
 
-# As many digits of a value as anybody wants to type again.
+# Digits of a drawn value, few enough to type again.
 DIGITS = 6
 
 
 class Range(Struct, frozen=True, forbid_unknown_fields=True):
-    """All numbers between two, both included; whole numbers where both are whole.
+    """All numbers between two limits, both included; whole numbers if both limits are whole.
 
     Attributes
     ----------
     low, high : int or float
-        The ends.
+        The limits.
     logarithmic : bool
-        Whether each factor is as likely, and not each distance.
+        Whether equal factors are equally likely, instead of equal distances.
     """
 
     low: int | float
@@ -53,7 +53,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
     logarithmic: bool = False
 
     def check(self, name: str) -> None:
-        """Refuse a range without anything between its ends.
+        """Refuse an empty range.
 
         Raises
         ------
@@ -69,7 +69,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def at(self, share: float) -> int | float:
-        """Return the value at a share of the range, 0 up to but without 1.
+        """Return the value at a share of the range, from 0 to below 1.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class Range(Struct, frozen=True, forbid_unknown_fields=True):
         [1, 31, 934]
         """
         if isinstance(self.low, int) and isinstance(self.high, int):
-            # A whole number has the stretch from itself up to the next one.
+            # A whole number covers the stretch from itself to the next one.
             return min(self.high, max(self.low, floor(self._between(self.high + 1, share))))
         return float(f"{self._between(self.high, share):.{DIGITS}g}")
 
@@ -96,16 +96,17 @@ METHODS = ("lhs", "random", "sobol")
 
 
 class Sample(Struct, frozen=True, forbid_unknown_fields=True):
-    """How combinations are drawn, where not all of them are taken.
+    """The sampling of combinations, if not all of them are taken.
 
     Attributes
     ----------
     method : str
         lhs: Latin hypercube; random; sobol: the design of Sobol' indices.
     count : int
-        How many; for sobol the base sample, of which the design makes count × (names + 2).
+        Number of combinations; for sobol the base sample, of which the design makes
+        count × (names + 2).
     seed : int
-        The same seed, the same combinations.
+        The same seed gives the same combinations.
     """
 
     method: Literal["lhs", "random", "sobol"]
@@ -113,7 +114,7 @@ class Sample(Struct, frozen=True, forbid_unknown_fields=True):
     seed: Count = 0
 
     def points(self, names: int) -> int:
-        """Say how many combinations of so many names it makes."""
+        """Return the number of combinations for this number of names."""
         return self.count * (names + 2) if self.method == "sobol" else self.count
 
     def __str__(self) -> str:
@@ -124,7 +125,7 @@ Varied = dict[Name, list[Value] | Range]
 
 
 class Design(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a sweep does.
+    """The design of a sweep.
 
     Attributes
     ----------
@@ -137,9 +138,9 @@ class Design(Struct, frozen=True, forbid_unknown_fields=True):
     sample : Sample or None
         None: every combination.
     durability : str
-        What writes wait for, where it does not vary.
+        Durability of writes, if it does not vary.
     warm_up : float
-        Before the run, so many times the size of the device are written.
+        Writes before the run, in multiples of the device size.
     timed : bool
         False: in functional mode.
     """
@@ -172,7 +173,7 @@ def read(folder: Path) -> SweepManifest:
     Raises
     ------
     ResultsError
-        If there is none, or not one that this version reads.
+        If it is missing, or not one that this version reads.
     """
     path = folder / FILE_NAME
     manifest = decode(path, KIND, read_document(path, KIND), SweepManifest, spec_hook)

@@ -1,8 +1,8 @@
-"""TOML of people, as plain data, read by the parser that reads profiles.
+"""TOML files of users as plain data, read by the native parser.
 
 Python's own parser follows every dot of a key from its beginning, and takes seconds for a megabyte;
-the native one takes milliseconds. Dates, what is no number and whole numbers beyond 64 bits are
-errors like any other.
+the native one takes milliseconds. Dates, not-a-number and whole numbers beyond 64 bits are errors
+like any other.
 """
 
 import json
@@ -25,8 +25,7 @@ def read_toml(path: Path, kind: DocumentKind) -> Table:
     Raises
     ------
     UflipError
-        Of the class that `kind` names: not a regular file, too large, not UTF-8, not TOML or
-        too deep.
+        Of the class in `kind`: not a regular file, too large, not UTF-8, not TOML or too deep.
     """
     text = read_text(path, kind).removeprefix("\ufeff")  # as some editors begin a file
     try:

@@ -21,18 +21,18 @@ ZoneState = Literal[
 
 
 class ZoneLimits(Struct, frozen=True, kw_only=True):
-    """What holds for all zones of a device; known before it is opened.
+    """The zone limits of a device; known before it is opened.
 
     Attributes
     ----------
     zone_bytes : int
-        From the beginning of a zone to that of the next [bytes].
+        Distance between the begins of two zones [bytes].
     zone_count : int
-        How many there are.
+        Number of zones.
     zone_capacity_bytes : int or None
-        What each can hold, where it is known for all of them [bytes].
+        Capacity of each zone, if it is known and the same for all [bytes].
     max_open_zones, max_active_zones : int
-        How many can be open, and open or closed, at a time; 0: all of them.
+        Limits of open zones, and of open or closed ones; 0: no limit.
     """
 
     zone_bytes: Positive
@@ -48,12 +48,12 @@ class Zone(Struct, frozen=True):
     Attributes
     ----------
     start_bytes, capacity_bytes, write_pointer_bytes : int
-        Where it begins, what it can hold, and where it is written next, all in addresses of the
-        device [bytes].
+        Begin, end of capacity relative to it, and write pointer, in addresses of the device
+        [bytes].
     state : str
         One of `ZoneState`.
     resets : int or None
-        How often it was reset; None where unknown.
+        Number of resets; None if unknown.
     """
 
     start_bytes: Count
@@ -64,7 +64,7 @@ class Zone(Struct, frozen=True):
 
     @property
     def written_bytes(self) -> int:
-        """How much of it has been written, or finished [bytes]."""
+        """Written or finished part of it [bytes]."""
         return self.write_pointer_bytes - self.start_bytes
 
     @property
@@ -74,14 +74,14 @@ class Zone(Struct, frozen=True):
 
 
 class ZoneReport(Struct, frozen=True):
-    """All zones of a device, and what holds for them.
+    """All zones of a device, and their limits.
 
     Attributes
     ----------
     zone_bytes, max_open_zones, max_active_zones : int
-        As `ZoneLimits`.
+        As in `ZoneLimits`.
     zones : tuple of Zone
-        Each of them, in order.
+        The zones, in order.
     """
 
     zone_bytes: Positive
@@ -91,18 +91,18 @@ class ZoneReport(Struct, frozen=True):
 
     @property
     def states(self) -> dict[str, int]:
-        """How many zones are in each state, of those that there are."""
+        """Number of zones in each state that occurs."""
         return dict(Counter(zone.state for zone in self.zones))
 
     @property
     def resets(self) -> int | None:
-        """How often zones were reset in all; None where unknown."""
+        """Total number of zone resets; None if unknown."""
         each = [zone.resets for zone in self.zones]
         return None if None in each else sum(one or 0 for one in each)
 
 
 def read_zones(text: str) -> ZoneReport:
-    """Read what the native part says of the zones of a device.
+    """Read the zones of a device from the native part.
 
     Parameters
     ----------

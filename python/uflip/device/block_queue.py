@@ -1,4 +1,4 @@
-"""The disk beneath a target, as the kernel describes it: what its queue does to I/Os on their way.
+"""The disk below a target, as the kernel describes it: its queue, and its effects on I/Os.
 
     file ─▶ file system ─▶ partition ─▶ queue of the disk ─▶ disk
                            begins at    scheduler, splits    cache, blocks, temperature
@@ -6,9 +6,9 @@
 
 **Source** Linux, `Documentation/ABI/stable/sysfs-block`; `hwmon` for temperatures.
 **Faithful** A file is traced to the disk that its file system is on, a partition to its disk.
-**Simplified** Of a mapped device (LVM, RAID, encryption) the queue of the mapping is told, which is
-the one that takes the I/Os. One temperature of several: the first, the composite one of NVMe.
-**Ambiguous** What cannot be read is `unknown`, and nothing is said about it: there may be none.
+**Simplified** For a mapped device (LVM, RAID, encryption) the queue of the mapping is reported,
+which is the one that takes the I/Os. Of several temperatures the first, the composite one of NVMe.
+**Ambiguous** A value that cannot be read is `unknown`, and gives no warning: it may not exist.
 """
 
 import re
@@ -22,25 +22,25 @@ from uflip.device.control_group import limits_of_group
 from uflip.device.virtual import number_of, place_of
 
 SECTOR = 512
-"""In which sysfs counts where a partition begins [bytes]."""
-# Parts of the place in the tree of devices -> how the disk is connected.
+"""Unit of the begin of a partition in sysfs [bytes]."""
+# Part of the device path in sysfs -> transport of the disk.
 TRANSPORTS = {"usb": "usb", "nvme": "nvme", "ata": "ata", "mmc": "mmc", "virtio": "virtio"}
 
 
 def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
-    """Describe the disk of a file or block device; None where there is none, or nothing is known.
+    """Describe the disk of a file or block device; None without one, or if nothing is known.
 
     Parameters
     ----------
     info : DeviceInfo
         The device, open or inspected.
     system : Path
-        Where the kernel tells of devices.
+        The sysfs mount.
 
     Returns
     -------
     Disk or None
-        Longer I/Os than its `io_bytes_max` are split; `unknown` names what is not known.
+        I/Os longer than its `io_bytes_max` are split; `unknown` lists missing values.
     """
     number = number_of(info)
     place = None if number is None else place_of(*number, system)
@@ -69,7 +69,7 @@ def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
 
 
 def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
-    """Ask how warm the disk below a file or block device is now [°C]; None where nothing tells.
+    """Return the temperature of the disk of a file or block device [°C]; None if unknown.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _transport(disk: Path) -> str | None:
 
 
 def _scheduler(line: str) -> str | None:
-    """Return the one in brackets; a line without any names the only one."""
+    """Return the name in brackets; a line without brackets contains the only one."""
     chosen = re.search(r"\[([\w-]+)\]", line)
     return chosen[1] if chosen else line or None
 

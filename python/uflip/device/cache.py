@@ -1,20 +1,20 @@
-"""Simulated devices that were brought into their state once, kept on disk for the next time.
+"""Cache of simulated devices in their initial state, on disk.
 
-What a device is like follows from its profile (overrides included), from the writes of the state
-that was enforced, with their seed, and from the simulator itself. A name made of all of these is
-the name of a file; what has the same name is the same device, bit by bit. So nothing in the folder
-is ever changed, only added, and removed when the folder grows too large, the longest unused first.
+A simulated device is determined by its profile (overrides included), by the writes of the enforced
+state, with their seed, and by the simulator version. The file name is a hash of all of these; the
+same name means the same device, bit by bit. So files in the folder are never changed, only added,
+and removed when the folder grows too large, least recently used first.
 
-The folder may be one that holds other things: what is listed and removed has a name as this module
-makes them and begins as a saved device does. Everything else stays where it is.
+The folder may contain other files: only files with names of this module's form, and the magic of a
+saved device, are listed and removed. Everything else stays where it is.
 
-Several processes may use one folder: a file appears whole or not at all, and who finds it gone or
-damaged rebuilds the device. The cache never makes a command fail.
+Several processes may use one folder: a file appears whole or not at all, and a process that finds
+it missing or damaged rebuilds the device. The cache never makes a command fail.
 
-Two variables of the environment::
+Two environment variables::
 
     UFLIP_CACHE_DIR    the folder; $XDG_CACHE_HOME/uflip/devices, or ~/.cache/uflip/devices
-    UFLIP_CACHE_SIZE   how large it may grow, 4GiB; 0 turns the cache off
+    UFLIP_CACHE_SIZE   its size limit, 4GiB; 0 turns the cache off
 """
 
 import hashlib
@@ -40,9 +40,9 @@ FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
 DEFAULT_SIZE = "4GiB"
 
 ENDING = ".snapshot"
-# A file that is being written ends in ".partial"; older than this [s], its writer was killed.
+# A file that is being written ends in ".partial"; if it is older [s], its writer was killed.
 ABANDONED_S = 3600.0
-# How a saved device begins; `crates/sim/src/snapshot/mod.rs` writes it.
+# Magic of a saved device; `crates/sim/src/snapshot/mod.rs` writes it.
 MAGIC = b"uflipsim"
 
 _KEPT = re.compile(r"[0-9a-f]{32}\.snapshot")
@@ -60,9 +60,9 @@ class CacheEntry:
     path : Path
         Its file.
     size_bytes : int
-        How long the file is.
+        The length of the file.
     used_s : float
-        When it was last used, or made [s since 1970].
+        Time of its last use, or of its creation [s since 1970].
     """
 
     path: Path
@@ -72,7 +72,7 @@ class CacheEntry:
 
 @contextmanager
 def switched_off() -> Iterator[None]:
-    """Neither look into the cache nor add to it."""
+    """Disable the cache: neither read it nor add to it."""
     token = _switched_off.set(True)
     try:
         yield
@@ -81,12 +81,12 @@ def switched_off() -> Iterator[None]:
 
 
 def is_switched_off() -> bool:
-    """Whether `switched_off` holds here."""
+    """Return whether the cache is disabled here by `switched_off`."""
     return _switched_off.get()
 
 
 def folder() -> Path:
-    """Return where the cache is, or would be."""
+    """Return the folder of the cache, which may not exist."""
     if given := os.environ.get(FOLDER):
         return Path(given)
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -94,18 +94,18 @@ def folder() -> Path:
 
 
 def limit_bytes() -> int:
-    """Return how large the cache may grow; 0: there is none [bytes].
+    """Return the size limit of the cache; 0: no cache [bytes].
 
     Raises
     ------
     UsageError
-        If the variable holds no size.
+        If the variable is not a size.
     """
     return 0 if is_switched_off() else parse_size(os.environ.get(SIZE) or DEFAULT_SIZE, SIZE)
 
 
 def name_of(*content: Any) -> str:
-    """Name a device by all that made it what it is; the simulator is added here.
+    """Return the hash of everything that determines a device; the simulator version is added.
 
     Examples
     --------
@@ -119,16 +119,16 @@ def name_of(*content: Any) -> str:
 def cached(
     name: str, make: Callable[[], _native.Device], on_progress: OnProgress | None = None
 ) -> _native.Device:
-    """Return the device of a name: from the cache, or made, and kept for the next time.
+    """Return the device of a name: from the cache, or created and cached.
 
     Parameters
     ----------
     name : str
         From `name_of`.
     make : callable
-        Makes the device where it is not there yet.
+        Creates the device if it is missing.
     on_progress : callable, optional
-        Called about ten times a second while it is read or written here.
+        Called about ten times a second while the file is read or written.
     """
     limit = limit_bytes()
     if limit == 0:
@@ -143,7 +143,7 @@ def cached(
 
 
 def entries() -> list[CacheEntry]:
-    """List what is in the cache, the longest unused first."""
+    """Return the cached devices, least recently used first."""
     found = []
     with suppress(OSError):
         for path in folder().iterdir():
@@ -159,9 +159,9 @@ def clear() -> tuple[list[CacheEntry], list[Path]]:
 
     Returns
     -------
-    removed : list of Entry
+    removed : list of CacheEntry
     left : list of Path
-        What else is in the folder: not ours, or not to be removed.
+        The remaining files: not ours, or not removable.
     """
     removed = []
     for entry in entries():
@@ -176,7 +176,7 @@ def clear() -> tuple[list[CacheEntry], list[Path]]:
 
 
 def _is_ours(path: Path, mode: int) -> bool:
-    """Whether a file is one that `_keep` wrote."""
+    """Return whether a file was written by `_keep`."""
     if not stat.S_ISREG(mode) or not _KEPT.fullmatch(path.name):
         return False
     with path.open("rb") as file:
@@ -188,7 +188,7 @@ def _take(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
         snapshot = partial(_native.Device.restore, str(path))
         device = finished(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
     except UflipError:
-        # Not there yet, or nothing to rely on: in both cases it is rebuilt.
+        # Missing or damaged: rebuild it in both cases.
         with suppress(OSError):
             path.unlink(missing_ok=True)
         return None
@@ -198,8 +198,8 @@ def _take(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
 
 
 def _keep(device: _native.Device, path: Path, limit: int, on_progress: OnProgress | None) -> None:
-    # A full disk, a folder that may not be written, another process that was faster: the device is
-    # there all the same, only the next one must be made again.
+    # A full disk, a folder without write permission, another process that was faster: this device
+    # exists all the same, and only the next one must be created again.
     with suppress(OSError, UflipError):
         path.parent.mkdir(parents=True, exist_ok=True)
         save = partial(device.save, str(path))

@@ -1,6 +1,6 @@
-"""Which devices there are, and what is known about one before it is used.
+"""Available devices, and their properties before use.
 
-Nothing is opened for writing, created or grown by looking at it.
+Inspection opens nothing for writing, and creates or extends nothing.
 """
 
 import json
@@ -22,7 +22,7 @@ from uflip.errors import DeviceError, UsageError, native_errors
 from uflip.profiles import profile_names, read_profile
 
 POWER_LOSS = {"power_loss_protection": "false", "spare_read_bytes": "16"}
-"""What a profile without `[power_loss]` gets."""
+"""Overrides that add `[power_loss]` to a profile without it."""
 
 
 def inspect_device(
@@ -39,24 +39,24 @@ def inspect_device(
     url : str
         One of the forms in `uflip.device.url`.
     size : str or int, optional
-        As for `open_device`: a file is described as it would be after that.
+        As for `open_device`: a file is described with this size.
     buffered : bool
         As for `open_device`: direct I/O may need a coarser alignment.
     any_interface : bool
-        Describe open-channel devices, and drives without a medium, too; without it they are an
+        Also describe open-channel devices, and drives without a medium; without it they are an
         error, as for `open_device`.
 
     Returns
     -------
     DeviceInfo
-        Capacity and sector [bytes], what it can (`real`, `has_state`, ...), and its details.
+        Capacity and sector [bytes], capabilities (`real`, `has_state`, ...), and its details.
 
     Raises
     ------
     UsageError
-        For a form that is unknown, or options that do not fit it.
+        For an unknown form, or options that do not fit it.
     DeviceError
-        If there is no such device, or it cannot be inspected.
+        If the device does not exist, or cannot be inspected.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> 
         with native_errors():
             info = read_info(_native.inspect_file(target.name, buffered))
     except DeviceError:
-        # Missing is what a file may be where its size is given; anything else stays an error.
+        # A file with a given size may be missing; anything else stays an error.
         if size_bytes is None or path.exists() or path.is_symlink():
             raise
         info = _file_to_come(target)
@@ -145,7 +145,7 @@ def _sector_bytes_below(folder: Path) -> int:
 
 
 def with_power_loss(device: str) -> str:
-    """Name a simulated device that can lose its power: a profile that has no such table gets one.
+    """Return the name of a simulated device with power loss; adds the table to its profile.
 
     Raises
     ------
@@ -196,24 +196,24 @@ def with_power_loss(device: str) -> str:
 
 
 def _with_overrides(target: DeviceUrl, more: Mapping[str, str]) -> str:
-    """Name a simulated device with some more of its profile replaced."""
+    """Return the name of a simulated device with further overrides."""
     added = "&".join(f"{key}={value}" for key, value in more.items())
     return f"{target.text}{'&' if target.overrides else '?'}{added}" if added else target.text
 
 
 def known_devices() -> list[KnownDevice]:
-    """List the devices that can be named: profiles, the null device, block devices.
+    """List the available devices: profiles, the null device, block devices.
 
     Returns
     -------
     list of dict
-        Each with url, kind, description; block devices with model, serial, capacity_bytes, in_use
-        (by what, "" if by nothing), holds and token (what --destroy must say) as well.
+        Each with url, kind, description; block devices also with model, serial, capacity_bytes,
+        in_use (the user, "" if free), holds and token (for --destroy).
 
     Raises
     ------
     DeviceError
-        If the system does not let them be listed.
+        If the system does not permit listing them.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def known_devices() -> list[KnownDevice]:
 
 
 def report_block(path: str) -> BlockReport:
-    """Say who uses a block device, what it holds, and what must be typed to have it overwritten.
+    """Return the user of a block device, its content, and the token that permits overwriting.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def report_block(path: str) -> BlockReport:
     Returns
     -------
     dict
-        in_use (by what, "" if by nothing), holds (list of names), token.
+        in_use (the user, "" if free), holds (list of names), token.
     """
     with native_errors():
         found: BlockReport = json.loads(_native.report_block(path))
@@ -251,7 +251,7 @@ def report_block(path: str) -> BlockReport:
 
 
 def _profile_title(name: str) -> str:
-    """Return what a profile says of its device in one line."""
+    """Return the one-line description of a profile."""
     with native_errors():
         title: str = json.loads(_native.toml_to_json(read_profile(name)[1]))["description"]
     return title
@@ -259,7 +259,7 @@ def _profile_title(name: str) -> str:
 
 def _block_names() -> list[str]:
     folder = Path("/sys/block")
-    # RAM, optical and floppy disks are no flash devices.
+    # RAM, optical and floppy disks are not flash devices.
     skipped = ("ram", "zram", "sr", "fd")
     if not folder.is_dir():
         return []
@@ -267,7 +267,7 @@ def _block_names() -> list[str]:
 
 
 def _described(info_json: str, report_json: str) -> KnownDevice:
-    """Describe a block device from what the kernel says; nothing is opened."""
+    """Describe a block device from kernel data; nothing is opened."""
     info, report = read_info(info_json), json.loads(report_json)
     rotating = info.details.rotational == "1"
     return {

@@ -1,17 +1,18 @@
-"""What the control group of this process allows it: a share of the processors, a rate of the disk.
+"""Limits of the control group of this process: a share of the processors, a rate of the disk.
 
 ::
 
-    /proc/self/cgroup       which group this is, of each hierarchy
-    /proc/self/mountinfo    where a hierarchy is mounted
-    group ─▶ its parent ─▶ … ─▶ root of the mount      the tightest limit on the way holds
+    /proc/self/cgroup       the group of this process, in each hierarchy
+    /proc/self/mountinfo    the mount point of a hierarchy
+    group ─▶ its parent ─▶ … ─▶ root of the mount      the tightest limit on the way applies
 
 **Source** Linux, `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, `io.max`), `cgroup-v1/` and
 `scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`, `blkio.throttle.*`); proc(5).
-**Faithful** Both versions, side by side where a machine has both; limits of groups above hold too.
-**Simplified** Weights, latency targets and limits of memory are left out: they hold back only where
-others want the same.
-**Ambiguous** What cannot be read is no limit: a group above the root of the mount may have one.
+**Faithful** Both versions, also on a machine with both; limits of parent groups apply too.
+**Simplified** Weights, latency targets and memory limits are left out: they only apply under
+contention.
+**Ambiguous** A value that cannot be read counts as no limit: a group above the root of the mount
+may have one.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# A rate as `io.max` names it -> the file that version 1 has for it.
+# Name of a rate in `io.max` -> its file in version 1.
 RATES = {
     "rbps": "blkio.throttle.read_bps_device",
     "wbps": "blkio.throttle.write_bps_device",
@@ -30,14 +31,14 @@ Number = tuple[int, int]
 
 
 class GroupLimits(Struct, frozen=True):
-    """What a control group allows; None, or no entry, where nothing is limited.
+    """Limits of a control group; None, or no entry, without a limit.
 
     Attributes
     ----------
     cpus : float or None
-        So many processors' time.
+        Processor time, in processors.
     disk : dict of str to int
-        `rbps`, `wbps` [bytes/s], `riops`, `wiops` [I/Os/s] of the disk that was asked about.
+        `rbps`, `wbps` [bytes/s], `riops`, `wiops` [I/Os/s] of the disk.
     """
 
     cpus: float | None = None
@@ -45,14 +46,14 @@ class GroupLimits(Struct, frozen=True):
 
 
 def limits_of_group(disk: Number | None, process: Path = Path("/proc/self")) -> GroupLimits:
-    """Read what limits this process, and its I/Os to a disk.
+    """Read the limits of this process, and of its I/Os to a disk.
 
     Parameters
     ----------
     disk : tuple of int or None
-        Major and minor number of the disk; None asks for none.
+        Major and minor number of the disk; None for no disk.
     process : Path
-        Where the kernel tells of the process.
+        The process in procfs.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def limits_of_group(disk: Number | None, process: Path = Path("/proc/self")) -> 
 
 
 def _groups(process: Path) -> Iterator[Path]:
-    """Go through the groups of a process and those above, of every hierarchy that is mounted."""
+    """Yield the groups of a process and their parents, of every mounted hierarchy."""
     mounts = list(_mounts(process))
     for line in _lines(process / "cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -88,7 +89,7 @@ def _groups(process: Path) -> Iterator[Path]:
 
 
 def _mounts(process: Path) -> Iterator[tuple[str, Path, set[str]]]:
-    """Yield root, place and controllers of each mount of control groups."""
+    """Yield root, mount point and controllers of each mount of control groups."""
     for line in _lines(process / "mountinfo"):
         before, _, after = line.partition(" - ")
         words, told = before.split(), after.split()
@@ -122,7 +123,7 @@ def _rates(group: Path, disk: Number) -> Iterator[tuple[str, int]]:
 
 
 def _words(path: Path, count: int) -> list[str]:
-    """Return so many words of a file's first line, empty ones where there are less."""
+    """Return `count` words of a file's first line, padded with empty ones."""
     words = next(iter(_lines(path)), "").split()
     return (words + [""] * count)[:count]
 

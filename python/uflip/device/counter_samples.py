@@ -1,4 +1,4 @@
-"""Counters of a simulated device over the course of a run, from what was recorded inside of it."""
+"""Samples of a simulated device's counters during a run, from its device log."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,13 +9,13 @@ from uflip import _native
 from uflip.errors import native_errors
 
 MOST = 128
-"""Samples that are stored with a run: its rounds are fewer."""
+"""Number of samples stored with a run: more than its rounds."""
 NAMES = ("written_bytes", "pages_programmed")
 PREFIX = "sample_"
 
 
 def counter_samples(trace: _native.Trace) -> dict[str, list[int]]:
-    """Return what the host had written and the device had programmed at instants of a run.
+    """Return samples of the host's writes and the programmed pages during a run.
 
     Parameters
     ----------

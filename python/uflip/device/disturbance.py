@@ -1,14 +1,14 @@
-"""Was the target of a run the same at its end, and was anybody else there meanwhile?
+"""Disturbance: changes of the target during a run, and activity of other processes.
 
-Before and after each run a file or block device is asked how it stands (`Device.standing`). A
-target that is gone, shorter, or another one under its name, after a run or since the one before,
-ends the benchmark: what was measured is nobody's. That somebody else opened, read or wrote it, in
-a run or in the pause before it, is a doubt, which is stored with the run and its numbers.
+Before and after each run the status of a file or block device is read (`Device.standing`). If the
+target is gone, shorter, or another one has its name, after a run or since the one before, the
+benchmark ends: its measurements are invalid. If another process opened, read or wrote it, during a
+run or in the pause before it, a warning with the numbers is stored with the run.
 
-What cannot be seen: who had a file open before the run and writes to it without closing it, while
-the run writes as well; other users of the disk below a file. Reads and writes through a page cache
-are not those of the run, so sectors are counted for direct I/O only, and in the run only: between
-two runs uflip writes its results, which may be on another partition of the disk.
+Undetectable: a process that had a file open before the run and writes to it without closing it,
+while the run writes as well; other users of the disk below a file. Reads and writes through a page
+cache are not those of the run, so sectors are counted for direct I/O only, and only during the run:
+between two runs uflip writes its results, possibly to another partition of the disk.
 """
 
 from typing import Literal, TypedDict
@@ -19,7 +19,7 @@ from uflip.errors import DeviceError
 
 
 class Standing(TypedDict):
-    """How a target stands; see `crates/host/src/standing.rs`."""
+    """The status of a target; see `crates/host/src/standing.rs`."""
 
     size_bytes: int
     found_by_name: bool
@@ -40,16 +40,16 @@ Counted = Literal[
 SECTOR_BYTES = 512
 
 WRITTEN = frozenset({"closed_by_writers", "modified"})
-"""What of `disturbed` says that others may have changed what is on the target."""
+"""Counters of `disturbed` that show possible changes of the target's data by other processes."""
 
 
 def check_target(before: Standing | None, after: Standing | None, url: str) -> None:
-    """Refuse what a run has measured, or would, where its target is not what it was.
+    """Refuse a run whose target has changed.
 
     Raises
     ------
     DeviceError
-        If it is gone, shorter, or another one under its name.
+        If it is gone, shorter, or another one has its name.
     """
     if before is None or after is None:
         return
@@ -71,12 +71,12 @@ def check_target(before: Standing | None, after: Standing | None, url: str) -> N
 
 
 def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
-    """Refuse a target that shrank after it was opened.
+    """Refuse a target that has become shorter since it was opened.
 
     Raises
     ------
     DeviceError
-        If it is.
+        If it has.
     """
     if standing is None or standing["size_bytes"] >= info.capacity_bytes:
         return
@@ -90,7 +90,7 @@ def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
 
 
 def as_opened(standing: Standing | None) -> Standing | None:
-    """Return how a target stands, as if nobody else had used it since it was opened."""
+    """Return the status of a target as if no other process had used it since it was opened."""
     if standing is None:
         return None
     untouched = Standing(**standing)
@@ -107,30 +107,29 @@ def disturbed(
     buffered: bool,
     since: Standing | None = None,
 ) -> dict[str, int]:
-    """Say what others did to the target during runs, in numbers; empty for nothing.
+    """Return counters of other processes' activity on the target during runs; empty without any.
 
     Parameters
     ----------
     before, after
-        How it stood when the runs began, and ended.
+        The status at the begin and at the end of the runs.
     traces : list of Trace
-        What was done to it in between.
+        The I/Os in between.
     buffered : bool
-        Whether a page cache lies between the I/Os and the target.
+        Whether the I/Os go through a page cache.
     since : Standing, optional
-        How it stood when the run before was over; without it what others did in between is left
-        out.
+        The status at the end of the previous run; without it, activity in between is left out.
 
     Returns
     -------
     dict
         opened, closed_by_writers: by others; sectors_read, sectors_written: of 512 bytes, beyond
-        those of the run; modified: how often it was not as uflip had left it.
+        those of the run; modified: number of changes that were not made by uflip.
     """
     if before is None or after is None:
         return {}
     since = since or before
-    # Block devices are opened by whoever looks for file systems; there sectors tell who used one.
+    # Block devices are opened by every scan for file systems; there the sectors show real use.
     is_file = after["modified_ns"] is not None
     told: tuple[Counted, ...] = (
         ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
@@ -150,7 +149,7 @@ def _more(before: Standing, after: Standing, key: Counted) -> int:
 
 
 def _sectors(traces: list[Trace]) -> tuple[int, int]:
-    """Count the sectors that runs read and wrote."""
+    """Count the sectors read and written by runs."""
     read = sum(trace.bytes_read for trace in traces)
     written = sum(trace.bytes_written for trace in traces)
     return read // SECTOR_BYTES, written // SECTOR_BYTES

@@ -1,7 +1,7 @@
-"""Before the first byte: what must not be written to is refused, before much else is even loaded.
+"""Guard: refuses targets that must not be written to, before most modules are loaded.
 
-The guard itself is native (crate `host`) and stands before every opening for writing; here it is
-asked first, so that nothing else about a target is found fault with, planned or imported before.
+The guard itself is native (crate `host`) and runs before every opening for writing. This module
+calls it first, so that no other check, plan or import comes before.
 """
 
 import os
@@ -14,7 +14,7 @@ from uflip.device.url import parse_url
 from uflip.errors import UsageError, native_errors
 from uflip.units import format_size
 
-# What `stat` counts in, whatever the file system does.
+# Unit of `st_blocks`, on every file system.
 BLOCK_BYTES = 512
 
 
@@ -27,12 +27,12 @@ def check_before_all(
     destroy: str | None,
     completion: str | None = None,
 ) -> None:
-    """Refuse what must not be written to before anything else is found fault with.
+    """Refuse a target that must not be written to, before any other check.
 
     Raises
     ------
     UflipError
-        As `open_device`, for options that do not fit the device, and targets that must not be lost.
+        From `open_device`, for options that do not fit the device, and for protected targets.
     """
     target = parse_url(url)
     check_options(target, size, data, destroy, buffered=buffered, completion=completion)
@@ -47,7 +47,7 @@ def check_before_all(
 
 
 def check_room(path: str, size: int | None) -> None:
-    """Refuse a file that its file system has no room for: filling that up helps nobody.
+    """Refuse a file that exceeds the free space of its file system.
 
     Raises
     ------
@@ -71,12 +71,12 @@ def check_room(path: str, size: int | None) -> None:
 
 
 def check_simulated(device: str) -> None:
-    """Refuse a device that nobody can look into.
+    """Refuse a device without a device log.
 
     Raises
     ------
     UsageError
-        If it is a real one.
+        If it is a real device.
     """
     if parse_url(device).kind != "sim":
         raise UsageError(

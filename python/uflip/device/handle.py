@@ -1,4 +1,4 @@
-"""An open device, and one run on it: a specification goes down, a trace comes up."""
+"""An open device, and runs on it: a specification goes in, a trace comes out."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,18 +26,18 @@ T = TypeVar("T")
 
 
 class Device(Managed, Saved):
-    """An open device. Runs follow each other on it, and its state stays between them.
+    """An open device. Its state persists from run to run.
 
     Made by `open_device`; closed at the end of a `with` statement, or when it is released.
 
     Parameters
     ----------
     native : _native.Device
-        What does the I/O.
+        The native device, which makes the I/Os.
     url : str
-        How it was named.
+        Its name.
     durability : str
-        What writes wait for: cached, fua or flush:N.
+        Durability of writes: cached, fua or flush:N.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class Device(Managed, Saved):
         self._copied = Lock()
         self.url = url
         self.info = _read_info(native, url)
-        """What is known about the device; it goes into the manifest."""
+        """Properties of the device, for the manifest."""
         self.durability = durability
-        """What writes wait for: cached, fua or flush:N, see `uflip.durability`."""
+        """Durability of writes: cached, fua or flush:N, see `uflip.durability`."""
         self.io_timeout_ns = 0
-        """How long an I/O on a real device may take [ns]; 0: for ever."""
+        """Time limit of an I/O on a real device [ns]; 0: none."""
         self._ios: _native.Ios | None = None
-        self.looks_inside = False  # whether what happens inside of it is recorded with each run
+        self.looks_inside = False  # whether a device log is recorded with each run
         self._state_name: str | None = None
-        """The name of its state for the cache, as long as that is known."""
+        """The cache name of its state, while that is known."""
 
     def _opened(self) -> _native.Device:
         if self._native is None:
@@ -65,26 +65,26 @@ class Device(Managed, Saved):
         return self._native
 
     def native(self) -> _native.Device:
-        """Return the native part, to be worked on by others; its state is then as they leave it."""
+        """Return the native device for other code; its state is unknown afterwards."""
         self._state_name = None
         return self._opened()
 
     def counters(self) -> dict[str, int] | None:
-        """Return what the device counted since it was opened.
+        """Return the counters of the device since it was opened.
 
         Returns
         -------
         dict or None
-            Programs, erases, moved pages, ...; None where that is unknowable.
+            Programs, erases, moved pages, ...; None for a device without counters.
         """
         with native_errors():
             text = self._opened().counters_json()
         return None if text is None else json.loads(text)
 
     def standing(self) -> Standing | None:
-        """Return how a file or block device stands now; None for any other device.
+        """Return the current status of a file or block device; None for any other device.
 
-        Asked before and after a run, by `uflip.device.disturbance`.
+        `uflip.device.disturbance` compares it before and after a run.
         """
         with native_errors():
             text = self._opened().standing_json()
@@ -96,12 +96,12 @@ class Device(Managed, Saved):
         Parameters
         ----------
         duration_ns : int
-            For so long [ns].
+            The idle time [ns].
 
         Raises
         ------
         UsageError
-            If that is no duration.
+            If it is not a duration.
         KeyboardInterrupt
             At most `SLICE_S` after Ctrl-C, however long the pause.
         """
@@ -111,7 +111,7 @@ class Device(Managed, Saved):
             finished(lambda: self._opened().idle(duration))
 
     def give(self, ios: _native.Ios) -> None:
-        """Let `run` find the I/Os of a list, which the specification of a replay only names.
+        """Provide the I/Os of a list, which the specification of a replay only identifies.
 
         Parameters
         ----------
@@ -134,17 +134,17 @@ class Device(Managed, Saved):
         Parameters
         ----------
         spec : Spec
-            What to do, as made by `uflip.spec`.
+            The specification, from `uflip.spec`.
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns).
         spool : Path, optional
-            A folder for the I/Os of a long run, to which they go while it lasts. Without one those
-            of a simulated device stay in memory, packed; those of a real one as they are.
+            A folder for the I/Os of a long run during the run. Without one those of a simulated
+            device stay in memory, compressed; those of a real one uncompressed.
         in_pieces : bool
-            Only parts of the columns will be read of a trace that is in a file. Without it, memory
-            for whole columns must be free before a long run begins.
+            Only parts of the columns will be read from a trace in a file. Without it, memory for
+            whole columns must be free before a long run begins.
         samples : bool
-            Look inside a simulated device, for `uflip.device.counter_samples`.
+            Record a simulated device's log, for `uflip.device.counter_samples`.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class Device(Managed, Saved):
         Raises
         ------
         UsageError
-            If the specification does not make sense, or does not fit the device.
+            If the specification is invalid, or does not fit the device.
         DeviceError
             If an I/O fails.
         InterruptedRun
@@ -170,24 +170,24 @@ class Device(Managed, Saved):
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None
     ) -> list[tuple[int, _native.Trace]]:
-        """Execute patterns one right after the other, without a rest of the device between them.
+        """Execute patterns one right after the other, without idle time between them.
 
         Parameters
         ----------
         specs : sequence of Spec
-            What to do; none of them may find its length itself.
+            The specifications, without stop rules.
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns) of all together.
 
         Returns
         -------
         list of (int, Trace)
-            For each pattern when it began, since the first one did [ns], and its I/Os.
+            For each pattern its begin after that of the first [ns], and its I/Os.
 
         Raises
         ------
         UflipError
-            As `run`; the traces of all are dropped then.
+            From `run`; all traces are dropped then.
         """
         self._state_name = None
         texts = [text_of(spec) for spec in specs]
@@ -202,7 +202,7 @@ class Device(Managed, Saved):
         *,
         measures: bool = False,
     ) -> T:
-        """Do what the device is to do; raise `InterruptedRun` after Ctrl-C."""
+        """Wait for the work of the device; raise `InterruptedRun` after Ctrl-C."""
         try:
             return finished(start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures)
         except KeyboardInterrupt:
@@ -225,16 +225,16 @@ class Device(Managed, Saved):
         Parameters
         ----------
         state : mapping
-            As `resolve_state` takes it.
+            As for `resolve_state`.
         skip_ios : int
-            Leave out so many writes, which were made before.
+            Number of writes to skip, which were made before.
         on_progress : callable, optional
-            Called about ten times a second, and at the end, whatever ends it.
+            Called about ten times a second, and at the end, also after an error.
 
         Raises
         ------
         UsageError
-            If the state does not make sense, or does not fit the device.
+            If the state is invalid, or does not fit the device.
         DeviceError
             If a write fails.
         InterruptedRun
@@ -253,7 +253,7 @@ class Device(Managed, Saved):
             self._enforce(state, skip_ios, on_progress)
             return self._opened()
 
-        # The same writes to the same simulated device: it may be in the cache.
+        # The same writes to the same simulated device may be in the cache.
         after = name_of(before, "enforce", state)
         self._native = cached(after, make)
         self._state_name = after
@@ -268,7 +268,7 @@ class Device(Managed, Saved):
         self._finished(lambda: self._opened().enforce(text, skip_ios), on_progress)
 
     def clone(self) -> "Device":
-        """Return a simulated device of its own in the same state.
+        """Return an independent copy of a simulated device, in the same state.
 
         Raises
         ------
@@ -280,25 +280,25 @@ class Device(Managed, Saved):
         return copy
 
     def native_copy(self) -> _native.Device:
-        """Copy the native part; threads that share a device may ask for copies at the same time."""
+        """Copy the native device; threads that share a device may copy it concurrently."""
         with self._copied:
             return finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
 
     def apply(self, spec: Spec) -> dict[str, int]:
-        """Do what a pattern asks for in functional mode of a simulated device.
+        """Execute a pattern in functional mode of a simulated device.
 
-        No time passes and no trace is kept; for bringing a device into a state, and for studies of
+        No time passes and no trace is kept. Use it to bring a device into a state, or to study
         write amplification.
 
         Parameters
         ----------
         spec : Spec
-            Any pattern that `run` takes.
+            Any pattern for `run`.
 
         Returns
         -------
         dict
-            What was counted, by the names of `counters`.
+            Counters, by the names of `counters`.
 
         Raises
         ------
@@ -325,5 +325,5 @@ class Device(Managed, Saved):
 def _read_info(native: _native.Device, url: str) -> DeviceInfo:
     with native_errors():
         info = read_info(native.info_json())
-    # A simulated device has the overrides of its URL in its name.
+    # The name of a simulated device includes the overrides of its URL.
     return replace(info, url=url) if info.simulated else info

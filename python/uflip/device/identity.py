@@ -1,4 +1,4 @@
-"""What makes two descriptions of a device descriptions of one device."""
+"""Identity of a device: compare two descriptions of a device, and of its medium."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ MEDIUM = ("brand", "diskseq", "boot_id")
 
 
 def model_identity(info: DeviceInfo) -> Identity:
-    """What identifies a device as far as a plan is concerned: model, serial number, sizes.
+    """Return the identity of a device for plans: model, serial number, sizes.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def model_identity(info: DeviceInfo) -> Identity:
 
 
 def identity(info: DeviceInfo) -> Identity:
-    """What identifies a device with what is stored on it: of a file also which file it is."""
+    """Return the identity of a device with its data: for a file also its inode."""
     found = model_identity(info)
     if info.kind == "file":
         found |= {name: getattr(info.details, name) for name in FILE}
@@ -39,8 +39,8 @@ def identity(info: DeviceInfo) -> Identity:
 
 
 def medium(info: DeviceInfo) -> Identity:
-    """What tells a medium from another one behind the same name: the brand of the data that uflip
-    wrote, and the number that the kernel gave it, which holds until the machine is started again.
+    """Return the identity of the medium in a device: the brand of the data that uflip wrote, and
+    the number from the kernel, which is valid until the machine is rebooted.
 
     Examples
     --------
@@ -54,19 +54,19 @@ def medium(info: DeviceInfo) -> Identity:
 
 
 def other_medium(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
-    """Say how the medium of a device is another one than it was.
+    """Return the difference between the earlier and the current medium of a device.
 
     Parameters
     ----------
     was : mapping
-        What `medium` said then.
+        The earlier result of `medium`.
     now : DeviceInfo
-        The device, as it is now.
+        The current device.
 
     Returns
     -------
     (str, str) or None
-        What is there, and what should be; None for the same medium, or if nothing is known.
+        The current and the expected one; None for the same medium, or if nothing is known.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def other_medium(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] 
     ('brand b', 'brand a')
     """
     here = medium(now)
-    # A brand that was made up a moment ago is on no medium yet.
+    # A brand that was just created is on no medium yet.
     brand = None if now.details.brand_is_new else here.get("brand")
     if was.get("brand") and brand == was["brand"]:
         return None

@@ -1,4 +1,4 @@
-"""What a host tells a device beside reads and writes: what it does not need, and what zones do."""
+"""Management commands of a device: deallocation and zone commands."""
 
 from uflip.data.document import plain
 from uflip.data.spec import Spec, text_of
@@ -9,18 +9,18 @@ from uflip.native_wait import finished
 from uflip.units import parse_count
 
 COMMANDS = ("reset", "finish", "open", "close")
-"""What can be done to a zone that moves no data."""
+"""Zone commands without data."""
 
 
 class Managed(LosesPower):
-    """The part of a `Device` that is about what it keeps, and in which state."""
+    """The management commands of a `Device`."""
 
     url: str
 
     def trim(self, offset_bytes: int, size_bytes: int) -> None:
-        """Tell the device that a range is not needed any more: what was there is lost.
+        """Deallocate a range of the device: its data is lost.
 
-        A discard, a hole of a file, a trim over NBD; simulated flash pages as far as whole.
+        A discard, a hole in a file, a trim over NBD; on a simulated device whole flash pages.
 
         Parameters
         ----------
@@ -30,7 +30,7 @@ class Managed(LosesPower):
         Raises
         ------
         UflipError
-            If the range is none of the device, or it cannot, or is not open for writing.
+            If the range is outside the device, the device does not support it, or is read-only.
         """
         offset = parse_count(offset_bytes, "offset_bytes")
         size = parse_count(size_bytes, "size_bytes")
@@ -39,7 +39,7 @@ class Managed(LosesPower):
             self._opened().trim(offset, size)
 
     def zones(self) -> ZoneReport:
-        """Report the zones of the device as they are now.
+        """Return the current zones of the device.
 
         Returns
         -------
@@ -48,9 +48,9 @@ class Managed(LosesPower):
         Raises
         ------
         UsageError
-            If the device has none.
+            If the device has no zones.
         DeviceError
-            If they cannot be read.
+            If the zones cannot be read.
 
         Examples
         --------
@@ -71,12 +71,12 @@ class Managed(LosesPower):
         return read_zones(text)
 
     def zone(self, number: int) -> Zone:
-        """Report one zone; see `zones`.
+        """Return one zone; see `zones`.
 
         Raises
         ------
         UsageError
-            If it is no number of a zone.
+            If it is not the number of a zone.
         """
         number = parse_count(number, "number of a zone", -(2**63))
         zones = self.zones().zones
@@ -91,24 +91,24 @@ class Managed(LosesPower):
         return zones[number]
 
     def append(self, number: int, size_bytes: int) -> tuple[int, int]:
-        """Append to a zone: the device decides where the data goes.
+        """Append to a zone: the device chooses the address of the data.
 
         Parameters
         ----------
         number : int
-            Which zone.
+            Number of the zone.
         size_bytes : int
-            How much [bytes], whole sectors.
+            Size of the data [bytes], whole sectors.
 
         Returns
         -------
         tuple of int
-            Where the data went on the device [bytes], and the response time [ns].
+            Address of the data on the device [bytes], and the response time [ns].
 
         Raises
         ------
         UflipError
-            If the zone does not take it; Linux does not support zone append on block devices.
+            If the zone refuses it; Linux does not support zone append on block devices.
         """
         zone, size = self.zone(number), parse_count(size_bytes, "size_bytes")
         response_ns = self._command("append", zone.start_bytes, size)
@@ -120,9 +120,9 @@ class Managed(LosesPower):
         Parameters
         ----------
         command : str
-            One of `COMMANDS`. What a zone holds is lost when it is reset.
+            One of `COMMANDS`. A reset deletes the data of the zone.
         number : int
-            Which zone.
+            Number of the zone.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class Managed(LosesPower):
         Raises
         ------
         UflipError
-            If there is no such zone or command, or the state of the zone does not allow it.
+            For an unknown zone or command, or if the state of the zone does not permit it.
         """
         if command not in COMMANDS:
             raise UsageError(
@@ -149,20 +149,20 @@ class Managed(LosesPower):
             return self._opened().zone_command(command, offset_bytes, size_bytes)
 
     def prepare_zones(self, spec: Spec) -> None:
-        """Bring the zones that a pattern uses into the state that it needs; what they hold is lost.
+        """Bring the zones of a pattern into the state that it needs; their data is lost.
 
-        Those that it writes are reset, those that it only reads are filled, and no other is left
-        open or closed. On a simulated device that takes no time.
+        Zones that it writes are reset, zones that it only reads are filled, and no other zone is
+        left open or closed. On a simulated device that takes no time.
 
         Parameters
         ----------
         spec : Spec
-            What `run` will be given.
+            The specification for `run`.
 
         Raises
         ------
         UflipError
-            If the device has no zones, or does not do it.
+            If the device has no zones, or refuses.
         """
         self._state_name = None
         finished(lambda: self._opened().prepare_zones(text_of(spec)))

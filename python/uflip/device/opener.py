@@ -16,13 +16,13 @@ from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_error
 from uflip.native_wait import OnProgress, finished
 
 LOOK_NS = 1_000_000_000
-"""How long a device is made before its pace is taken for what is left [ns]."""
+"""Time after which the pace of creating a device predicts the rest [ns]."""
 LONG_NS = 10_000_000_000
-"""From here on what is left is reported [ns]: about as long as one waits without a word."""
+"""Remaining time from which progress is reported [ns]: about the limit of silent waiting."""
 Report = Callable[[int, int, int], None]
-"""Called with (bytes written, bytes in all, what is left [ns])."""
+"""Called with (bytes written, bytes in all, time left [ns])."""
 
-# A null device has no end of its own; this one holds every target of the standard plan.
+# The null device has any size; this one holds every target of the standard plan.
 NULL_CAPACITY_BYTES = 64 << 30
 
 
@@ -47,29 +47,28 @@ def open_device(
     url : str
         One of the forms in `uflip.device.url`.
     size : str or int, optional
-        For `file:`, create the file, or grow it, to this size [bytes]; for `null`, its size.
+        For `file:`, create the file, or extend it, to this size [bytes]; for `null`, its size.
         Without it a file must exist, and is used as it is.
     buffered : bool
-        Accept I/O through the page cache, where direct I/O is not possible or not wanted.
+        Accept I/O through the page cache, if direct I/O is unavailable or unwanted.
     durability : str, optional
-        What a write waits for: "cached", "fua" or "flush:N" (`uflip.durability`). Without it
-        "cached", and "fua" where the page cache would take the data.
+        Durability of writes: "cached", "fua" or "flush:N" (`uflip.durability`). The default is
+        "cached", or "fua" where the page cache would take the data.
     data : str
-        What is written: "random" (incompressible) or "zeros".
+        The written data: "random" (incompressible) or "zeros".
     writable : bool
         Open for writing as well.
     destroy : str, optional
-        For a block device that is to be written: its token, as `uflip devices` shows it. For a file
-        that is there and was not made by uflip: its path once more. Both with what they hold, as in
-        "+ext4".
+        For a block device to be written: its token from `uflip devices`. For an existing file that
+        uflip did not make: its path once more. Both followed by their content, as in "+ext4".
     brand : str, optional
-        For a block device: the brand that data on it had before, where none is found there.
+        For a block device: the earlier brand of its data, if none is found there.
     io_timeout_ns : int
-        How long an I/O on a file, block device or export may take [ns]; 0: for ever. One that takes
-        longer is given up as a `DeviceError`. A simulated device takes no other value than this.
+        Time limit of an I/O on a file, block device or export [ns]; 0: none. A slower one fails
+        with a `DeviceError`. A simulated device accepts only the default.
     completion : str, optional
-        How the end of an I/O in a queue is learned of: "interrupt"; "polled", by a processor that
-        looks; "auto", as without it: polled where the device can.
+        How completions of queued I/Os are detected: "interrupt"; "polled", by a busy processor;
+        "auto", the default: polled if the device supports it.
     on_progress : callable, optional
         Called about ten times a second while a file is brought to its size, with (writes made,
         writes in all, last response time [ns]); and while a simulated device is made, with bytes
@@ -87,9 +86,9 @@ def open_device(
         For writing to anything that is in use, to a block device without its exact token, to a file
         that uflip did not make, or into a result folder.
     DeviceError
-        If it cannot be opened, or a file not be brought to its size; it is then as it was.
+        If it cannot be opened, or a file not be extended; it is unchanged then.
     InterruptedRun
-        After Ctrl-C while a file is brought to its size; it is then as it was.
+        After Ctrl-C while a file is extended; it is unchanged then.
 
     Examples
     --------
@@ -151,7 +150,7 @@ def open_device(
 
 
 def check_medium(info: DeviceInfo) -> None:
-    """Refuse a device that holds nothing: an empty card reader, a loop device without a file.
+    """Refuse a device without a medium: an empty card reader, a loop device without a file.
 
     Raises
     ------
@@ -169,7 +168,7 @@ def check_medium(info: DeviceInfo) -> None:
 
 
 def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
-    """Refuse to write to an export that was not named once more: it may be somebody's disk."""
+    """Refuse to write to an export without a repeated name: it may be somebody's disk."""
     if destroy != target.text:
         raise RefusedError(
             "All data on the export would be lost",
@@ -200,7 +199,7 @@ def _file_of_its_size(
     *,
     present: bool,
 ) -> _native.Device:
-    """Wait until a file has the size that was asked for."""
+    """Wait until a file has the requested size."""
     done, total = 0, 0
 
     def progress(made: int, in_all: int, response_ns: int) -> None:
@@ -212,7 +211,7 @@ def _file_of_its_size(
     try:
         return finished(make, progress, io_timeout_ns=io_timeout_ns)
     except KeyboardInterrupt:
-        # A signal may come between the last write and the device that would be handed over.
+        # A signal may come between the last write and the return of the device.
         whole = 0 < done == total
         if whole and not present:
             Path(parse_url(url).name).resolve().unlink(missing_ok=True)
@@ -233,21 +232,21 @@ def _open_simulated(target: DeviceUrl, durability: str, on_progress: OnProgress 
 
 
 def open_null(size_bytes: int | None) -> _native.Device:
-    """Make a null device of a size [bytes], or of a size that fits everything."""
+    """Return a null device of a size [bytes], by default one that fits every plan."""
     with native_errors():
         return _native.Device.null(NULL_CAPACITY_BYTES if size_bytes is None else size_bytes)
 
 
 class Making:
-    """Reports how far a simulated device is, and how long the rest takes by its pace so far.
+    """Reports the progress of creating a simulated device, and the time left by its pace so far.
 
-    The cost of its writes is known only from making them: how much an FTL moves for each depends on
-    all of its parameters.
+    The cost of its writes cannot be predicted: the number of relocations per write depends on all
+    parameters of the FTL.
 
     Parameters
     ----------
     report : callable
-        Called from the first second on, where the device takes long.
+        Called from the first second on, if the device takes long.
     clock_ns : callable
         The time [ns].
     """
@@ -258,7 +257,7 @@ class Making:
         self._is_long = False
 
     def __call__(self, done: int, total: int, _last_ns: int) -> None:
-        """Count bytes as written."""
+        """Handle the number of bytes written so far."""
         taken_ns = self._clock_ns() - self._began_ns
         if not 0 < done <= total or taken_ns < LOOK_NS:
             return

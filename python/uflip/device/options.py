@@ -1,4 +1,4 @@
-"""Options of a device that can be checked before any device is touched."""
+"""Checks of device options before any device is touched."""
 
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, unknown_name
@@ -6,11 +6,11 @@ from uflip.units import parse_size
 
 DATA = ("random", "zeros")
 COMPLETIONS = ("auto", "interrupt", "polled")
-"""How the end of an I/O in a queue is learned of (`crates/host/src/completions.rs`)."""
+"""How completions of queued I/Os are detected (`crates/host/src/completions.rs`)."""
 IO_TIMEOUT_NS = 60 * 10**9
-"""How long an I/O on a real device may take by default [ns]: longer than any device that
-works, and than the kernel's own patience with one (30 s) before it gives up or resets it."""
-# Every device has sectors of a multiple of this [bytes].
+"""Default time limit of an I/O on a real device [ns]: longer than any working device takes, and
+than the kernel's own timeout (30 s) before it gives up or resets the device."""
+# All sector sizes are multiples of this [bytes].
 SMALLEST_SECTOR = 512
 
 
@@ -24,19 +24,19 @@ def check_options(
     completion: str | None = None,
     io_timeout_ns: int = IO_TIMEOUT_NS,
 ) -> int | None:
-    """Check what can be checked before any device is touched; return the size [bytes].
+    """Check options before any device is touched; return the size [bytes].
 
     Raises
     ------
     UsageError
-        For options that do not belong to the device, or a size that no device has.
+        For options that do not apply to the device, or an impossible size.
     """
     if data not in DATA:
         raise unknown_name("data", data, DATA, where="--data")
     if completion is not None and completion not in COMPLETIONS:
         raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
     _check_kinds(target, data, buffered, completion, io_timeout_ns)
-    # A file's own name, and behind it what it holds.
+    # The name of the file itself, followed by its content.
     of_file = target.kind == "file" and (destroy or "").startswith(target.name)
     its_own = of_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
     if destroy is not None and target.kind not in ("block", "nbd") and not its_own:

@@ -1,4 +1,4 @@
-"""What a simulated device does whose power is cut."""
+"""Power cuts of a simulated device."""
 
 from uflip import _native
 from uflip.benchmark_options import MOST_AT_ONCE
@@ -9,7 +9,7 @@ from uflip.units import parse_count, parse_duration
 
 
 class LosesPower:
-    """The part of a `Device` that is about its power."""
+    """The power cuts of a `Device`."""
 
     durability: str
     _state_name: str | None
@@ -27,17 +27,17 @@ class LosesPower:
         """Cut the power of a simulated device while it works, and let it recover.
 
         Its profile needs the table `[power_loss]`: `sim:demo?power_loss_protection=false` and
-        `spare_read_bytes=16` add it. Writes wait for what `durability` says.
+        `spare_read_bytes=16` add it. Writes have the durability of the device.
 
         Parameters
         ----------
         after_ns : int
-            For so long it works before, or is left alone without a pattern [ns].
+            Time before the power cut, with the pattern or idle [ns].
         spec : Spec, optional
-            What the host does until then: any pattern that `run` takes; its I/Os follow each other,
-            and when it is over the host leaves the device alone.
+            The load of the host until then: any pattern for `run`; its I/Os follow each other, and
+            after it the device idles.
         queue_depth : int
-            So many I/Os are under way at a time.
+            Number of I/Os in flight.
         on_progress : callable, optional
             Called about ten times a second, while it recovers too, with (I/Os made, I/Os of the
             pattern, 0).
@@ -45,13 +45,13 @@ class LosesPower:
         Returns
         -------
         PowerLoss
-            What was lost, what was read, and how long the device took to be ready again.
+            Lost data, pages read for recovery, and the time until the device was ready again.
 
         Raises
         ------
         UsageError
-            If the device is not simulated, or does not track the contents of its flash; for a time
-            or a depth that is none.
+            If the device is not simulated, or does not track the content of its flash; for an
+            invalid time or depth.
         """
         after = parse_duration(after_ns, "after_ns")
         depth = parse_count(queue_depth, "queue_depth", 1, MOST_AT_ONCE)

@@ -1,4 +1,4 @@
-"""A simulated device as the text of a profile: complete, with its sources, and with comments."""
+"""The complete profile text of a simulated device, with sources and optional comments."""
 
 import json
 import re
@@ -29,24 +29,24 @@ HEAD = """\
 
 
 def profile_text(url: str, *, comments: bool = False) -> str:
-    """Write a simulated device as a profile: every key, also those that its file leaves out.
+    """Return the profile of a simulated device: every key, including omitted ones.
 
     Parameters
     ----------
     url : str
-        A simulated device; what its name overrides is written as it is there.
+        A simulated device; its overrides are written into the profile.
     comments : bool
-        Say above each key what it means and what it may be.
+        Add a comment to each key with its meaning and its allowed values.
 
     Returns
     -------
     str
-        TOML that makes the same device.
+        TOML that creates the same device.
 
     Raises
     ------
     UsageError
-        If it is no simulated device that comes from a profile.
+        If it is not a simulated device with a profile.
     """
     target = parse_url(url)
     if target.kind != "sim" or target.name.endswith(SNAPSHOT):
@@ -86,7 +86,7 @@ def _table(
 
 
 def plain_text(markdown: str) -> str:
-    """Leave the marks of a page away.
+    """Remove Markdown links and code marks.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def plain_text(markdown: str) -> str:
 
 
 def with_unit(key: str, value: Any) -> str | None:
-    """Write a size or a duration with a unit; None for what has none, or fits none.
+    """Return a size or a duration with a unit; None for other keys, or if no unit divides it.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _value(key: str, value: Any) -> str:
     written = with_unit(key, value)
     if written is not None:
         return f'"{written}"'
-    # A text of JSON is one of TOML, but for a character that TOML has written out.
+    # JSON strings are valid TOML, except for one character that TOML needs escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""Patterns and states as a device would take them: checked, and with every default filled in."""
+"""Resolving patterns and states for a device: checks, and all defaults filled in."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from uflip.errors import UsageError, native_errors
 
 
 class Resolved(NamedTuple):
-    """A pattern with every default filled in, and what it amounts to."""
+    """A pattern with all defaults filled in, and its totals."""
 
     spec: Pattern
     totals: Totals
@@ -27,19 +27,19 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
     Parameters
     ----------
     spec : Spec
-        As made by `uflip.spec`.
+        From `uflip.spec`.
     info : DeviceInfo
         The device.
 
     Returns
     -------
     Resolved
-        Complete, and what it amounts to.
+        The complete specification, and its totals.
 
     Raises
     ------
     UsageError
-        If it does not make sense, or does not fit the device.
+        If it is invalid, or does not fit the device.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def resolve(spec: Spec, info: DeviceInfo) -> Resolved:
 
 
 def _check_commands(spec: Spec, info: DeviceInfo) -> None:
-    """Refuse what a device of this kind never does, as the device itself does once it is opened.
+    """Refuse commands that a device of this kind does not support, as the open device does.
 
-    A file that is asked for it would be made, and written in full, before the system refused.
+    Without this check a file would be created, and written in full, before the error.
     """
     modes = [part.mode for part in spec.parts if part.mode in ZONE_MODES]
     if modes and not info.null and info.addresses == "sectors":
@@ -83,7 +83,7 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
             )
     stream = max((max(each.write_stream or 0, each.hot_write_stream or 0) for each in spec.parts),
                  default=0)  # fmt: skip
-    if stream and not info.simulated:  # what a simulated one has is in its profile, and it looks
+    if stream and not info.simulated:  # a simulated device checks its own profile
         raise UsageError(
             "The device has no such write stream",
             where="write_stream",
@@ -94,10 +94,10 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
 
 
 def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
-    """Say whether random I/Os go where the random writes of the state went, in their order.
+    """Return whether random I/Os repeat the addresses of the state's random writes, in their order.
 
-    Where both have one seed every other I/O goes where a write of the state went: what lies in a
-    block is then written again in the order in which it came there. Known of simulated devices.
+    With the same seed, every other I/O has the address of a write of the state: data of one block
+    is then rewritten in the order in which it came there. Known for simulated devices only.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def repeats_state(spec: Spec, info: DeviceInfo) -> bool:
 
 
 class ResolvedState(NamedTuple):
-    """A state with every default filled in, and what enforcing it amounts to."""
+    """A state with all defaults filled in, and the totals of its enforcement."""
 
     request: StateRequest
     totals: Totals
@@ -133,12 +133,12 @@ def resolve_state(state: Mapping[str, object], info: DeviceInfo) -> ResolvedStat
     Returns
     -------
     ResolvedState
-        Complete, and what it amounts to: `total_ios`, `bytes_written`.
+        The complete state, and its totals: `total_ios`, `bytes_written`.
 
     Raises
     ------
     UsageError
-        If it does not make sense, or does not fit the device.
+        If it is invalid, or does not fit the device.
 
     Examples
     --------

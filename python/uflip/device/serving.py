@@ -13,31 +13,31 @@ from uflip.device.handle import Device
 from uflip.errors import UflipError, UsageError, from_native, native_errors
 
 REAL_TIME = 1.0
-"""How many times slower than its model a device is served: as it is."""
+"""Slow-down of a served device: none."""
 
 LONGEST_NAME = 255
 
 Told = tuple[str, _native.NativeError | None]
-"""What comes out of the work: a document, and what became of the recording."""
+"""Result of the native server: a document, and an error of the recording."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """A device, and how clients find it.
+    """A device, and its export name.
 
     Attributes
     ----------
     device : Device
         Simulated, or null, which takes no time.
     name : str
-        What clients ask for; they get the first one without a name as well.
+        The name that clients request; without a name they get the first export.
     data : Path or None
-        The file that what they write is kept in, made where it is not there; None: in memory.
+        The file for the data that clients write, created if missing; None: in memory.
     read_only : bool
-        Clients may not write.
+        Whether clients may not write.
     destroy : str or None
-        For a file that is there and that no server of uflip made: its path once more, with what it
-        holds, as in "disk.img+ext4".
+        For an existing file that no server of uflip made: its path once more, with its content, as
+        in "disk.img+ext4".
     """
 
     device: Device
@@ -48,14 +48,14 @@ class Export:
 
 
 def check_data(data: Path, size_bytes: int, destroy: str | None, *, read_only: bool) -> None:
-    """Refuse a file that a device of this size [bytes] must not keep its data in.
+    """Refuse a file that must not hold the data of a device of this size [bytes].
 
     Raises
     ------
     RefusedError
-        If it does not fit, is in use, is in a result folder, or holds what is not ours to lose.
+        If it does not fit, is in use, is in a result folder, or holds foreign data.
     DeviceError
-        If it cannot be made, read or written.
+        If it cannot be created, read or written.
     """
     if not read_only:
         refuse_results(data, "file", str(data))
@@ -64,12 +64,12 @@ def check_data(data: Path, size_bytes: int, destroy: str | None, *, read_only: b
 
 
 def listen_unix(path: Path) -> _native.Listener:
-    """Make a UNIX socket that this user alone may use; it is removed when it is released.
+    """Create a UNIX socket for this user only; it is removed when it is released.
 
     Raises
     ------
     RefusedError
-        If something of that name is there.
+        If the name exists.
     UsageError
         If the name is too long for a socket.
     """
@@ -78,12 +78,12 @@ def listen_unix(path: Path) -> _native.Listener:
 
 
 def listen_tcp(address: str) -> _native.Listener:
-    """Listen at a port of this machine, which whoever is on it can reach.
+    """Listen on a port of this machine, for local clients of all users.
 
     Raises
     ------
     UsageError
-        If it is no address, or one that other machines reach.
+        If it is not an address, or not a loopback address.
     DeviceError
         If the port is in use.
     """
@@ -113,33 +113,33 @@ def serve(
     statistics: _native.Listener | None = None,
     record: Path | None = None,
 ) -> "_native.Handle[Told]":
-    """Serve devices until the work is cancelled; clients may come as soon as this returns.
+    """Serve devices until the work is cancelled; clients may connect as soon as this returns.
 
     Parameters
     ----------
     listeners : sequence of Listener
-        Where clients come in.
+        Sockets for clients.
     exports : sequence of Export
-        What they find; each has a name of its own.
+        The exports; each has a unique name.
     speed : float
-        How many times slower than its model a device is: 1 keeps its response times, 10 is for
-        software that is too fast for this machine, 0 keeps no time at all.
+        Slow-down relative to the model: 1 keeps its response times, 10 is for software that is too
+        fast for this machine, 0 disables timing.
     statistics : Listener, optional
-        Whoever connects there gets what was served so far, as `served` returns it.
+        A client that connects there gets the statistics so far, as `served` returns them.
     record : Path, optional
-        A new file for every read and write, zeroes as well, in the form of MSR Cambridge.
+        A new file for every read and write, including write zeroes, in the MSR Cambridge format.
 
     Returns
     -------
     Handle
-        Its result is what was served, see `served`.
+        Its result is the statistics, see `served`.
 
     Raises
     ------
     UsageError
         If two exports have one name, or a device is a real one.
     RefusedError
-        As `check_data`.
+        From `check_data`.
     """
     names = [export.name for export in exports]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -175,7 +175,7 @@ def serve(
 
 
 def served(handle: "_native.Handle[Told]") -> tuple[ServedDocument, UflipError | None]:
-    """Return what was served once the work is over, and why the recording is not whole."""
+    """Return the statistics after the end of the server, and an error of the recording."""
     with native_errors():
         text, broken = handle.result()
     document: ServedDocument = json.loads(text)

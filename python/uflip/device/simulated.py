@@ -1,4 +1,4 @@
-"""Opening a simulated device: made from its profile, taken from the cache, or from a snapshot."""
+"""Opening a simulated device: created from its profile, or read from the cache or a snapshot."""
 
 import json
 from functools import partial
@@ -15,20 +15,20 @@ from uflip.errors import UsageError, native_errors
 from uflip.native_wait import MAKING_PATIENCE_S, OnProgress, finished
 from uflip.profiles import profile_interface, read_profile
 
-# What it may hold is for the native part to say.
+# The native part checks the content.
 SNAPSHOT_FILE = DocumentKind("snapshot", 1 << 62, "check its name; `--save FILE` makes one")
 
 
 def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _native.Device:
-    """Make a simulated device, or take it from the cache, or from the snapshot that it names.
+    """Create a simulated device, or read it from the cache or its snapshot.
 
     Parameters
     ----------
     target : DeviceUrl
-        Which.
+        The device.
     on_progress : callable, optional
-        Called about ten times a second while it is made, with (bytes of its state written, bytes in
-        all, 0), or read.
+        Called about ten times a second while it is created, with (bytes of its state written, bytes
+        in all, 0), or read.
     """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
@@ -41,25 +41,25 @@ def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _nativ
 
     profile = _profile_of(target)
     info = inspect_sim(target)
-    # An empty device is made faster than it is read.
+    # Creating an empty device is faster than reading it.
     empty = info.profile.state.state == "empty"
     return make() if empty else cached(state_name(info), make, on_progress)
 
 
 def state_name(info: DeviceInfo) -> str:
-    """Name the state in which a device is opened, as `uflip.device.cache` does."""
+    """Return the cache name of the state in which a device is opened."""
     return name_of(info.model, info.profile_table, info.details.snapshot)
 
 
 def open_flash(target: DeviceUrl) -> _native.FlashDevice:
-    """Make a simulated open-channel device, or take it from the snapshot that it names.
+    """Create a simulated open-channel device, or read its snapshot.
 
     Raises
     ------
     UsageError
         If the profile or the snapshot describes a block device, or the profile is not valid.
     ResultsError
-        If there is no snapshot of this name, or none that can be read.
+        If the snapshot is missing or unreadable.
     """
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
@@ -70,7 +70,7 @@ def open_flash(target: DeviceUrl) -> _native.FlashDevice:
 
 
 def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo:
-    """Describe a simulated device without making it; an open-channel one only where any will do."""
+    """Describe a simulated device without creating it; open-channel ones with `any_interface`."""
     if target.name.endswith(SNAPSHOT):
         _check_snapshot(target)
         return replace(_inspected(target.name, any_interface=any_interface), url=target.text)
@@ -81,14 +81,14 @@ def inspect_sim(target: DeviceUrl, *, any_interface: bool = False) -> DeviceInfo
 
 
 def inspect_snapshot(path: str) -> DeviceInfo:
-    """Describe the device in a snapshot without reading its state, whatever its interface is.
+    """Describe the device in a snapshot without reading its state, for any interface.
 
     Raises
     ------
     ResultsError
-        If it is no snapshot, damaged, or of another version.
+        If it is not a snapshot, damaged, or of another version.
     """
-    read_start(Path(path), SNAPSHOT_FILE, 1)  # a pipe would never end, nor a device
+    read_start(Path(path), SNAPSHOT_FILE, 1)  # refuses pipes and devices
     return _inspected(path, any_interface=True)
 
 
@@ -98,7 +98,7 @@ def _inspected(path: str, *, any_interface: bool) -> DeviceInfo:
 
 
 def interface_of(target: DeviceUrl) -> str:
-    """Return how a simulated device is addressed: "block" or "open_channel"."""
+    """Return the interface of a simulated device: "block" or "open_channel"."""
     if target.name.endswith(SNAPSHOT):
         return inspect_snapshot(target.name).details.interface or "block"
     return profile_interface(target.name)
@@ -120,7 +120,7 @@ def _refuse_overrides(target: DeviceUrl) -> None:
 
 
 def _profile_of(target: DeviceUrl) -> tuple[str, str, str, str]:
-    """Name, text and source of the profile, and the overrides as JSON."""
+    """Return name, text and source of the profile, and the overrides as JSON."""
     name, text, source = read_profile(target.name)
     overrides = {key: read_override(key, value) for key, value in target.overrides}
     return name, text, source, json.dumps(overrides)

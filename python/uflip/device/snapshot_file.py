@@ -1,4 +1,4 @@
-"""A simulated device as a file: a block device or an open-channel device, whichever it is."""
+"""Saving a simulated device to a file: a block device or an open-channel device."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from uflip.native_wait import COMPUTING_PATIENCE_S, finished
 
 
 class Saved:
-    """The part of a `Device` and of a `FlashDevice` that puts it into a file."""
+    """The method of `Device` and `FlashDevice` that saves it to a file."""
 
     def _opened(self) -> _native.Device | _native.FlashDevice:
         raise NotImplementedError
@@ -16,18 +16,18 @@ class Saved:
     def save(self, path: str | Path) -> None:
         """Write a simulated device with its whole state to a new file.
 
-        `open_device("sim:" + path)`, or `open_flash_device` of an open-channel device, opens it
-        again; it then goes on as this one would.
+        `open_device("sim:" + path)`, or `open_flash_device` for an open-channel device, opens it
+        again; it then continues as this one would.
 
         Parameters
         ----------
         path : str or Path
-            Ends in ".snapshot"; nothing of that name may exist.
+            Ends in ".snapshot"; the name must not exist.
 
         Raises
         ------
         UsageError
-            If the device is not simulated, or the name ends otherwise.
+            If the device is not simulated, or the name has another ending.
         ResultsError
             If the file exists, or cannot be written.
         """

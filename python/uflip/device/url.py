@@ -1,10 +1,10 @@
-"""Device URLs: how a device is named, taken apart without looking at any device.
+"""Device URLs: the name of a device, parsed without looking at any device.
 
 sim:NAME[?key=value&...]    a simulated device; NAME is a profile, or a path ending in .toml
-sim:PATH.snapshot           a simulated device as `Device.save` left it
+sim:PATH.snapshot           a simulated device saved by `Device.save`
 file:PATH                   a regular file, through direct and synchronous I/O
 /dev/NAME, block:/dev/NAME  a block device of this machine
-nbd:unix:PATH               an export of an NBD server, as `uflip serve` is one; nbd:HOST:PORT
+nbd:unix:PATH               an export of an NBD server, such as `uflip serve`; nbd:HOST:PORT
 null                        does nothing: measures the harness itself
 """
 
@@ -21,7 +21,7 @@ from uflip.profiles import profile_names
 from uflip.units import parse_duration, parse_size
 
 SNAPSHOT = ".snapshot"
-"""How the name of a saved device ends."""
+"""Ending of the name of a saved device."""
 
 LONGEST_NUMBER = 100
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -32,7 +32,7 @@ URL_FORMS = "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null"
 
 @dataclass(frozen=True)
 class DeviceUrl:
-    """A device URL, taken apart: `kind` sim, file, block, nbd or null; `name` profile or path."""
+    """A parsed device URL: `kind` sim, file, block, nbd or null; `name` profile or path."""
 
     text: str
     kind: str
@@ -41,12 +41,12 @@ class DeviceUrl:
 
 
 def parse_url(url: str) -> DeviceUrl:
-    """Take a device URL apart without looking at any device.
+    """Parse a device URL without looking at any device.
 
     Raises
     ------
     UsageError
-        If it has none of the known forms.
+        If its form is unknown.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def parse_url(url: str) -> DeviceUrl:
 
 
 def _refuse_twice(url: str, pairs: tuple[tuple[str, str], ...]) -> None:
-    """Refuse a key that is given two values: which of them is meant nobody knows."""
+    """Refuse a key with two values."""
     keys = [key for key, _ in pairs]
     for twice in (key for key in keys if keys.count(key) > 1):
         raise UsageError(
@@ -104,7 +104,7 @@ def _refuse_twice(url: str, pairs: tuple[tuple[str, str], ...]) -> None:
 
 
 def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) -> str:
-    """Name a simulated device with some keys of its profile changed.
+    """Return the name of a simulated device with some keys of its profile changed.
 
     Examples
     --------
@@ -121,20 +121,20 @@ def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) 
 
 
 def _nearest_url(url: str) -> str:
-    """Guess what a malformed URL was meant to be."""
+    """Return a suggestion for a malformed URL."""
     host, at, rest = url.partition("@")
     if at and rest.startswith(("sim:", "file:", "/dev/", "block:", "nbd:")):
         return f"{rest} on the machine {host} is reached with --scheduler, see `uflip run --help`"
     if url in profile_names():
         return f"did you mean sim:{url}?"
-    with suppress(OSError, ValueError):  # what is too long to be a name is none
+    with suppress(OSError, ValueError):  # the text may be too long for a path
         if Path(url).is_file():
             return f"did you mean file:{url}?"
     return "see `uflip devices` for what is there"
 
 
 def read_override(key: str, value: str) -> str | int | float | bool:
-    """Read the value of an override; the last word of its key may be a unit.
+    """Return the value of an override; the last word of its key may be a unit.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def read_override(key: str, value: str) -> str | int | float | bool:
         return value == "true"
     if len(value) <= LONGEST_NUMBER and _WHOLE.fullmatch(value):
         return int(value)
-    # Neither infinity nor what is no number: these are words here, which no key takes for a number.
+    # Infinity and not-a-number stay words, which no numeric key accepts.
     if len(value) <= LONGEST_NUMBER and _REAL.fullmatch(value) and math.isfinite(float(value)):
         return float(value)
     if key.endswith("_bytes"):
@@ -158,7 +158,7 @@ def read_override(key: str, value: str) -> str | int | float | bool:
 
 
 def check_snapshot_name(path: str | Path) -> None:
-    """Refuse a name by which a snapshot would not be found again.
+    """Refuse a name that does not identify a snapshot.
 
     Raises
     ------

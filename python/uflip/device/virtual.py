@@ -1,12 +1,12 @@
-"""Is a disk a disk? What the system tells of what is behind a device number.
+"""Detection of virtual disks: what the kernel reports about a device number.
 
-**Source** Linux: `/sys/dev/block/MAJOR:MINOR` leads to the place of a disk in the tree of devices,
-which names the bus that it hangs on; `device/vendor` and `device/model` are what it says of itself.
+**Source** Linux: `/sys/dev/block/MAJOR:MINOR` leads to the position of a disk in the device tree,
+which contains its bus; `device/vendor` and `device/model` are the disk's own identification.
 **Faithful** A partition is judged by its disk.
-**Simplified** Of a mapped device (LVM, RAID, encryption) nothing is said: what is behind may be
+**Simplified** A mapped device (LVM, RAID, encryption) gives no result: the disks behind it may be
 real.
-**Ambiguous** A file system on a virtual machine whose disk is passed through is on a real disk:
-what counts is the disk, not the machine.
+**Ambiguous** A file system on a virtual machine whose disk is passed through is on a real disk: the
+disk counts, not the machine.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from uflip.data.device import DeviceInfo
 from uflip.device.url import parse_url
 
-# Parts of the place in the tree -> what it is.
+# Part of the path in the device tree -> hypervisor.
 BUSES = {
     "virtio": "virtio",
     "vbd-": "Xen",
@@ -23,7 +23,7 @@ BUSES = {
     "VMBUS": "Hyper-V",
     "vmbus": "Hyper-V",
 }
-# Words in what a disk says of itself -> whose it is.
+# Words in the identification of a disk -> its provider.
 NAMES = {
     "qemu": "QEMU",
     "vbox": "VirtualBox",
@@ -40,14 +40,14 @@ SOFTWARE = {"loop": "a loop device", "zram": "memory (zram)", "ram": "memory", "
 
 
 def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
-    """Say what a disk really is if it is no disk; None where nothing speaks for that.
+    """Return what a virtual disk is in reality; None without evidence for a virtual one.
 
     Parameters
     ----------
     major, minor : int
-        Number of a block device, or of the one that a file system is on.
+        Number of a block device, or of the one below a file system.
     system : Path
-        Where the system tells of devices.
+        The sysfs mount.
     """
     place = place_of(major, minor, system)
     if place is None:
@@ -68,21 +68,21 @@ def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
 
 
 def behind_device(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
-    """Say what the disk of a device really is; None where nothing speaks against its being one.
+    """Return what the disk of a device is in reality; None without evidence for a virtual one.
 
     Parameters
     ----------
     info : DeviceInfo
         The device, open or inspected.
     system : Path
-        Where the system tells of devices.
+        The sysfs mount.
     """
     number = number_of(info)
     return None if number is None else behind(*number, system)
 
 
 def number_of(info: DeviceInfo) -> tuple[int, int] | None:
-    """Return the number of the block device that a target is, or that its file system is on."""
+    """Return the number of the block device of a target, or of the one below its file system."""
     if not info.real:
         return None
     try:
@@ -94,7 +94,7 @@ def number_of(info: DeviceInfo) -> tuple[int, int] | None:
 
 
 def place_of(major: int, minor: int, system: Path = Path("/sys")) -> Path | None:
-    """Return the place of a block device in the tree of devices; None where it has none."""
+    """Return the path of a block device in sysfs; None without one."""
     try:
         return (system / "dev" / "block" / f"{major}:{minor}").resolve(strict=True)
     except OSError:
