@@ -1,39 +1,40 @@
-//! What the response time of one request was spent on, along the path of its last page.
+//! The response time of a request by cause, along the path of its last page.
 //!
-//! There is one list of causes. What a device tells its user is a column for each, or for several that are the
-//! same to him: a list of columns makes the type that has them.
+//! There is one list of causes. A device reports a column for each cause, or for several causes
+//! that are the same to its user. A list of columns defines the type.
 
 use std::num::NonZeroU32;
 
 use uflip_core::Breakdown;
 
-/// Why time passes, as finely as anybody asks.
+/// A cause of passing time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Cause {
-    /// The controller's processor takes in the command, and waiting for it; for the interface, where that lets
-    /// only so many commands in; for its rings of descriptors, and until it notices what is over.
+    /// The controller's processor, and waiting for it; for a command slot; for descriptor rings,
+    /// and until the firmware notices a completion.
     Controller,
     /// Data on the host link, and waiting for it.
     Link,
     /// Data on the controller's internal bus and in its memory, and waiting for them.
     Bus,
-    /// Another host I/O, or another page of this one, has the die: it waits there, reads, or programs.
+    /// Another host I/O, or another page of this one, has the die: it waits there, reads, or
+    /// programs.
     DieWait,
     ReadWait,
     ProgramWait,
-    /// The channel is taken.
+    /// The channel is busy.
     ChannelWait,
     /// This page's data on the channel.
     Transfer,
-    /// The cells of this page are read.
+    /// The cells of this page are being read.
     CellRead,
-    /// The cells of this page are programmed.
+    /// The cells of this page are being programmed.
     CellProgram,
-    /// Reading the page that this write covers only in part.
+    /// Reading the rest of a page that this write covers in part.
     ReadToModify,
     /// The die is reading or programming pages for garbage collection.
     Relocation,
-    /// The die is erasing a block: for this very request, or for somebody else.
+    /// The die is erasing a block, for this request or for another.
     Erase,
     EraseWait,
     /// The die programs the metadata page of a full block.
@@ -44,17 +45,17 @@ pub(crate) enum Cause {
     CacheWait,
     /// Pages are copied by merges of a block-mapped or hybrid FTL.
     Merge,
-    /// The map is read from flash and written back (DFTL), for this page or for another.
+    /// The map is read from flash or written to it (DFTL), for this page or for another.
     Mapping,
     /// The page is read again because of bit errors, or programmed again after a failure.
     Retry,
-    /// The die moves what a block holds because of its reads or its age.
+    /// The die scrubs a block because of its reads or its age.
     Scrub,
-    /// The thread of a channel takes the page in, and waiting for it.
+    /// The thread of a channel dispatches the page, and waiting for it.
     Dispatch,
-    /// The channel turns from one die to another.
+    /// The channel switches from one die to another.
     DieSwitch,
-    /// The completion finds its way back to the host.
+    /// The completion returns to the host.
     Completion,
 }
 
@@ -62,7 +63,7 @@ impl Cause {
     const COUNT: usize = Cause::Completion as usize + 1;
 }
 
-/// Where the time of a host page is written down.
+/// The account of a host page's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AccountIdx(NonZeroU32);
 
@@ -75,23 +76,23 @@ impl AccountIdx {
         self.0.get() as usize - 1
     }
 
-    /// The number that it was made of.
+    /// Return the number from which it was made.
     pub(crate) fn number(self) -> u32 {
         self.0.get() - 1
     }
 }
 
-/// Somebody who keeps account of where time goes.
+/// An account of time by cause.
 pub(crate) trait Account: Copy + Default {
     fn add(&mut self, cause: Cause, ns: u64);
 }
 
-/// No column tells it.
-const UNTOLD: u8 = u8::MAX;
+/// The cause has no column.
+const NO_COLUMN: u8 = u8::MAX;
 
-/// In which of `columns` each cause is.
+/// Return the column of each cause.
 const fn places(columns: &[&[Cause]]) -> [u8; Cause::COUNT] {
-    let mut places = [UNTOLD; Cause::COUNT];
+    let mut places = [NO_COLUMN; Cause::COUNT];
     let mut column = 0;
     while column < columns.len() {
         let mut next = 0;
@@ -104,7 +105,7 @@ const fn places(columns: &[&[Cause]]) -> [u8; Cause::COUNT] {
     places
 }
 
-/// The breakdown of a kind of device: its columns, and what each of them counts.
+/// Define the breakdown of a kind of device: its columns, and the causes of each.
 macro_rules! breakdown {
     ($(#[$doc:meta])* $name:ident { $($column:literal: $($cause:ident)|+,)+ }) => {
         $(#[$doc])*
@@ -139,8 +140,8 @@ macro_rules! breakdown {
 }
 
 breakdown! {
-    /// What the response time of one I/O of a block device was spent on, one part per cause [ns]; they sum to the
-    /// response time.
+    /// The response time of one I/O of a block device by cause [ns]; the parts sum to the response
+    /// time.
     SimBreakdown {
         "controller_ns": Controller,
         "link_ns": Link,
@@ -164,8 +165,8 @@ breakdown! {
 }
 
 breakdown! {
-    /// What the response time of one command of an open-channel device was spent on, one part per cause [ns]; they
-    /// sum to the response time.
+    /// The response time of one command of an open-channel device by cause [ns]; the parts sum to
+    /// the response time.
     FlashBreakdown {
         "submission_ns": Controller,
         "dispatch_ns": Dispatch,
@@ -187,7 +188,7 @@ breakdown! {
 mod tests {
     use super::*;
 
-    /// Whatever dies and channels do to a request has a column, or is a mistake.
+    /// Every cause that dies and channels charge has a column.
     #[test]
     fn a_cause_adds_to_the_column_that_tells_it() {
         let mut block = SimBreakdown::default();

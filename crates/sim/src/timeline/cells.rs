@@ -1,6 +1,6 @@
-//! How long cells take, by which of the pages that share them is read or programmed.
+//! Cell times, which depend on the page type.
 //!
-//! A cell of so many bits is shared by as many pages of its block:
+//! A cell of n bits is shared by n pages of its block:
 //!
 //! ```text
 //! page of a block      0     1      2      3     4      5     …
@@ -10,20 +10,20 @@
 //!
 //! **Source**: Grupp et al., Characterizing Flash Memory (MICRO 2009): the fast and the slow pages of MLC;
 //! SimpleSSD and MQSim (LSB, CSB and MSB latencies of TLC).
-//! **Faithful**: each page of a cell has its own time to be read and to be programmed.
-//! **Simplified**: pages that share cells are neighbours; chips shift them by some word lines, and begin and
-//! end a block with pages of one kind. Of four pages the two in the middle take the same time.
+//! **Faithful**: each page type has its own read and program time.
+//! **Simplified**: pages that share cells are neighbours; chips offset them by some word lines, and
+//! begin and end a block with pages of one type. Of four pages the middle two take the same time.
 //! **Ambiguous**: nothing.
 
 use crate::collections::bits;
 
-/// The most bits that a cell holds.
+/// Maximum number of bits per cell.
 pub(crate) const BITS_MAX: u32 = 4;
 
-/// After so many pages kinds come again, of however many bits.
+/// Number of pages after which the types repeat, for any number of bits.
 const PERIOD: usize = 12;
 
-/// The kinds of the first pages, of cells of one bit, of two, and so on.
+/// Page types of the first pages, for cells of one bit, two, and so on.
 const KINDS: [[u8; PERIOD]; BITS_MAX as usize] = {
     let mut kinds = [[0; PERIOD]; BITS_MAX as usize];
     let mut page = 0;
@@ -38,11 +38,11 @@ const KINDS: [[u8; PERIOD]; BITS_MAX as usize] = {
 /// Every second page of 64, from the first on.
 const EVEN: u64 = u64::MAX / 3;
 
-/// Which of the pages that share their cells one is.
+/// A page type: the index of a page among those that share its cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Kind(u8);
 
-/// The times of the pages that share cells: the first, those between, the last [ns].
+/// Times by page type: the first, those between, the last [ns].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ByKind {
     pub(crate) low: u64,
@@ -54,56 +54,57 @@ impl ByKind {
     fn table(self, bits: u32) -> [u64; BITS_MAX as usize] {
         let mut table = [self.middle; BITS_MAX as usize];
         table[bits as usize - 1] = self.high;
-        // Of one page only, that is the first.
+        // The page of a single-bit cell is the first.
         table[0] = self.low;
         table
     }
 }
 
-/// How long the cells of every page take [ns].
+/// Cell times of all pages [ns].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Cells {
     bits: u32,
     read_ns: [u64; BITS_MAX as usize],
     program_ns: [u64; BITS_MAX as usize],
-    /// All pages are read in the same time, which saves asking which one it is.
+    /// All pages have the same read time; saves computing the page type.
     read_alike: bool,
 }
 
 impl Cells {
-    /// Cells that so many pages share, from 1 to [`BITS_MAX`].
+    /// Create the times of cells with `bits` bits (pages), from 1 to [`BITS_MAX`].
     pub(crate) fn new(bits: u32, read: ByKind, program: ByKind) -> Cells {
         let read_ns = read.table(bits);
         let read_alike = read_ns[..bits as usize].iter().all(|ns| *ns == read.low);
         Cells { bits, read_ns, program_ns: program.table(bits), read_alike }
     }
 
-    /// Which of those that share their cells a page of a block is.
+    /// Return the page type of a page of a block.
     #[inline]
     pub(crate) fn kind(&self, page: u32) -> Kind {
-        // A division by what is only known now takes as long as all the rest.
+        // A division by a run-time constant takes as long as all the rest.
         Kind(KINDS[self.bits as usize - 1][page as usize % PERIOD])
     }
 
-    /// How long a page of this kind is read.
+    /// Return the read time of this page type.
     #[inline]
     pub(crate) fn read(&self, kind: Kind) -> u64 {
         self.read_ns[usize::from(kind.0)]
     }
 
-    /// How long a page of a block is read; asked for its number only where that matters.
+    /// Return the read time of a page of a block; `page` is called only if needed.
     #[inline]
     pub(crate) fn read_page(&self, page: impl FnOnce() -> u32) -> u64 {
         if self.read_alike { self.read_ns[0] } else { self.read(self.kind(page())) }
     }
 
-    /// How long a page of a block is programmed.
+    /// Return the program time of a page of a block.
     #[inline]
     pub(crate) fn program_page(&self, page: u32) -> u64 {
         self.program_ns[usize::from(self.kind(page).0)]
     }
 
-    /// How long it takes to read a page of a block and to program it again at its place in another one.
+    /// Return the time to read a page of a block and to program it at the same offset of another
+    /// block.
     #[inline]
     pub(crate) fn moved(&self, page: u32) -> u64 {
         self.moved_of(self.kind(page))
@@ -114,8 +115,8 @@ impl Cells {
         self.read(kind) + self.program_ns[usize::from(kind.0)]
     }
 
-    /// The same of all pages in a set, a bit each: those of one kind are counted together where kinds take turns
-    /// by pages of two.
+    /// Return the sum of [`Cells::moved`] over the pages of a bit set. Pages of alternating types
+    /// are counted by type.
     pub(crate) fn all_moved(&self, set: &[u64]) -> u64 {
         let of_kind = |kind, mask: u64| {
             let pages: u32 = set.iter().map(|word| (word & mask).count_ones()).sum();

@@ -196,13 +196,13 @@ pub(super) fn charge<T, A: Account>(accounts: &mut [A], op: &Op<T>, cause: Cause
 }
 
 impl Timing {
-    /// So many pages, or parts of one, over a channel.
+    /// Return the channel time of `transfers` pages or parts of a page.
     #[inline(always)]
     pub(super) fn transfer<M: FastPath>(&self, transfers: u16) -> u64 {
         self.length::<M>(self.transfer_ns, transfers)
     }
 
-    /// So many pages, or parts of one, where a page takes `page_ns`.
+    /// Return the time of `transfers` pages or parts of a page, if a page takes `page_ns`.
     #[inline(always)]
     pub(super) fn length<M: FastPath>(&self, page_ns: u64, transfers: u16) -> u64 {
         if M::MINIMAL || self.transfer_parts == 0 {
@@ -210,10 +210,10 @@ impl Timing {
         }
         let shift = self.transfer_parts.trailing_zeros();
         match page_ns.checked_mul(transfers.into()) {
-            // A page has a power of two sectors mostly, and a division takes as long as all the rest.
+            // Usually a page has 2^n sectors; a division would take as long as all the rest.
             Some(all) if self.transfer_parts >> shift == 1 => all >> shift,
             Some(all) => all / self.transfer_parts,
-            // Of a channel that no chip has.
+            // No real channel is that slow.
             None => {
                 cold_path();
                 (u128::from(page_ns) * u128::from(transfers) / u128::from(self.transfer_parts))
@@ -222,13 +222,13 @@ impl Timing {
         }
     }
 
-    /// How much longer the channel has the operation, whose page takes it so long once, since that is read again.
+    /// Return the additional channel time of read retries; one transfer takes `once`.
     #[inline(always)]
     fn again<T>(&self, op: &Op<T>, once: u64) -> u64 {
         if op.again == 0 { 0 } else { u64::from(op.again) * (op.cell_ns + once) }
     }
 
-    /// How long the channel has the operation.
+    /// Return the channel time of the operation.
     #[inline(always)]
     fn over_channel<M: FastPath, T>(&self, op: &Op<T>) -> u64 {
         let once = self.transfer::<M>(op.transfers);

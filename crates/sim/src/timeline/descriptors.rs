@@ -1,4 +1,4 @@
-//! Rings of descriptors between the firmware and the controllers of the channels.
+//! Descriptor rings between the firmware and the channel controllers.
 //!
 //! ```text
 //!            ┌── TX ring ──┐  ┌───────────── RX ring ──────────────┐
@@ -6,18 +6,18 @@
 //!            └─ tx_entries ┘  └──────────── rx_entries ────────────┘
 //! ```
 //!
-//! Every die has one of each. A request is begun when the RX ring of its die has a place for its completion,
-//! and keeps that place until the firmware has noticed the completion; what is not begun waits on the TX ring.
-//! Where that is full, the firmware waits with the request, and all that it has to do comes behind it.
+//! Every die has one of each. A request starts when the RX ring of its die has a free entry, and
+//! occupies that entry until the firmware has noticed the completion. Other requests wait on the TX
+//! ring. If that is full, the firmware waits with the request, and so does all its further work.
 //!
 //! **Source**: OFC (2011) §IV.A.
-//! **Faithful**: two rings a die; the channels' controllers look at their TX rings all the time, the firmware is
-//! interrupted where something has come to an RX ring.
-//! **Simplified**: to look at a TX ring, to fill in a descriptor and to go through an RX ring take no time of their
-//! own; the processor's time is that of the command.
-//! **Ambiguous**: sizes of the rings, and what happens where one is full, are not in the report. Here nothing is
-//! begun whose completion would find no place, and a firmware of one thread waits. In a poll the rings are gone
-//! through die by die; on a die what ended first is noticed first.
+//! **Faithful**: two rings per die; the channel controllers poll their TX rings continuously, and
+//! an entry in an RX ring interrupts the firmware.
+//! **Simplified**: polling a TX ring, filling in a descriptor and scanning an RX ring take no time
+//! of their own; the processor's time is that of the command.
+//! **Ambiguous**: ring sizes, and the behaviour of a full ring, are not in the report. Here nothing
+//! starts without an entry for its completion, and the firmware has one thread, which waits. A poll
+//! scans the rings die by die; on a die completions are noticed in the order of their ends.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,18 +26,19 @@ use super::{Account, Op, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
-/// How the firmware notices that requests are over.
+/// How the firmware notices completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// By an interrupt, which comes so much later.
+    /// By an interrupt, with this delay.
     Interrupt,
-    /// It looks again and again, every so often.
+    /// By polling with this period.
     Polling,
 }
 
 impl Completion {
-    /// When what is over at `end` is noticed, so much after the interrupt or at the next poll.
+    /// Return when a completion at `end` is noticed: `ns` after it by interrupt, or at the next
+    /// poll.
     pub(crate) fn noticed(self, end: u64, ns: u64) -> u64 {
         match self {
             Completion::Interrupt => end + ns,
@@ -46,36 +47,35 @@ impl Completion {
     }
 }
 
-/// How large the rings are, and how the firmware notices what is on them.
+/// Sizes of the rings, and how the firmware notices completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Rings {
     pub(crate) tx_entries: u32,
     pub(crate) rx_entries: u32,
     pub(crate) completion: Completion,
-    /// From the end to the interrupt's handler, or between two polls [ns].
+    /// Interrupt latency, or polling period [ns].
     pub(crate) completion_ns: u64,
 }
 
 impl Rings {
-    /// When the firmware notices what is over at `end`.
+    /// Return when the firmware notices a completion at `end`.
     pub(super) fn noticed(&self, end: u64) -> u64 {
         self.completion.noticed(end, self.completion_ns)
     }
 }
 
-/// What is over and not noticed yet, in the order in which it will be: when, on which die, when it was over, and
-/// as which of all.
+/// Order in which completions are noticed: time of notice, die, end, and sequence number.
 type Order = (u64, DieIdx, u64, u64);
 
-/// The rings of all dies, and what the firmware does with them.
+/// The rings of all dies, and the firmware's state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Descriptors<T> {
     rings: Rings,
     dies: Vec<Pair<T>>,
-    /// Requests that the firmware has not got rid of, in order: the ring of the first of them is full.
+    /// Requests that wait in the firmware, in order: the TX ring of the first is full.
     held: VecDeque<Op<T>>,
     over: BTreeMap<Order, Op<T>>,
-    /// So many were over so far.
+    /// Number of completions so far.
     posted: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Descriptors<T> {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Pair<T> {
     tx: VecDeque<Op<T>>,
-    /// Requests that were begun and not noticed to be over.
+    /// Number of requests started whose completion was not noticed.
     begun: u32,
 }
 
@@ -93,7 +93,7 @@ impl<T> Descriptors<T> {
         Descriptors { rings, dies, held: VecDeque::new(), over: BTreeMap::new(), posted: 0 }
     }
 
-    /// The next request of `die` to begin, where the RX ring has a place for its completion.
+    /// Start the next request of `die` if the RX ring has a free entry.
     fn begin(&mut self, die: DieIdx) -> Option<Op<T>> {
         let Pair { tx, begun } = &mut self.dies[die.0 as usize];
         if *begun == self.rings.rx_entries {
@@ -104,7 +104,7 @@ impl<T> Descriptors<T> {
         Some(next)
     }
 
-    /// The firmware puts the next request on its TX ring, where that has a place; returns whose it was.
+    /// Put the firmware's next request on its TX ring if that has a free entry; return its die.
     fn put_next(&mut self) -> Option<DieIdx> {
         let die = self.held.front()?.die;
         let tx = &mut self.dies[die.0 as usize].tx;
@@ -115,7 +115,7 @@ impl<T> Descriptors<T> {
         Some(die)
     }
 
-    /// What the firmware notices next, of what it has by `now`.
+    /// Return the next completion that the firmware has noticed by `now`.
     fn notice(&mut self, now: u64) -> Option<Op<T>> {
         let first = self.over.first_entry().filter(|first| first.key().0 <= now)?;
         let op = first.remove();
@@ -129,14 +129,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.descriptors.as_deref_mut().expect("there are rings")
     }
 
-    /// [`Timeline::issue`] where the firmware has rings; apart, so that whatever has none keeps `op` in registers.
+    /// [`Timeline::issue`] with descriptor rings; separate, so that devices without them keep `op`
+    /// in registers.
     #[inline(never)]
     pub(super) fn issue_to_rings(&mut self, at: u64, op: Op<T>) {
         let op = self.addressed(op);
         self.begin(at, op);
     }
 
-    /// `op` for the firmware, where that has rings.
+    /// Address `op` to the firmware, if it has rings.
     pub(super) fn addressed(&self, mut op: Op<T>) -> Op<T> {
         if self.descriptors.is_some() && op.stage != Stage::Link {
             op.stage = Stage::Submit;
@@ -144,14 +145,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         op
     }
 
-    /// The firmware asks for `op` at `at`.
+    /// Submit `op` to the firmware at `at`.
     #[inline(never)]
     pub(super) fn submit(&mut self, at: u64, op: Op<T>) {
         self.descriptors().held.push_back(Op { arrived: at, ..op });
         self.pass_on(at, op.die);
     }
 
-    /// There may be a place on the rings of `die`, or for what the firmware has.
+    /// Use entries that may be free, on the rings of `die` and for waiting requests.
     fn pass_on(&mut self, at: u64, mut die: DieIdx) {
         loop {
             while let Some(op) = self.descriptors().begin(die) {
@@ -166,7 +167,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// `op` is over at `end`: the firmware notices it later.
+    /// Post the completion of `op` at `end`; the firmware notices it later.
     #[inline(never)]
     pub(super) fn post(&mut self, end: u64, op: Op<T>) {
         let descriptors = self.descriptors();
@@ -181,7 +182,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The firmware notices what is over.
+    /// Let the firmware notice completions.
     #[inline(never)]
     pub(super) fn notice(&mut self, now: u64) {
         while let Some(op) = self.descriptors().notice(now) {

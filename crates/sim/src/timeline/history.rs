@@ -1,8 +1,9 @@
-//! What each die did lately: it explains what a full write cache waited for.
+//! Recent work of each die, which explains the waits for a full write cache.
 //!
-//! A host write that finds the write cache full waits until one of its pages is on flash. Flushes carry no account:
-//! thousands of them wait in the rings of the dies, and to charge each of them for every operation before it would
-//! cost more than all the rest. So dies keep a history instead, and the wait is split when it is over:
+//! A host write that finds the write cache full waits until one of its pages is on flash. Flushes
+//! have no account: thousands of them wait in the die queues, and charging each for every operation
+//! before it would cost more than everything else. So dies keep a history, and the wait is split at
+//! its end:
 //!
 //! ```text
 //! host write      ├────────────────── waits for the cache ──────────────────┤ takes the place of page P
@@ -10,17 +11,19 @@
 //! charged as        die wait   GC copy                  erase    (1)    channel wait, transfer, cell program
 //! ```
 //!
-//! (1) While the die is idle the flush waits for a free page, which is charged as that, or for something else: for
-//! other units of its flash page, a bus, the processor. That remains `cache_wait_ns`.
+//! (1) While the die is idle the flush waits for a free page, which has its own cause, or for
+//! something else: other units of its flash page, a bus, the processor. That remains
+//! `cache_wait_ns`.
 //!
-//! An FTL that merges uses many dies for one page. There the time in which the die of the page is idle is what the
-//! other dies did.
+//! A merging FTL uses many dies for one page. Idle time of the page's die is then charged as the
+//! work of the other dies.
 //!
 //! **Source**: none; an account of the simulator's own times.
-//! **Faithful**: the parts sum to the wait, and each is what the die did at that time.
-//! **Simplified**: a wait is longer than the flush of page P where the page came to the cache while the write waited
-//! already. The time before is charged as what the same die did then.
-//! **Ambiguous**: what a write waits for where all dies are busy. Here for the die whose program made the place.
+//! **Faithful**: the parts sum to the wait, and each is the die's work at that time.
+//! **Simplified**: a wait is longer than the flush of page P if the page entered the cache during
+//! the wait. The time before is charged as the same die's work then.
+//! **Ambiguous**: what a write waits for while all dies are busy. Here the die whose program freed
+//! the place.
 
 use std::collections::VecDeque;
 
@@ -35,21 +38,21 @@ use crate::timeline::breakdown::Cause;
 struct Busy {
     begin: u64,
     end: u64,
-    /// How long the cells take of what ends then [ns].
+    /// Cell time of the operation that ends then [ns].
     cell_ns: u64,
     purpose: Purpose,
 }
 
-/// What a die did, in order and without overlaps.
+/// The work of a die, in order and without overlaps.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
 struct DieHistory {
     busy: VecDeque<Busy>,
-    /// From when until when pages waited for a free one of this die, the last time that some did.
+    /// Begin and end of the last time in which pages waited for a free page of this die.
     no_free_page: (u64, u64),
 }
 
 impl DieHistory {
-    /// The die is busy; what ended by `keep_from` is not needed any more.
+    /// Add a busy time; drop those that ended by `keep_from`.
     #[inline]
     fn add(&mut self, new: Busy, keep_from: u64) {
         while self.busy.front().is_some_and(|first| first.end <= keep_from) {
@@ -57,9 +60,9 @@ impl DieHistory {
         }
         let begin = new.begin.max(self.busy.back().map_or(0, |last| last.end));
         if begin >= new.end {
-            return; // planes that work together are one
+            return; // a multi-plane operation counts once
         }
-        // Programs for the host stay apart: each of them ends a flush.
+        // Programs for the host stay separate: each of them ends a flush.
         if let Some(last) = self.busy.back_mut()
             && (last.end, last.purpose) == (begin, new.purpose)
             && new.purpose != Purpose::HostWrite
@@ -70,7 +73,7 @@ impl DieHistory {
         }
     }
 
-    /// Suspend the operation that was to end at `end`, and others have the die from `next` on.
+    /// Suspend the operation that was to end at `end`; other work of the die starts at `next`.
     fn suspend(&mut self, end: u64, next: u64) {
         if let Some(last) = self.busy.back_mut().filter(|last| last.end == end) {
             last.end = next.max(last.begin);
@@ -78,13 +81,13 @@ impl DieHistory {
         }
     }
 
-    /// Whether a program for the host ended at `at`.
+    /// Return whether a program for the host ended at `at`.
     fn programmed_until(&self, at: u64) -> bool {
         let ended = self.busy.iter().rev().take_while(|busy| busy.end >= at);
         ended.into_iter().any(|busy| busy.end == at && busy.purpose == Purpose::HostWrite)
     }
 
-    /// Split the time from `from` to `until` into pieces, the last first: what the die did, or nothing.
+    /// Split the time from `from` to `until` into the die's busy and idle pieces, last piece first.
     #[inline]
     fn split(&self, from: u64, until: u64, mut piece: impl FnMut(Option<&Busy>, u64, u64)) {
         let mut known = until;
@@ -105,13 +108,13 @@ impl DieHistory {
     }
 }
 
-/// What all dies did since the oldest wait for the write cache began.
+/// The work of all dies since the oldest wait for the write cache began.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct History {
     dies: Vec<DieHistory>,
-    /// When that began; the end of time where nobody waits.
+    /// When that wait began; the end of time if no page waits.
     keep_from: u64,
-    /// Times in which the dies looked at so far were idle; kept, so that nothing is allocated.
+    /// Idle times of the dies examined so far; kept to avoid allocations.
     #[serde(skip)]
     idle: [Vec<(u64, u64)>; 2],
 }
@@ -122,19 +125,19 @@ impl History {
         History { dies, keep_from: u64::MAX, idle: Default::default() }
     }
 
-    /// `die` is busy from `begin` to `end`; it is `now`.
+    /// Record that `die` is busy from `begin` to `end`; the time is `now`.
     #[inline]
     pub(super) fn add(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64, now: u64) {
         let busy = Busy { begin, end, cell_ns: what.cell_ns, purpose: what.purpose };
         self.dies[die.0 as usize].add(busy, self.keep_from.min(now));
     }
 
-    /// What `die` did, which was to end at `end`, is suspended.
+    /// Suspend the operation of `die` that was to end at `end`.
     pub(super) fn suspend(&mut self, die: DieIdx, end: u64, next: u64) {
         self.dies[die.0 as usize].suspend(end, next);
     }
 
-    /// Split the wait from `from` to `until`, which the flush to `die` ended, by what dies did.
+    /// Split the wait from `from` to `until`, which the flush to `die` ended, by the work of dies.
     fn explain(
         &mut self,
         die: DieIdx,
@@ -168,7 +171,7 @@ impl History {
     }
 }
 
-/// What a part of a wait was spent on.
+/// The reason of a part of a wait.
 enum Spent<'a> {
     Busy(&'a Busy),
     NoFreePage,
@@ -176,7 +179,7 @@ enum Spent<'a> {
 }
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// Somebody waits for the write cache since `since`.
+    /// Record that a page waits for the write cache since `since`.
     #[inline]
     pub(crate) fn awaits_flush(&mut self, since: u64) {
         if let Some(history) = &mut self.history {
@@ -184,7 +187,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// Of those that wait for the write cache now the first does since `since`; `None`: nobody does.
+    /// Record that the oldest current wait for the write cache began at `since`, or that none is
+    /// left.
     #[inline]
     pub(crate) fn awaited_flush(&mut self, since: Option<u64>) {
         if let Some(history) = &mut self.history {
@@ -192,7 +196,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The page of a write has waited from `since` to `at` for a free one of `die`; one with no account is flushed.
+    /// Charge a write that waited from `since` to `at` for a free page of `die`. A page without an
+    /// account is a flush.
     #[inline]
     pub(crate) fn waited_for_page(
         &mut self,
@@ -212,7 +217,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The die whose program of the host ended at `at`: `likely`, where that fits.
+    /// Return the die whose host program ended at `at`: `likely`, if that fits.
     pub(crate) fn programmed_until(&self, likely: Option<DieIdx>, at: u64) -> Option<DieIdx> {
         let history = self.history.as_ref()?;
         let fits = |die: &DieIdx| history.dies[die.0 as usize].programmed_until(at);
@@ -220,7 +225,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         likely.filter(fits).or_else(|| all.into_iter().find(fits)).or(likely)
     }
 
-    /// A host page has waited for the write cache from `since` to `at`, until `page` was on `die`.
+    /// Charge a host page that waited for the write cache from `since` to `at`, until `page` was on
+    /// `die`.
     #[inline]
     pub(crate) fn note_cache_wait(
         &mut self,
@@ -235,8 +241,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// A host page has waited for the write cache from `since` to `at`, when a flush to `die` ended; with `beside`
-    /// other dies worked for that as well.
+    /// Charge a host page that waited for the write cache from `since` to `at`, when a flush to
+    /// `die` ended. With `beside`, other dies took part in the flush.
     pub(crate) fn spent_on_flush(
         &mut self,
         account: AccountIdx,
@@ -252,7 +258,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         };
         let once = timing.transfer::<Full>(timing.program_transfers);
         history.explain(die, beside, (since, at), |spent, ns| match spent {
-            // The program of the page that made the place.
+            // The program of the page that freed the place.
             Spent::Busy(busy) if busy.end == at && busy.purpose == Purpose::HostWrite => {
                 let cells = busy.cell_ns.min(ns);
                 let sent = once.min(ns - cells);
@@ -304,7 +310,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a table with an entry for every nanosecond. Planes work at the same time: then times overlap.
+        /// Compare with a table that has an entry per nanosecond. Times of planes may overlap.
         #[test]
         fn every_nanosecond_is_charged_once(
             lengths in prop::collection::vec((0u64..12, 0u64..9, 0u64..4), 1..40), from in 0u64..200, long in 1u64..200,
@@ -315,7 +321,7 @@ mod tests {
             let (mut begun, mut at) = (0u64, 0u64);
             for (number, (length, pause, overlap)) in lengths.into_iter().enumerate() {
                 let purpose = purposes[number % 4];
-                // Nothing begins before what began before it.
+                // Begins never decrease.
                 let begin = (at + pause).saturating_sub(overlap).max(begun);
                 for place in &mut naive[begin as usize..(begin + length) as usize] {
                     *place = place.or(Some(purpose));

@@ -1,22 +1,24 @@
-//! Channels that a program holds until its die is ready, as some controllers have it.
+//! Programs that hold their channel until their die is ready, as with some controllers.
 //!
 //! ```text
-//! program:  channel and ring of the die ─▶ both ─▶ channel turns to the die ─▶ transfer ─▶ cells
-//!           └──────────── the channel is held, whoever has the die ────────┘
+//! program:  channel and queue of the die ─▶ both ─▶ channel turns to the die ─▶ transfer ─▶ cells
+//!           └──────────── the channel is held, even while the die is busy ────────┘
 //! ```
 //!
-//! Everything else waits until the program has sent its page. Only reads pass that are on its own die before it:
-//! the die is not ready before their data has left it. So when a program arrives, all that its die does before it
-//! is known, and so is its end: it is no event.
+//! Everything else waits until the program has transferred its page. Only earlier reads on its own
+//! die pass: the die is not ready before their data has left it. So when a program arrives, all
+//! earlier work of its die is known, and so is its end: it needs no event.
 //!
-//! Operations come to a channel and its dies in the order in which they are issued, and their times do not go
-//! back. Then they may be issued before their time has come: whoever is issued later arrives later there.
+//! Operations arrive at a channel and its dies in the order of issue, and their times never
+//! decrease. So they may be issued ahead of time: a later issue arrives later.
 //!
-//! **Source**: OX, traffic control of uFLIP-OC's (2017) card: a command to a LUN that is marked as busy is sent with a
-//! flag that blocks its channel until the LUN is ready.
-//! **Faithful**: head-of-line blocking of a channel by its programs; reads and erases wait for their die alone.
+//! **Source**: OX, traffic control of uFLIP-OC's (2017) card: a command to a busy LUN is sent with
+//! a flag that blocks its channel until the LUN is ready.
+//! **Faithful**: head-of-line blocking of a channel by its programs; reads and erases wait for
+//! their die alone.
 //! **Simplified**: a command takes no time on the channel.
-//! **Ambiguous**: what passes a program that holds the channel. Here its own die, which would never be ready else.
+//! **Ambiguous**: what passes a program that holds the channel. Here only its own die, which would
+//! never be ready otherwise.
 
 use super::die_queue::UNKNOWN;
 use super::{Account, Op, Purpose, Timeline};
@@ -25,27 +27,29 @@ use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// All that arrives by `at` at the channel of `die` is served; nothing will arrive there before `at`.
+    /// Serve all arrivals at the channel of `die` up to `at`; none will follow before `at`.
     #[inline]
     pub(crate) fn catch_up(&mut self, die: DieIdx, at: u64) {
         self.serve::<Full>(self.dies[die.0 as usize].channel as usize, at);
     }
 
-    /// Whether the last that is asked of `die` is a program which goes on at `at`, up to which it has caught up.
+    /// Return whether the last operation of `die`, which has caught up to `at`, is a program that
+    /// continues at `at`.
     #[inline]
     pub(crate) fn is_programming(&self, die: DieIdx, at: u64) -> bool {
         let die = &self.dies[die.0 as usize];
         die.free_at != UNKNOWN && die.free_at > at && die.purpose == Purpose::HostWrite
     }
 
-    /// `op` arrives at its die at `at`, up to which that has caught up.
+    /// Let `op` arrive at its die at `at`; the die has caught up to then.
     #[inline]
     pub(crate) fn arrive_at_die(&mut self, at: u64, op: Op<T>) {
         self.join_die_queue::<Full>(at, op);
     }
 
-    /// The program `op` arrives at its channel and its die at `at`, up to which these have caught up, and the
-    /// channel takes `turn_ns` to turn to the die. Returns when the die has the page, which it then programs.
+    /// Let the program `op` arrive at its channel and die at `at`; both have caught up to then. The
+    /// channel takes `turn_ns` to switch to the die. Return when the die has the page, which it
+    /// then programs.
     pub(crate) fn program_holding(&mut self, at: u64, turn_ns: u64, op: Op<T>) -> u64 {
         let die = op.die.0 as usize;
         let channel = self.dies[die].channel as usize;
@@ -70,7 +74,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         sent
     }
 
-    /// What `die` reads is sent over its channel, which is held, when it is read.
+    /// Transfer the data that `die` reads over its held channel, when it has been read.
     #[inline(never)]
     fn let_pass(&mut self, channel: usize, die: DieIdx, now: u64) {
         let Timeline { channels, ops, .. } = self;

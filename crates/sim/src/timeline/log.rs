@@ -1,4 +1,4 @@
-//! What every die and channel did, operation by operation, where somebody asked for it.
+//! An optional log of every die and channel operation.
 //!
 //! ```text
 //! asked ──waits──▶ begin ──────────── holds its die ───────────▶ end
@@ -6,12 +6,13 @@
 //!                    program   │ waits │sent│  cells  │
 //! ```
 //!
-//! Memory is bounded: operations are kept in stretches of [`STRETCH`], and of more than [`STRETCHES`] the
-//! one goes beside which the response times were shortest. So what surrounds the slowest I/Os of a run of
-//! any length is there, and where something is missing is known to the nanosecond ([`Operations::gaps`]).
+//! Memory is bounded: operations are kept in stretches of [`STRETCH`]. Above [`STRETCHES`]
+//! stretches, the one with the shortest response times is dropped. So the surroundings of the
+//! slowest I/Os of a run of any length are kept, and gaps are known to the nanosecond
+//! ([`Operations::gaps`]).
 //!
-//! A device without a log pays a foreseen branch an operation. The rings of the dies are mirrored here,
-//! so that an operation need not carry what only a log wants to know.
+//! A device without a log pays one predicted branch per operation. The die queues are mirrored
+//! here, so that operations need no extra fields for the log.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -21,35 +22,35 @@ use super::op::{Kind, Noted, Purpose};
 pub use super::recorded_op::{Operation, Operations, Wait};
 use crate::flash::geometry::{DieIdx, Lpn, PlaneIdx};
 
-/// Operations that come and go together.
+/// Number of operations that are kept or dropped together.
 const STRETCH: usize = 4096;
-/// Stretches at most: half a million operations, 40 MB.
+/// Maximum number of stretches: half a million operations, 40 MB.
 const STRETCHES: usize = 128;
-/// The newest, whose I/Os have not ended.
+/// Number of newest stretches that are never dropped, because their I/Os have not ended.
 const SPARED: usize = 2;
 
-/// For whom an operation without an account works.
+/// The purpose of an operation without an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
-    /// The collection of a die that goes on now.
+    /// The current collection of a die.
     Collection(u32),
-    /// The plan that has this place now.
+    /// The plan at this index.
     Plan(u32),
     Other,
 }
 
-/// An operation that waits, or has its die and waits for the channel.
+/// An operation that waits, or that has its die and waits for the channel.
 #[derive(Clone, Copy, Default, Debug)]
-struct Asked {
+struct Pending {
     at: u64,
-    whom: Whom,
-    /// It waited, and its die is just handed to it.
+    requester: Requester,
+    /// It waited, and its die has just been handed over to it.
     is_next: bool,
 }
 
-/// For whom; each with one more, 0 for nobody.
+/// The requester; numbers plus 1, 0 for none.
 #[derive(Clone, Copy, Default, Debug)]
-struct Whom {
+struct Requester {
     io: u32,
     job: u32,
     block: u32,
@@ -60,7 +61,7 @@ struct Stretch {
     number: u64,
     from: u64,
     until: u64,
-    /// The longest response time beside it [ns].
+    /// The longest response time of an overlapping I/O [ns].
     slowest: u64,
     operations: Vec<Operation>,
     waits: Vec<Wait>,
@@ -74,7 +75,7 @@ impl Stretch {
     }
 }
 
-/// Stretches that are gone, from one number to another.
+/// Dropped stretches: a range of numbers.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     first: u64,
@@ -87,24 +88,24 @@ struct Gap {
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     work_of: fn(u64) -> Work,
-    /// The I/O of each account, and what each die collects and each place of a plan is about.
+    /// The I/O of each account, the collection of each die, and each plan.
     accounts: Vec<u32>,
-    collections: Vec<Whom>,
-    plans: Vec<Whom>,
+    collections: Vec<Requester>,
+    plans: Vec<Requester>,
     jobs: u32,
-    /// Collections, and how many valid pages their blocks had when they began.
+    /// Collections, and the valid pages of their victims at the start.
     valid: Vec<(u32, u32)>,
-    /// Who waits in the rings, and who has each die; or is the next to have it, of those that waited.
-    rings: Vec<VecDeque<Asked>>,
-    holders: Vec<Asked>,
-    /// What planes do at the same time, by its page.
-    beside: Vec<(NonZeroU32, Asked)>,
+    /// The mirrored die queues, and the operation that has each die or is next.
+    rings: Vec<VecDeque<Pending>>,
+    holders: Vec<Pending>,
+    /// The operations of a multi-plane operation, by page.
+    beside: Vec<(NonZeroU32, Pending)>,
     stretches: VecDeque<Stretch>,
     gaps: Vec<Gap>,
     begun: u64,
 }
 
-/// Where an operation was when.
+/// Times of an operation.
 pub(super) struct Times {
     pub(super) begin: u64,
     pub(super) sent: u64,
@@ -113,14 +114,14 @@ pub(super) struct Times {
 }
 
 impl Log {
-    /// Of a device with the rings `waiting`, in each of which operations came at these times.
+    /// Create a log for die queues in which operations arrived at the times `waiting`.
     pub(super) fn new(work_of: fn(u64) -> Work, waiting: Vec<Vec<u64>>) -> Log {
-        let asked = |at| Asked { at, ..Asked::default() };
+        let asked = |at| Pending { at, ..Pending::default() };
         let dies = waiting.len();
         Log {
             work_of,
             accounts: Vec::new(),
-            collections: vec![Whom::default(); dies],
+            collections: vec![Requester::default(); dies],
             plans: Vec::new(),
             jobs: 0,
             valid: Vec::new(),
@@ -133,60 +134,60 @@ impl Log {
         }
     }
 
-    /// From now on `account` is that of a page of the I/O number `io`.
+    /// Assign `account` to a page of I/O number `io`.
     pub(super) fn works_for(&mut self, account: AccountIdx, io: u32) {
         put(&mut self.accounts, account.index(), io + 1);
     }
 
-    /// A collection of `block` begins on `die`.
+    /// Record the start of a collection of `block` on `die`.
     pub(super) fn collects(&mut self, die: u32, block: u32) {
         self.jobs += 1;
-        self.collections[die as usize] = Whom { io: 0, job: self.jobs, block: block + 1 };
+        self.collections[die as usize] = Requester { io: 0, job: self.jobs, block: block + 1 };
     }
 
-    /// The block of the collection that began last has this many valid pages.
+    /// Record the number of valid pages of the last collection's victim.
     pub(super) fn collects_pages(&mut self, valid: u32) {
         self.valid.push((self.jobs - 1, valid));
     }
 
-    /// A plan gets the place `place`: for whom, and which block it erases first.
+    /// Record a plan at index `place`: its account, and the first block that it erases.
     pub(super) fn plans(&mut self, place: u32, account: Option<AccountIdx>, block: Option<u32>) {
         self.jobs += 1;
         let io = account.map_or(0, |account| self.io_of(account));
         let block = block.map_or(0, |block| block + 1);
-        put(&mut self.plans, place as usize, Whom { io, job: self.jobs, block });
+        put(&mut self.plans, place as usize, Requester { io, job: self.jobs, block });
     }
 
     fn io_of(&self, account: AccountIdx) -> u32 {
         self.accounts.get(account.index()).copied().unwrap_or(0)
     }
 
-    fn asked(&self, at: u64, token: u64, account: Option<AccountIdx>) -> Asked {
-        let mut whom = match (self.work_of)(token) {
+    fn asked(&self, at: u64, token: u64, account: Option<AccountIdx>) -> Pending {
+        let mut requester = match (self.work_of)(token) {
             Work::Collection(die) => self.collections.get(die as usize).copied(),
             Work::Plan(place) => self.plans.get(place as usize).copied(),
             Work::Other => None,
         }
         .unwrap_or_default();
         if let Some(account) = account {
-            whom.io = self.io_of(account);
+            requester.io = self.io_of(account);
         }
-        Asked { at, whom, is_next: false }
+        Pending { at, requester, is_next: false }
     }
 
-    /// An operation waits for `die` from `at` on.
+    /// Record that an operation waits for `die` from `at` on.
     pub(super) fn waits(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
         let asked = self.asked(at, token, account);
         self.rings[die as usize].push_back(asked);
     }
 
-    /// The one at `place` of the ring of `die` is next.
+    /// Record that the operation at index `place` of the queue of `die` is next.
     pub(super) fn is_next(&mut self, die: usize, place: usize) {
         let next = self.rings[die].remove(place).unwrap_or_default();
-        self.holders[die] = Asked { is_next: true, ..next };
+        self.holders[die] = Pending { is_next: true, ..next };
     }
 
-    /// An operation, which came at `at` where it did not wait, has `die`.
+    /// Record that an operation has `die`; it came at `at` if it did not wait.
     pub(super) fn begins(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
         let waited = std::mem::take(&mut self.holders[die as usize].is_next);
         if !waited {
@@ -194,21 +195,21 @@ impl Log {
         }
     }
 
-    /// The operation on `page` that has just got `die` may have it beside others.
+    /// Record that the operation on `page`, which just got `die`, may share it.
     pub(super) fn is_beside(&mut self, die: u32, page: Option<NonZeroU32>) {
         self.beside.extend(page.map(|page| (page, self.holders[die as usize])));
     }
 
-    /// It is known when the operation ends that has `die`, or its `plane`.
+    /// Record the end of the operation on `die` or its `plane`.
     pub(super) fn ends(&mut self, die: DieIdx, plane: PlaneIdx, what: Noted, times: &Times) {
         let Times { begin, sent, sent_until, end } = *times;
         let beside = self.beside.iter().position(|(page, _)| Some(*page) == what.page);
         if let Some(place) = beside {
             self.holders[die.0 as usize] = self.beside.swap_remove(place).1;
         }
-        let Asked { at, whom, .. } = self.holders[die.0 as usize];
-        let Whom { io, job, block } = whom;
-        // What had its die when the log began did not wait, as far as that knows.
+        let Pending { at, requester, .. } = self.holders[die.0 as usize];
+        let Requester { io, job, block } = requester;
+        // An operation that had its die when the log began counts as one that did not wait.
         let asked = at.min(begin);
         let kind = if what.rest { Operations::REST } else { what.kind as u8 };
         let purpose = what.purpose as u8;
@@ -229,11 +230,11 @@ impl Log {
         });
     }
 
-    /// What `die` does, which was said to end at `end`, is suspended: it stops at `stop`, and others may have
-    /// the die from `next` on.
+    /// Record that the operation of `die`, which was to end at `end`, is suspended at `stop`; other
+    /// work may start at `next`.
     pub(super) fn is_suspended(&mut self, die: u32, stop: u64, end: u64, next: u64) {
-        let whom = self.holders[die as usize].whom;
-        self.rings[die as usize].push_front(Asked { at: stop, whom, is_next: false });
+        let requester = self.holders[die as usize].requester;
+        self.rings[die as usize].push_front(Pending { at: stop, requester, is_next: false });
         let kept =
             self.stretches.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
         let last = kept.into_iter().find(|operation| operation.plane == die);
@@ -242,7 +243,7 @@ impl Log {
         }
     }
 
-    /// `die` did something from `begin` to `end`, of which no more is known.
+    /// Record other work of `die` from `begin` to `end`.
     pub(super) fn was_busy(&mut self, die: u32, purpose: Purpose, begin: u64, end: u64) {
         let (kind, purpose, cells) = (Kind::Inside as u8, purpose as u8, end - begin);
         let asked = begin;
@@ -273,7 +274,8 @@ impl Log {
         newest.operations.push(operation);
     }
 
-    /// A page of the I/O of `account` has waited for a free page of `die`, which is for `page`.
+    /// Record that a page of the I/O of `account` waited for a free page of `die`, to program
+    /// `page`.
     pub(super) fn had_no_page(
         &mut self,
         account: AccountIdx,
@@ -286,8 +288,8 @@ impl Log {
         self.wait(Wait { from, until, io, plane: die.0, page: page.0, kind });
     }
 
-    /// A page of the I/O of `account` has waited for the write cache, until `page` was on `die`. Of the pages of one
-    /// I/O that do so one after the other the last is kept, which ends it.
+    /// Record that a page of the I/O of `account` waited for the write cache until `page` was on
+    /// `die`. Of successive waits of one I/O the last is kept.
     pub(super) fn had_no_cache(
         &mut self,
         account: AccountIdx,
@@ -301,7 +303,7 @@ impl Log {
         if let Some(last) = newest.waits.last()
             && (last.io, last.kind, last.until) == (io, kind, until)
         {
-            return; // the first of those that end at one time is the last page of the I/O
+            return; // the first of those with equal ends is the last page of the I/O
         }
         newest.waits.pop_if(|last| (last.io, last.kind) == (io, kind));
         self.wait(Wait { from, until, io, plane: die.0, page: page.0, kind });
@@ -313,7 +315,7 @@ impl Log {
         }
     }
 
-    /// An I/O ended at `end` which was submitted at `begin`.
+    /// Record an I/O that was submitted at `begin` and ended at `end`.
     pub(super) fn completed(&mut self, begin: u64, end: u64) {
         let beside = |stretch: &&mut Stretch| stretch.until >= begin;
         for stretch in self.stretches.iter_mut().rev().take_while(beside) {
@@ -323,7 +325,7 @@ impl Log {
         }
     }
 
-    /// The stretch goes beside which nothing was slow; of several the last.
+    /// Drop the stretch with the shortest overlapping response times; of several the last.
     fn drop_one(&mut self) {
         let old = self.stretches.iter().take(STRETCHES - SPARED).enumerate();
         let place = old.rev().min_by_key(|(_, stretch)| stretch.slowest).map_or(0, |(at, _)| at);

@@ -131,7 +131,7 @@ pub(crate) struct Timing {
     pub(crate) multi_plane: MultiPlane,
     /// The processor's time for a read that does not go on where the last one ended.
     pub(crate) seek_read_ns: u64,
-    /// Latency of the host memory buffer that caches the map; 0: there is none.
+    /// Latency of the host memory buffer that caches the map; 0: no such buffer.
     pub(crate) host_memory_read_ns: u64,
     /// Whether to keep a history of die operations, for writes that wait for a write cache.
     pub(crate) keeps_history: bool,

@@ -1,4 +1,4 @@
-//! Recording what happens: the log of a timeline, and what it is told.
+//! Recording of operations: in the log of a timeline, and in the flash contents.
 
 use super::die_queue::UNKNOWN;
 use super::log::{Log, Operations, Times, Work};
@@ -9,8 +9,8 @@ use crate::flash::fast_path::Full;
 use crate::flash::geometry::{DieIdx, PlaneIdx, Ppn};
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// Write down every operation from `now` on, which is not before the last that happened. `work_of` tells of
-    /// a token for whom it is.
+    /// Record every operation from `now` on, which is not before the last event. `work_of` returns
+    /// the purpose of a token.
     pub(crate) fn begin_log(&mut self, now: u64, work_of: fn(u64) -> Work) {
         let waiting =
             self.dies.iter().map(|die| die.ring.iter().map(|op| op.arrived).collect()).collect();
@@ -29,14 +29,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         (self.watched, self.writes_down) = (true, true);
     }
 
-    /// What was written down; no more is.
+    /// Stop recording; return the log.
     pub(crate) fn end_log(&mut self) -> Operations {
         let Some(mut log) = self.log.take() else { return Operations::default() };
         self.watched = self.contents.is_some();
         self.writes_down = self.watched || self.history.is_some();
         let now = self.calendar.now;
         for (die, state) in (0..).zip(&self.dies) {
-            // It has its die, and nobody knows yet until when.
+            // It has its die, and its end is unknown.
             if state.free_at == UNKNOWN && state.held_since < now {
                 log.was_busy(die, state.purpose, state.held_since, now);
             }
@@ -44,13 +44,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         log.finish()
     }
 
-    /// Keep what is on flash from now on.
+    /// Record the flash contents from now on.
     pub(crate) fn keep_contents(&mut self, contents: Box<Contents>) {
         self.contents = Some(contents);
         (self.watched, self.writes_down) = (true, true);
     }
 
-    /// The cells of a record are at work from `begin` to `end`.
+    /// Record the cell time of an operation, from `begin` to `end`.
     fn note_cells(&mut self, record: u32, begin: u64, end: u64) {
         let Timeline { contents, calendar, .. } = self;
         let contents = contents.as_mut().expect("it made the record");
@@ -59,7 +59,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The cells of what could be suspended have ended at `at`.
+    /// Record that the cells of a suspendable operation have ended at `at`.
     #[inline]
     pub(super) fn cells_end(&mut self, record: u32, at: u64) {
         if record != 0 {
@@ -67,8 +67,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// Whether `token` will be told when all programs have ended that were asked for by now; false where
-    /// nobody keeps account of them, or all have.
+    /// Return whether `token` will be reported when all programs issued so far have ended. False if
+    /// programs are not recorded, or all have ended.
     #[inline]
     pub(crate) fn waits_for_programs(&mut self, token: T) -> bool {
         self.contents.is_some() && self.waits_for_records(token)
@@ -85,8 +85,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         until.is_none_or(|until| until > calendar.now)
     }
 
-    /// Whether `token` will be told when all programs have ended that were asked for before `record` was; false
-    /// where all have.
+    /// Return whether `token` will be reported when all programs issued before `record` have ended;
+    /// false if all have.
     pub(crate) fn waits_before(&mut self, record: u32, token: T) -> bool {
         let Timeline { contents, calendar, .. } = self;
         let contents = contents.as_mut().expect("it made the record");
@@ -97,7 +97,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         until.is_none_or(|until| until > calendar.now)
     }
 
-    /// The cells of a record are at work until `end`, unless somebody suspends them: then nobody knows how long.
+    /// Record that the cells are busy until `end`; a suspendable operation has no known end.
     fn note_record(&mut self, what: Noted, end: u64) {
         let begin = end - what.cell_ns;
         let suspend = self.timing.suspend.as_ref();
@@ -108,7 +108,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         contents.begun(what.writes, begin);
     }
 
-    /// From now on `account` is that of a page of the I/O number `io`.
+    /// Assign `account` to a page of I/O number `io`.
     #[inline]
     pub(crate) fn works_for(&mut self, account: AccountIdx, io: impl FnOnce() -> u32) {
         if let Some(log) = &mut self.log {
@@ -116,14 +116,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// An I/O that was submitted at `begin` ended at `end`.
+    /// Record an I/O that was submitted at `begin` and ended at `end`.
     pub(crate) fn completed(&mut self, begin: u64, end: u64) {
         if let Some(log) = &mut self.log {
             log.completed(begin, end);
         }
     }
 
-    /// A collection of `block` begins on `die`.
+    /// Record the start of a collection of `block` on `die`.
     #[inline]
     pub(crate) fn collects(&mut self, die: u32, block: u32) {
         if let Some(log) = &mut self.log {
@@ -131,14 +131,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The block of the collection that began last has `valid` pages to be moved.
+    /// Record the number of valid pages of the last collection's victim.
     pub(crate) fn collects_pages(&mut self, valid: u16) {
         if let Some(log) = &mut self.log {
             log.collects_pages(valid.into());
         }
     }
 
-    /// A plan gets the place `place`: for whom, and which block it erases first.
+    /// Record a plan at index `place`: its account, and the first block that it erases.
     #[inline]
     pub(crate) fn plans(
         &mut self,
@@ -151,7 +151,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// An operation waits for `die` from `at` on.
+    /// Record that an operation waits for `die` from `at` on.
     #[cold]
     pub(super) fn note_wait(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
         if let Some(log) = &mut self.log {
@@ -159,7 +159,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// An operation, which came at `at` where it did not wait, gets `die`.
+    /// Record that an operation gets `die`; it came at `at` if it did not wait.
     #[cold]
     pub(super) fn note_begin(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
         if let Some(log) = &mut self.log {
@@ -167,7 +167,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// The program `op` came to its channel, had that, had its die as well, and the die had its page.
+    /// Record the program `op`: when it came to its channel, had it, had its die as well, and was
+    /// transferred.
     #[cold]
     pub(super) fn note_holding(&mut self, op: &Op<T>, [at, held, begin, sent]: [u64; 4]) {
         let Some(log) = &mut self.log else { return };
@@ -176,7 +177,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         log.ends(op.die, PlaneIdx(op.die.0), op.what(), &times);
     }
 
-    /// What has `die` has it from `begin` to `end`, and its channel was the last to be taken.
+    /// Record that the operation has `die` from `begin` to `end`; its channel transfer was the last
+    /// one.
     #[inline(never)]
     pub(super) fn write_down(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64) {
         let lane = self.channels[self.dies[die.0 as usize].channel as usize].lane;
@@ -184,7 +186,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.write_down_sent(die, what, begin, sent_until, end);
     }
 
-    /// The same where it had its channel until `sent_until`; 0: it had none.
+    /// Like `write_down`, with its channel until `sent_until`; 0: no transfer.
     pub(super) fn write_down_sent(
         &mut self,
         die: DieIdx,
@@ -202,7 +204,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Some(log) = &mut self.log else { return };
         let length = self.timing.transfer::<Full>(what.transfers);
         let sent = sent_until.saturating_sub(length);
-        // What planes do at the same time is kept apart.
+        // The log keeps multi-plane operations by page.
         let page = what.page.filter(|_| self.planes.is_some());
         let plane = page.map(|page| self.geometry.place_of(Ppn(page.get() - 1)).plane);
         log.ends(

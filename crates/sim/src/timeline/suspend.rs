@@ -1,40 +1,43 @@
-//! Programs and erases that are suspended for a read of the host.
+//! Suspension of programs and erases for host reads.
 //!
 //! ```text
 //! program  │sent│  cells  │stops│                    │ the rest of the cells │
 //! read               asked ─────│ cells │sent│ (next read …)
 //! ```
 //!
-//! A read that comes while the die erases, or programs, waits until that has stopped, `program_ns` or
-//! `erase_ns` later. Reads of the host that come meanwhile follow; then the rest goes on, before anything
-//! else that waits for the die, whose register it has. What would be over before it stops is not
-//! suspended, nor is what was suspended `most` times.
+//! A read that comes while the die erases or programs waits until that has stopped, `program_ns` or
+//! `erase_ns` later. Host reads that come meanwhile follow. Then the rest continues before any
+//! other waiting operation, because it occupies the die's register. An operation that would end
+//! before it stops is not suspended, nor one that was suspended `most` times.
 //!
-//! **Source**: G. Wu, X. He, Reducing SSD Read Latency via NAND Flash Program and Erase Suspension (FAST
-//! 2012); S. Kim et al., Practical Erase Suspension for Modern Low-latency SSDs (USENIX ATC 2019).
-//! **Faithful**: reads first; a program or an erase goes on where it stopped; it is suspended so many times.
-//! **Simplified**: the time to stop is one number, wherever in a pulse the cells are, and nothing is done or
-//! lost in it; to go on takes no time of its own. A copy-back, which has the register, is not suspended.
-//! **Ambiguous**: a read that comes while the page of a program is on the channel: that program is suspended
-//! as soon as its cells begin.
+//! **Source**: G. Wu, X. He, Reducing SSD Read Latency via NAND Flash Program and Erase Suspension
+//! (FAST 2012); S. Kim et al., Practical Erase Suspension for Modern Low-latency SSDs (USENIX ATC
+//! 2019).
+//! **Faithful**: reads first; a program or an erase continues where it stopped; the number of
+//! suspensions is limited.
+//! **Simplified**: the time to stop is constant, at any point of a pulse, and nothing is done or
+//! lost in it; resuming takes no time of its own. A copy-back, which occupies the register, is not
+//! suspended.
+//! **Ambiguous**: a read that comes while the page of a program is on the channel: that program is
+//! suspended as soon as its cells begin.
 
 use super::op::Kind;
 use super::{Account, Op, Purpose, Stage, Timeline};
 use crate::flash::fast_path::Full;
 use crate::flash::geometry::DieIdx;
 
-/// What reads of the host may suspend.
+/// The operations that host reads may suspend.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Suspend {
-    /// So long it takes to stop a program, and an erase [ns]; none: these are not suspended.
+    /// Time to stop a program, and an erase [ns]; `None`: it is not suspended.
     pub(crate) program_ns: Option<u64>,
     pub(crate) erase_ns: Option<u64>,
-    /// How often one of them is.
+    /// Maximum number of suspensions of one operation.
     pub(crate) most: u32,
 }
 
 impl Suspend {
-    /// How long it takes to stop an operation, where it can be suspended.
+    /// Return the time to stop an operation, if it can be suspended.
     pub(super) fn stop_ns(&self, kind: Kind, purpose: Purpose) -> Option<u64> {
         match (kind, purpose) {
             (Kind::Program, _) => self.program_ns,
@@ -44,17 +47,19 @@ impl Suspend {
     }
 }
 
-/// An operation that its die does, and that may be suspended.
+/// An operation on its die that may be suspended.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Running {
     index: u32,
-    /// When it will have ended; 0 while it is suspended. If the die is free at another time, it does something else.
+    /// Its end; 0 while it is suspended. If the die becomes free at another time, it does something
+    /// else.
     ends: u64,
     suspended: u32,
 }
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    /// `op`, which needs the channel no more, has its die from `begin` to `end`, if nobody suspends it.
+    /// Let `op`, which no longer needs the channel, have its die from `begin` to `end` unless
+    /// suspended.
     #[inline(never)]
     pub(super) fn occupy(&mut self, begin: u64, end: u64, now: u64, op: Op<T>) {
         let can_be =
@@ -70,7 +75,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.over(end, now, op);
     }
 
-    /// The cells of `op` are at work until `end`, if nobody suspends it.
+    /// Let the cells of `op` work until `end` unless suspended.
     fn run(&mut self, end: u64, now: u64, op: Op<T>) {
         let die = op.die;
         let index = self.put(op);
@@ -82,7 +87,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.hold::<Full>(die, end, now);
     }
 
-    /// The operation, which was kept while it waited for the channel, has it, and its die until its end.
+    /// Let a stored operation, which now has the channel, have its die until its end.
     #[inline(never)]
     pub(super) fn programs(&mut self, index: u32, now: u64) {
         let op = &mut self.ops[index as usize];
@@ -102,7 +107,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// A read of the host has come to `die`: what that does is suspended, where that helps.
+    /// Handle a host read that came to `die`: suspend the current operation if that helps.
     #[inline(never)]
     pub(super) fn suspend(&mut self, now: u64, die: DieIdx) {
         let state = &mut self.dies[die.0 as usize];
@@ -121,7 +126,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return;
         };
         let next = stop + stop_ns;
-        // What the die does until this goes on may end when this would have.
+        // Another operation may end at the time at which this one would have ended.
         (state.free_at, state.running) =
             (next, Running { index, ends: 0, suspended: suspended + 1 });
         state.accounted += u32::from(op.account.is_some());
@@ -138,7 +143,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// What was suspended has its die again.
+    /// Resume a suspended operation on its die.
     #[inline(never)]
     pub(super) fn resume(&mut self, at: u64, op: Op<T>) {
         let state = &mut self.dies[op.die.0 as usize];
@@ -153,14 +158,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.run(end, at, op);
     }
 
-    /// The operation, which could be suspended, is over at `at`.
+    /// End the cell work of a suspendable operation at `at`.
     #[inline(never)]
     pub(super) fn cells_over(&mut self, at: u64, op: Op<T>) {
         self.cells_end(op.writes, at);
         self.over(at, at, op);
     }
 
-    /// The operation, which leaves nothing to be sent, is over at `end`.
+    /// End the operation, which has nothing to transfer, at `end`.
     #[inline(never)]
     pub(super) fn over(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {

@@ -39,7 +39,7 @@ pub(super) struct Calendar {
     has: u64,
     /// Events that were beyond all buckets when they were added.
     far: VecDeque<Event>,
-    /// The time of the first of these; the end of time if there are none.
+    /// The time of the first of these; otherwise the end of time.
     far_from: u64,
     /// The time of the last event.
     pub(super) now: u64,
@@ -105,7 +105,7 @@ impl Calendar {
         Some((self.nodes[self.ends[place].0 as usize].event, place))
     }
 
-    /// Return the time of the first event; the end of time if there is none.
+    /// Return the time of the first event; otherwise the end of time.
     #[inline(always)]
     fn first_at(&self) -> u64 {
         self.first_soon().map_or(self.far_from, |(event, _)| event.at.min(self.far_from))

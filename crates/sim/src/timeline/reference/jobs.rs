@@ -1,4 +1,4 @@
-//! Random operations: what, where, when, and what follows.
+//! Random operations: kind, place, time, and successor.
 
 use proptest::prelude::*;
 
@@ -7,8 +7,8 @@ use crate::flash::geometry::{DieIdx, Ppn};
 use crate::timeline::op::Kind;
 use crate::timeline::{AccountIdx, MultiPlane, Op, Purpose, Report, Timing};
 
-/// Times are long, and those of operations random beside, so that nothing happens by chance at the very
-/// moment of something else: what is planned ahead has its place in the order earlier than what is not.
+/// Times are long, with random parts, so that events do not coincide by chance: the order of ties
+/// differs between planned and unplanned events.
 pub(super) const LONG: u64 = 1 << 28;
 pub(super) const LINK_NS: u64 = 500;
 const READ_NS: u64 = 7 * LONG;
@@ -17,11 +17,11 @@ const PROGRAM_HIGH_NS: u64 = 41 * LONG;
 
 pub(super) const DIES: u32 = 6;
 pub(super) const CHANNELS: u32 = 3;
-/// Planes of a die, blocks of a plane, pages of a block.
+/// Planes per die, blocks per plane, pages per block.
 pub(super) const PLANES: u32 = 3;
 pub(super) const BLOCKS: u32 = 2;
 pub(super) const PAGES: u32 = 2;
-/// Bytes of a page: its time on the link is that many times the same.
+/// Bytes of a page: its time on the link is that many times the unit.
 pub(super) const PAGE: u32 = 100;
 
 pub(super) const PURPOSES: [Purpose; 6] = [
@@ -33,28 +33,28 @@ pub(super) const PURPOSES: [Purpose; 6] = [
     Purpose::Metadata,
 ];
 
-/// A random operation: what, where, when, and whether its end starts another one.
+/// A random operation, and whether its end starts another one.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) after: u64,
-    /// Its cells take so much longer than others'.
+    /// Its additional cell time.
     pub(super) extra_ns: u64,
     pub(super) transfers: u16,
     kind: u8,
     pub(super) die: u32,
     pub(super) then: Option<u32>,
     pub(super) purpose: usize,
-    /// The plan that it is of, if it is of one: the first of a plan goes first on a channel.
+    /// Its plan, if any: a channel serves the operations of a plan in order.
     pub(super) plan: Option<u32>,
-    /// Where on its die, and whether its cells take as long as those of all others of its kind there.
+    /// Its place on its die, and whether its cell time equals that of others of its kind there.
     pub(super) at: Option<At>,
     pub(super) alike: bool,
-    /// The operation that follows when this one has ended.
+    /// The operation that follows its end.
     pub(super) follow: Option<Box<Job>>,
 }
 
 impl Job {
-    /// What an operation for it is known by: its number, and where it has turns its plan.
+    /// Return its token: its number, and its plan if operations have an order.
     pub(super) fn token(&self, number: usize) -> u64 {
         u64::from(self.plan.unwrap_or(0)) << 32 | number as u64
     }
@@ -68,21 +68,21 @@ pub(super) struct At {
     pub(super) page: u32,
 }
 
-/// `op` on `at`.
+/// Return `op` on `at`.
 fn on(op: Op<u64>, at: Option<At>) -> Op<u64> {
     let Some(At { plane, block, page }) = at else { return op };
     let number = ((plane * DIES + op.die.0) * BLOCKS + block) * PAGES + page;
     op.on(geometry().place_of(Ppn(number)))
 }
 
-/// Where an operation is about, by its number alone.
+/// Return the place of an operation, derived from its page number.
 pub(super) fn plane_of(op: &Op<u64>) -> Option<At> {
     let number = op.page?.get() - 1;
     let (block, plane) = (number / PAGES, number / (PAGES * BLOCKS * DIES));
     Some(At { plane, block: block % BLOCKS, page: number % PAGES })
 }
 
-/// The operation that a job asks for.
+/// Return the operation of a job.
 pub(super) fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
     let (die, purpose, token) = (DieIdx(job.die), PURPOSES[job.purpose], job.token(number));
     let mut op = match job.kind {
@@ -105,13 +105,13 @@ pub(super) fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
     op
 }
 
-/// How much longer its cells take: of planes that work together as long, and on each die otherwise.
+/// Return its additional cell time: equal for planes that work together, different per die.
 fn extra_ns(job: &Job, timing: &Timing) -> u64 {
     let together = timing.multi_plane != MultiPlane::None && job.alike;
     if together { LONG / 13 * u64::from(job.die) } else { job.extra_ns }
 }
 
-/// The program that follows a job, where it is a read to be programmed elsewhere.
+/// Return the program that follows a job, if it is a read to be programmed elsewhere.
 pub(super) fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
     let die = DieIdx(job.then?);
     let program_ns = PROGRAM_HIGH_NS + extra_ns(&Job { die: die.0, ..job.clone() }, timing) / 2;
@@ -130,13 +130,13 @@ pub(super) fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>>
     })
 }
 
-/// Where reads of the host suspend others, these are reads.
+/// Return the purpose: with suspension, host reads for reads.
 fn purpose_of(op: Op<u64>, timing: &Timing) -> Purpose {
     let reads = op.kind == Kind::Read || op.purpose != Purpose::HostRead;
     if reads || timing.suspend.is_none() { op.purpose } else { Purpose::HostWrite }
 }
 
-/// How much later it comes than the one before: where planes work together, some come at the same moment.
+/// Return its delay after the previous one: with multi-plane operations some arrive together.
 pub(super) fn after(job: &Job, timing: &Timing) -> u64 {
     let together = timing.multi_plane != MultiPlane::None;
     if together && job.after.is_multiple_of(3) { 0 } else { job.after }
@@ -170,7 +170,7 @@ pub(super) fn job() -> impl Strategy<Value = Job> {
     })
 }
 
-/// `job` on one of so many dies.
+/// Restrict `job` to the first `dies` dies.
 pub(super) fn on_few(job: Job, dies: u32) -> Job {
     let follow = job.follow.map(|follow| Box::new(on_few(*follow, dies)));
     Job { die: job.die % dies, follow, ..job }

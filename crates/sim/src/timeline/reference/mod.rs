@@ -1,6 +1,6 @@
-//! The same device as a plain discrete-event simulation, to compare with: every resource has a queue
-//! and an event at which it is released, nothing is computed ahead, and the next event is found by
-//! looking at all of them.
+//! A plain discrete-event simulation of the same device, as a test oracle: every resource has a
+//! queue and a release event, nothing is computed ahead, and the next event is found by a linear
+//! search.
 
 mod jobs;
 mod queues;
@@ -44,10 +44,10 @@ fn geometry() -> Geometry {
     Geometry::from(shape).with_planes_in_step(PLANES)
 }
 
-/// When every operation began and ended, by number.
+/// Begin and end of every operation, by number.
 type Times = (Vec<u64>, Vec<u64>);
 
-/// The timeline, and what its user would remember.
+/// The timeline under test, and its reports.
 struct Fast {
     timeline: Timeline<u64>,
     times: Times,
@@ -115,8 +115,8 @@ fn reference(jobs: &[Job], timing: Timing) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The same where memory is in the way and the firmware has rings; operations that have turns are of FTLs that
-    /// merge, which have none.
+    /// The same with memory and descriptor rings. Operations with an order belong to merging FTLs,
+    /// which have no rings.
     #[test]
     fn rings_are_equal_to_queues(
         jobs in prop::collection::vec(job(), 1..60),
@@ -129,7 +129,7 @@ proptest! {
     ) {
         let completion = if polling { Completion::Polling } else { Completion::Interrupt };
         let (tx_entries, rx_entries) = sizes;
-        // No end of anything else is a multiple of the period.
+        // No other end is a multiple of the period.
         let rings = Rings { tx_entries, rx_entries, completion, completion_ns: 11 * LONG + 1 };
         let timing = Timing {
             memory_ns: if memory { LONG / 7000 } else { 0 },
@@ -145,7 +145,7 @@ proptest! {
         }
     }
 
-    /// The same where reads suspend what dies do, with rings and turns or without.
+    /// The same with suspension for reads, with and without rings and plan order.
     #[test]
     fn what_is_suspended_goes_on_as_queues_have_it(
         jobs in prop::collection::vec(job(), 1..60),
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// The same where planes of a die work together, with rings and turns or without.
+    /// The same with multi-plane operations, with and without rings and plan order.
     #[test]
     fn planes_that_work_together_are_equal_to_queues(
         jobs in prop::collection::vec(job(), 1..80),
@@ -189,7 +189,7 @@ proptest! {
             rings: (ringed && !in_turn).then_some(rings),
             ..timing(buses, queue, false, in_turn)
         };
-        // On few dies more come together.
+        // On few dies more operations coincide.
         let jobs: Vec<Job> = jobs.into_iter().map(|job| on_few(job, few)).collect();
         let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));

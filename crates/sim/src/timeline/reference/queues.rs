@@ -14,30 +14,30 @@ use planes::Together;
 use register::Register;
 use suspended::Suspendable;
 
-/// What happens in the reference.
+/// An event of the reference.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     ReleaseDie(usize),
-    /// A page that the host writes is in the register of a die, and takes so long to program.
+    /// A host page is in the register of a die; its program time.
     Loaded(usize, u64),
     /// The cells of a page that was in the register are programmed.
     Programmed(usize),
     /// The page of this operation is in the register of its plane.
     InRegister(usize),
     ReleaseLane(usize),
-    /// All has happened at this moment but that a lane, if it is free, takes the next.
+    /// All events of this time are done, except that a free lane takes the next operation.
     Serve(usize),
     Arrive(usize),
-    /// The operation is over.
+    /// The operation ends.
     End(usize),
-    /// The firmware looks at its rings.
+    /// The firmware polls its rings.
     Notice,
 }
 
-/// Who waits: an operation, for how long it needs the resource, and the order of what comes after.
+/// A waiting operation: its number, its time on the resource, and its order.
 type Waiting = (usize, u64, u64);
 
-/// A queue, and whether somebody is served.
+/// A queue, and whether it is being served.
 #[derive(Default)]
 struct Resource {
     busy: bool,
@@ -54,22 +54,23 @@ pub(super) struct Reference {
     lanes: Vec<Resource>,
     dies: Vec<Resource>,
     ops: Vec<Op<u64>>,
-    /// What follows each at once, before its end is told.
+    /// The successor of each operation, which starts before the end is reported.
     then: Vec<Option<Op<u64>>>,
     pub(super) ends: Vec<Option<u64>>,
     follows: Vec<Option<Box<Job>>>,
     told: VecDeque<usize>,
-    /// Where the firmware has rings: what it holds, TX rings, places taken on RX rings; what is over: when that will be
-    /// noticed, die, end; and what it has noticed.
+    /// With descriptor rings: requests held by the firmware, TX rings, occupied RX entries,
+    /// completions (time of notice, die, end), and those noticed.
     held: VecDeque<usize>,
     sent: Vec<VecDeque<usize>>,
     begun: Vec<u32>,
     over: Vec<(u64, u32, u64, usize)>,
     noticed: Vec<bool>,
-    /// What each die does that can be suspended; and what is, how much of it is left, and how often it was.
+    /// The suspendable operation of each die; and the suspended one, its remaining time, and its
+    /// number of suspensions.
     working: Vec<Option<Suspendable>>,
     suspended: Vec<Option<(usize, u64, u32)>>,
-    /// What the planes of each die do at the same time.
+    /// The multi-plane operation of each die.
     together: Vec<Together>,
 }
 
@@ -200,7 +201,7 @@ impl Reference {
         self.events.push((self.now, u64::MAX, Happens::Serve(lane)));
     }
 
-    /// Who came first, or who of its plan goes before it.
+    /// Return the first in the queue, or an earlier one of its plan.
     fn next_on(&mut self, lane: usize) -> Option<Waiting> {
         let place = |number: usize| self.ops[number].turn();
         let Resource { queue, .. } = &mut self.lanes[lane];
@@ -220,12 +221,12 @@ impl Reference {
         }
         let Some((number, length, order)) = self.next_on(lane) else { return };
         self.lanes[lane].busy = true;
-        // A lane is free before anybody arrives at the same moment; among lanes there is no order.
+        // A lane becomes free before arrivals at the same time; among lanes there is no order.
         self.events.push((self.now + length, 500, Happens::ReleaseLane(lane)));
         self.served(number, self.now + length, order);
     }
 
-    /// What a lane carries for `number` will be over at `end`.
+    /// End the service of `number` on a lane at `end`.
     fn served(&mut self, number: usize, end: u64, order: u64) {
         let Op { stage, kind, die, cell_ns, .. } = self.ops[number];
         let release = (u64::from(die.0), Happens::ReleaseDie(die.0 as usize));
@@ -260,7 +261,7 @@ impl Reference {
         }
     }
 
-    /// What follows the stage that is over.
+    /// Return the event that follows the current stage.
     fn advance(&mut self, number: usize) -> Happens {
         let buses = self.timing.buses > 0;
         let memory = buses && self.timing.memory_ns > 0;

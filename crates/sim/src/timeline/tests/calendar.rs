@@ -1,13 +1,14 @@
-//! The calendar against a list that is sorted anew each time.
+//! Test of the calendar against a list that is sorted each time.
 
 use super::super::calendar::{Calendar, EventKind};
 use crate::flash::geometry::DieIdx;
 use proptest::prelude::*;
 
-/// EventKind was added, in the order in which it was: its time, and the die of a release or the number of another event.
+/// An event as added: its time, and the die of a release or the number of another event.
 type Added = (u64, Result<u32, u64>);
 
-/// The next: at one time releases are first, by their dies, and others follow as they were added.
+/// Return the next event: at equal times releases come first, by die; others in the order of
+/// addition.
 fn next_of(list: &mut Vec<Added>) -> Added {
     list.sort_by_key(|(at, what)| (*at, what.map_or((1, 0), |die| (0, die))));
     list.remove(0)
@@ -19,7 +20,7 @@ proptest! {
     #[test]
     fn events_happen_in_the_order_of_their_time_and_then_as_they_were_added(
         steps in prop::collection::vec((0u64..60, 0u32..5, 0u32..9, 0u32..4), 1..300),
-        // Events close together, and such that few of them, or most, are far.
+        // Event distances such that few events, or most, are in the far list.
         scale in prop::sample::select(vec![1u64, 20_000, 60_000, 1_000_000]),
         busy in 1u32..5,
     ) {
@@ -28,7 +29,7 @@ proptest! {
         for (number, (after, most, die, kind)) in (0..).zip(steps) {
             let dense = if die % 2 == 0 { after / 20 } else { after };
             let at = calendar.now + dense * scale;
-            // A die is released once at a time.
+            // A die has at most one pending release.
             let is_busy = list.iter().any(|(_, what)| *what == Ok(die));
             if kind == 0 && !is_busy {
                 calendar.release(at, DieIdx(die));
@@ -39,7 +40,7 @@ proptest! {
             }
             match most {
                 0 => {
-                    // As from a file.
+                    // Save and restore it.
                     let kept = postcard::to_allocvec(&calendar).expect("it is written");
                     calendar = postcard::from_bytes(&kept).expect("it is read");
                     calendar.allow(u64::MAX);

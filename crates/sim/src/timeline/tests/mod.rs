@@ -1,4 +1,4 @@
-//! Of parts of the timeline by themselves.
+//! Tests of parts of the timeline.
 
 mod calendar;
 mod planes;

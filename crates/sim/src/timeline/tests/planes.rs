@@ -1,4 +1,4 @@
-//! Rates of a die whose planes work together, against what one command for all of them takes.
+//! Rates of multi-plane operations, compared with the duration of one command.
 
 use super::super::{MultiPlane, Op, Purpose, Report, Timeline, Timing};
 use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, PlaneIdx, Ppn, Shape};
@@ -9,7 +9,7 @@ const ERASE: u64 = 3_000_000;
 const TRANSFER: u64 = 20_000;
 const ROWS: u32 = 8;
 
-/// One die with so many planes of as many blocks and pages as there are rows.
+/// Create one die with `planes` planes that have one block and page per row.
 fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
     let shape = Shape {
         channels: 1,
@@ -28,22 +28,22 @@ fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
     timeline
 }
 
-/// The only one.
+/// The only die.
 const DIE: DieIdx = DieIdx(0);
 
-/// Page `page` of block `block` of a plane.
+/// Return the place of page `page` of block `block` of a plane.
 fn at(plane: u32, block: u32, page: u32) -> Place {
     let block_number = plane * ROWS + block;
     let place = Ppn(block_number * ROWS + page);
     Place { page: place, block: BlockIdx(block_number), plane: PlaneIdx(plane) }
 }
 
-/// When all is over that was asked for.
+/// Return the end of all issued operations.
 fn end(timeline: &mut Timeline<u64>) -> u64 {
     std::iter::from_fn(|| timeline.next(u64::MAX)).map(|(at, _)| at).max().unwrap()
 }
 
-/// Operations on rows of planes, page by page: what each is about, when all are over.
+/// Issue operations on rows of planes, page by page; return the end of all.
 fn rows(planes: u32, rule: MultiPlane, op: impl Fn(DieIdx) -> Op<u64>) -> u64 {
     let mut timeline = die(planes, rule);
     for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
@@ -90,8 +90,8 @@ fn pages_are_copied_back_in_all_planes_at_once() {
     }
 }
 
-/// Two planes, of which the second has another page or another block; the time of one read where both are read with
-/// one command.
+/// The second of two planes has another page or block. Expect the time of one read if one command
+/// reads both.
 #[test]
 fn addresses_must_suit_the_chip() {
     let reads = |rule, block, page| {
@@ -119,7 +119,7 @@ fn nobody_goes_before_another_of_his_plane() {
         let op = Op::program(DIE, PROGRAM, Purpose::HostWrite, token);
         Op { report: Report::AtEnd, ..op.on(at(plane, 1, page)) }
     };
-    // Page 5 would suit the first, but page 4 of its plane comes before.
+    // Page 5 would match the first plane, but page 4 of its own plane comes first.
     for op in [program(0, 5), program(1, 4), program(1, 5)] {
         timeline.issue(0, op);
     }
@@ -128,8 +128,8 @@ fn nobody_goes_before_another_of_his_plane() {
     assert_eq!(ends, [(alone, 5), (2 * alone, 4), (3 * alone, 5)]);
 }
 
-/// A copy inside the die that takes no time is over as soon as it begins, and the program behind it is on its way to
-/// the die when a copy comes for the other plane: that waits, for it is no page of this program.
+/// A copy without duration inside the die is over at once, and the program behind it is on its way
+/// to the die. A copy for the other plane then waits, because it is no page of this program.
 #[test]
 fn what_takes_no_time_leaves_its_die_to_the_program_behind_it() {
     for rule in RULES {
@@ -147,7 +147,7 @@ fn what_takes_no_time_leaves_its_die_to_the_program_behind_it() {
         }
         let once = TRANSFER + PROGRAM;
         timeline.issue_when(once + TRANSFER / 2, 0, copy(1, 3));
-        // A die that stands still tells nothing more; one that goes round in circles is at the end of its events.
+        // A stuck die reports nothing more; an endless loop exceeds the event budget.
         timeline.allow(100);
         let mut ends: Vec<_> = std::iter::from_fn(|| timeline.next(u64::MAX)).collect();
         ends.sort_unstable();

@@ -1,18 +1,18 @@
-//! Planes that do the same thing at the same time: whoever waits is gone through one by one.
+//! Multi-plane operations: the waiting operations are checked one by one.
 
 use super::super::plane_of;
 use super::{Happens, Reference};
 use crate::timeline::op::Kind;
 use crate::timeline::{MultiPlane, Stage};
 
-/// What the planes of a die do.
+/// The multi-plane operation of a die.
 #[derive(Default)]
 pub(super) struct Together {
-    /// Who has the die.
+    /// The operations that have the die.
     members: Vec<usize>,
-    /// Those of them that have not been over the channel.
+    /// Number of pages not yet transferred.
     to_send: usize,
-    /// The command that begins the program was not sent.
+    /// The command that starts the program was not sent yet.
     open: bool,
 }
 
@@ -21,7 +21,7 @@ impl Reference {
         self.timing.multi_plane != MultiPlane::None
     }
 
-    /// Whether both can be done with one command.
+    /// Return whether one command can do both.
     fn alike(&self, one: usize, other: usize) -> bool {
         let (one, other) = (&self.ops[one], &self.ops[other]);
         let (Some(at), Some(beside)) = (plane_of(one), plane_of(other)) else { return false };
@@ -35,7 +35,8 @@ impl Reference {
         same && one.cell_ns == other.cell_ns && at.plane != beside.plane && addressed
     }
 
-    /// Whether `number` goes with all that `die` does, and before those who wait, up to a place.
+    /// Return whether `number` joins the work of `die`, ahead of the first `place` waiting
+    /// operations.
     fn goes_with(&self, die: usize, number: usize, place: usize) -> bool {
         let members = &self.together[die].members;
         let queue = self.dies[die].queue.iter().take(place);
@@ -47,7 +48,7 @@ impl Reference {
             })
     }
 
-    /// An operation has come to the ring of its die.
+    /// Handle the arrival of an operation at its die's queue.
     pub(super) fn arrive_at_planes(&mut self, number: usize) {
         let die = self.ops[number].die.0 as usize;
         if self.together[die].open && self.goes_with(die, number, usize::MAX) {
@@ -61,7 +62,7 @@ impl Reference {
         }
     }
 
-    /// Its page is to go over the channel.
+    /// Send its page over the channel.
     fn sends(&mut self, number: usize) {
         self.ops[number].stage = Stage::Channel;
         self.arrive(number);
@@ -99,7 +100,7 @@ impl Reference {
         }
     }
 
-    /// All that a die does ends at `end`.
+    /// End all work of a die at `end`.
     fn end_together(&mut self, die: usize, end: u64) {
         self.events.push((end, die as u64, Happens::ReleaseDie(die)));
         for number in self.together[die].members.clone() {
@@ -108,7 +109,7 @@ impl Reference {
         }
     }
 
-    /// The channel carries the page of `number` until `end`. Whether that is all for now.
+    /// Transfer the page of `number` until `end`; return whether nothing else happens now.
     pub(super) fn sent_of_planes(&mut self, number: usize, end: u64) -> bool {
         let op = &self.ops[number];
         let (die, kind) = (op.die.0 as usize, op.kind);
@@ -124,7 +125,7 @@ impl Reference {
         false
     }
 
-    /// The page of `number` is in the register of its plane.
+    /// Handle a page of `number` in the register of its plane.
     pub(super) fn in_register(&mut self, number: usize) {
         let op = &self.ops[number];
         let (die, cell_ns) = (op.die.0 as usize, op.cell_ns);

@@ -1,30 +1,30 @@
-//! Cache program: a die takes the next page while it programs one.
+//! Cache program: a die accepts the next page while it programs one.
 
 use super::{Happens, Reference};
 use crate::timeline::op::Kind;
 use crate::timeline::{DieQueue, Op, Purpose};
 
-/// With cache program: what a die does with pages that the host writes.
+/// The state of a die with cache program.
 #[derive(Default)]
 pub(super) struct Register {
-    /// Nothing else holds the die.
+    /// No other operation holds the die.
     pub(super) alone: bool,
-    /// A page is on its way to the register, or in it.
+    /// A page is in the register, or on its way to it.
     pub(super) taken: bool,
-    /// It is in it, waits for the cells, and takes so long.
+    /// The program time of a page that waits in the register for the cells.
     loaded: Option<u64>,
-    /// The cells work.
+    /// The cells are busy.
     cells: bool,
 }
 
 impl Reference {
-    /// Whether the operation ends when its data is in the register of its die.
+    /// Return whether the operation ends when its data is in the die's register.
     pub(super) fn is_cached(&self, number: usize) -> bool {
         let Op { kind, purpose, .. } = self.ops[number];
         self.timing.cache_program && kind == Kind::Program && purpose == Purpose::HostWrite
     }
 
-    /// Whether the register of the die takes a page while the cells work.
+    /// Return whether the register of the die accepts a page while the cells are busy.
     pub(super) fn takes(&self, die: usize, number: usize) -> bool {
         let Register { alone, taken, .. } = self.registers[die];
         alone && !taken && self.is_cached(number)
@@ -37,7 +37,7 @@ impl Reference {
         }
     }
 
-    /// What is in the register goes to the cells; the next may take its place.
+    /// Move the register's page to the cells; the next page may follow.
     fn program(&mut self, die: usize) {
         let register = &mut self.registers[die];
         let cell_ns = register.loaded.take().expect("the register is loaded");

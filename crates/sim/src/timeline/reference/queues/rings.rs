@@ -1,16 +1,16 @@
-//! The rings of the firmware, gone through whenever anything happens to them; and what a bus takes beside its bytes.
+//! Descriptor rings, scanned at every change; and the set-up times of a bus.
 
 use super::{DIES, Happens, Reference};
 use crate::timeline::Stage;
 
 impl Reference {
-    /// How long a transfer over a bus is set up.
+    /// Return the set-up time of a bus transfer.
     pub(super) fn setup_ns(&self, stage: Stage) -> u64 {
         let read = stage == Stage::BusOut;
         if read { self.timing.bus_read_setup_ns } else { self.timing.bus_write_setup_ns }
     }
 
-    /// The firmware asks for an operation, where it has rings; otherwise that begins.
+    /// Submit an operation to the firmware if it has rings; otherwise start it.
     pub(super) fn submit(&mut self, number: usize) {
         if self.timing.rings.is_none() {
             return self.arrive(number);
@@ -20,7 +20,7 @@ impl Reference {
         self.go_round();
     }
 
-    /// Whatever has a place somewhere goes there.
+    /// Move each request that finds a free entry.
     fn go_round(&mut self) {
         let Some(rings) = self.timing.rings else { return };
         loop {
@@ -41,11 +41,11 @@ impl Reference {
         }
     }
 
-    /// The firmware looks at its rings: die by die, what ended first first.
+    /// Notice completions: die by die, in the order of their ends.
     pub(super) fn notice(&mut self) {
         let mut now: Vec<_> = self.over.iter().filter(|over| over.0 <= self.now).copied().collect();
         self.over.retain(|over| over.0 > self.now);
-        // What ended at one moment on one die is noticed in that order.
+        // Completions of one die at equal times keep their order.
         now.sort_by_key(|(noticed, die, end, _)| (*noticed, *die, *end));
         for (_, die, _, number) in now {
             self.begun[die as usize] -= 1;
@@ -60,7 +60,7 @@ impl Reference {
         }
     }
 
-    /// The operation is over, and the firmware will have to notice that first.
+    /// Post the completion if there are rings; return whether it must be noticed first.
     pub(super) fn is_over(&mut self, number: usize) -> bool {
         let Some(rings) = self.timing.rings.filter(|_| !self.noticed[number]) else {
             return false;

@@ -1,14 +1,14 @@
-//! Programs and erases that are suspended: what would have happened at their end is taken back.
+//! Suspended programs and erases: the events of their ends are withdrawn.
 
 use super::{Happens, Reference};
 use crate::timeline::Purpose;
 use crate::timeline::op::Kind;
 
-/// What a die does that can be suspended, or is.
+/// A suspendable operation of a die.
 #[derive(Clone, Copy)]
 pub(super) struct Suspendable {
     pub(super) number: usize,
-    /// From when on nothing but its cells is at work, and until when.
+    /// Begin and end of its cell time.
     cells: (u64, u64),
     times: u32,
 }
@@ -28,7 +28,7 @@ impl Reference {
         self.ops[number].purpose == Purpose::HostRead
     }
 
-    /// The cells of `number` are at work from one time to another, on `die`.
+    /// Start the cell time of `number` on `die`.
     pub(super) fn at_work(&mut self, die: usize, number: usize, cells: (u64, u64), times: u32) {
         self.working[die] = None;
         if self.stop_ns(number).is_some() {
@@ -40,7 +40,7 @@ impl Reference {
         }
     }
 
-    /// A read of the host waits for `die`.
+    /// Handle a host read that waits for `die`.
     pub(super) fn suspend(&mut self, die: usize) {
         let Some(Suspendable { number, cells: (begin, end), times }) = self.working[die] else {
             return;
@@ -61,7 +61,7 @@ impl Reference {
         self.events.push((stopped + stop_ns, die as u64, Happens::ReleaseDie(die)));
     }
 
-    /// The rest of what was suspended is done.
+    /// Complete the rest of the suspended operation.
     pub(super) fn go_on(&mut self, die: usize) {
         let (number, rest, times) = self.suspended[die].take().expect("who asks looked");
         self.dies[die].busy = true;
