@@ -1,5 +1,5 @@
-//! A fingerprint of the simulator's code: what was computed with one is computed again only with the very
-//! same code. Comments, and how lines are broken, are no part of it.
+//! A fingerprint of the simulator's code. Cached results are valid only for exactly the same code.
+//! Comments and line breaks do not count.
 
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn main() {
         println!("cargo:rerun-if-changed={folder}");
         for file in files_below(Path::new(folder)) {
             let text = std::fs::read_to_string(&file).expect("a source file can be read");
-            // FNV-1a: a few lines, the same everywhere, and no crate to build first.
+            // FNV-1a: short, portable, and no dependency.
             for byte in file.to_string_lossy().bytes().chain(code(&text).bytes()) {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
@@ -20,7 +20,7 @@ fn main() {
     println!("cargo:rustc-env=UFLIP_SIM_FINGERPRINT={hash:016x}");
 }
 
-/// All files in a folder and those in it.
+/// Return all files in a folder, recursively.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a source folder can be read");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
@@ -29,7 +29,8 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     paths.into_iter().flat_map(below).collect()
 }
 
-/// The code of a source file without its comments, and with one blank for any space. What is in quotes stays.
+/// Return the code of a source file without comments, and with single spaces. Literals are
+/// unchanged.
 pub fn code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text.chars().peekable();
@@ -72,7 +73,7 @@ fn blank(out: &mut String) {
     }
 }
 
-/// Whether the letter just before begins a text without escapes: an `r` that ends no name.
+/// Return whether the preceding letter begins a raw string: an `r` that ends no identifier.
 fn is_raw(out: &str) -> bool {
     let mut before = out.chars().rev();
     let letter = before.next() == Some('r');
@@ -80,7 +81,7 @@ fn is_raw(out: &str) -> bool {
     letter && !name
 }
 
-/// Nested comments end with the outermost.
+/// Skip nested comments up to the end of the outermost.
 fn skip_block(rest: &mut Peekable<Chars<'_>>) {
     rest.next();
     let mut depth = 1;
@@ -100,7 +101,8 @@ fn skip_block(rest: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// A text up to its closing quote, behind which a raw one has as many `#` as before it.
+/// Copy a string up to its closing quote; that of a raw string is followed by as many `#` as its
+/// opening.
 fn quoted(out: &mut String, rest: &mut Peekable<Chars<'_>>, hashes: usize, raw: bool) {
     out.push('"');
     while let Some(c) = rest.next() {
@@ -120,7 +122,7 @@ fn quoted(out: &mut String, rest: &mut Peekable<Chars<'_>>, hashes: usize, raw: 
     }
 }
 
-/// A character in quotes, or the name of a lifetime.
+/// Copy a character literal or a lifetime.
 fn character(out: &mut String, rest: &mut Peekable<Chars<'_>>) {
     out.push('\'');
     let Some(first) = rest.next() else { return };

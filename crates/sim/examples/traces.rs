@@ -1,12 +1,12 @@
-//! What every shipped device does under a number of loads, a line each with a hash of all completions, their
-//! parts and the counters: two builds of the simulator can be compared with `diff`.
+//! Hashes of all shipped devices under several loads, a line each. A hash covers all completions,
+//! their parts and the counters, so two builds of the simulator can be compared with `diff`.
 //!
 //! ```text
 //! cargo run --release -p uflip-sim --example traces [NAME…] > after
 //! ```
 //!
-//! A change that is to make the simulator faster and nothing else leaves the lines as they are. Devices are drawn
-//! small and odd by the swarm (`UFLIP_SWARM_LIST=1`, see `tests/swarm/mod.rs`); here they are those of users.
+//! An optimization must not change any line. The swarm draws small, unusual devices
+//! (`UFLIP_SWARM_LIST=1`, see `tests/swarm/mod.rs`); these are the users' devices.
 
 use std::hash::Hasher as _;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-/// I/Os of a load; after half of them the host pauses.
+/// I/Os of a load; the host pauses after half of them.
 const IOS: u64 = 6_000;
 const PAUSE: Nanos = Nanos(3_000_000);
 
-/// What is changed of a profile; what it refuses is not tried.
+/// Return variants of a profile; invalid ones are skipped.
 fn variants() -> Vec<Value> {
-    // Small enough for a few thousand writes to fill blocks and to have them collected.
+    // Small enough for a few thousand writes to trigger garbage collection.
     let small = json!({"blocks_per_die": 24, "random_overwrites": 1.0});
     let with = |more: Value| {
         let mut all = small.clone();
@@ -47,8 +47,7 @@ fn variants() -> Vec<Value> {
     ]
 }
 
-/// How many are under way, of how many KiB at most, of ten how many are reads, and whether they go on where the
-/// last one ended.
+/// Queue depth, maximum size in KiB, reads of ten I/Os, and whether they are sequential.
 const LOADS: [(usize, u64, u64, bool); 8] = [
     (1, 4, 0, false),
     (1, 32, 0, false),
@@ -85,7 +84,7 @@ fn main() {
     }
 }
 
-/// A hash of all that can be seen of the device under a load.
+/// Return a hash of all visible effects of the load on the device.
 fn trace(mut device: SimDevice, (at_once, kib, reads, in_order): (usize, u64, u64, bool)) -> u64 {
     let mut hash = XxHash3_64::with_seed(0);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(kib + reads);
@@ -100,7 +99,7 @@ fn trace(mut device: SimDevice, (at_once, kib, reads, in_order): (usize, u64, u6
         if number == IOS / 2 {
             device.wait_until(device.now() + PAUSE);
         }
-        // Mostly whole pages, sometimes parts of them.
+        // Mostly whole pages, sometimes parts.
         let most = (kib * 1024 / sector).min(sectors);
         let size = if uniform(&mut rng, 8) > 0 { most } else { 1 + uniform(&mut rng, most) };
         let anywhere = uniform(&mut rng, sectors / most) * most;

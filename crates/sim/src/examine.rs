@@ -1,4 +1,4 @@
-//! A look at a profile that is being written, everything that is wrong with it; and at a file with a device.
+//! Inspection of a profile while it is edited, with all its faults; and of a snapshot file.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::device::SimDevice;
 use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
 use crate::snapshot::Opened;
 
-/// What is known of the device in the file `path`, which has the `interface` that is named; its state is not read.
-/// `details` say under `snapshot` which state it is.
+/// Return the description of the device in the file `path`, which has the given `interface`; its
+/// state is not read. `details` has a hash of the state under `snapshot`.
 ///
 /// # Errors
 /// As [`crate::snapshot::Snapshot::restore`].
@@ -31,13 +31,14 @@ pub fn inspect_snapshot(path: &Path, interface: Option<&str>) -> Result<DeviceIn
     }
 }
 
-/// All that is wrong with the profile `text` of `source`, by line.
+/// Return all faults of the profile `text` of `source`, by line.
 ///
-/// Keys first, and their sources; values only where every key can be read, and what they make together
-/// only where each is in its range: the first thing that is wrong with that, since the next depends on it.
+/// Keys and their sources come first. Values are checked only if every key can be read, and
+/// combinations of values only if each is in its range; of those the first fault is returned, since
+/// the next depends on it.
 ///
 /// # Errors
-/// Not TOML, or an interface that does not exist.
+/// Not TOML, or an unknown interface.
 pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
     let mut found = match interface_of(text, source)? {
         "open_channel" => {
@@ -69,7 +70,7 @@ fn faults<P: serde::de::DeserializeOwned + Serialize>(
     of_keys.into_iter().chain(of_sources).collect()
 }
 
-/// Keys whose values make no device; where there are none, what `check` finds.
+/// Return the faults of invalid values; otherwise the fault found by `check`.
 fn of_values(root: &Node, misfits: Vec<Misfit>, check: impl FnOnce() -> Result<()>) -> Vec<Fault> {
     if misfits.is_empty() {
         return of_error(root, check());
@@ -77,7 +78,7 @@ fn of_values(root: &Node, misfits: Vec<Misfit>, check: impl FnOnce() -> Result<(
     misfits.into_iter().map(|one| of_key(root, one.key, one.got, one.allowed)).collect()
 }
 
-/// The fault of an error, at the key that it is about.
+/// Return the fault of an error, at the key that it is about.
 fn of_error(root: &Node, checked: Result<()>) -> Vec<Fault> {
     let Err(error) = checked else { return Vec::new() };
     let (what, _, got, allowed, _) = error.parts();
@@ -86,8 +87,8 @@ fn of_error(root: &Node, checked: Result<()>) -> Vec<Fault> {
     vec![Fault { got: format!("{what}: {got}"), ..fault }]
 }
 
-/// Which key an error is about: one in quotes, one that is shown with its value, or the one that has the
-/// name which nobody knows.
+/// Return the key that an error is about: one in quotes, one shown with its value, or an unknown
+/// name.
 fn key_of(root: &Node, what: &str, got: &str) -> Option<String> {
     let quoted = what.split('\'').skip(1).step_by(2);
     let shown = got.match_indices(" = ").filter_map(|(at, _)| got[..at].split(' ').next_back());
@@ -102,7 +103,7 @@ fn key_of(root: &Node, what: &str, got: &str) -> Option<String> {
     told.or_else(found).map(str::to_owned)
 }
 
-/// Table, key and value of all that is in tables.
+/// Return table, key and value of all entries of tables.
 fn keys_of(root: &Node) -> impl Iterator<Item = (&str, &str, &Node)> {
     let tables = root.table().into_iter().flatten().filter(|(name, _)| *name != "sources");
     tables.flat_map(|(name, node)| {
@@ -129,7 +130,7 @@ mod tests {
     use crate::config::keys::{BLOCK, Keys, OPEN_CHANNEL};
     use serde::de::DeserializeOwned;
 
-    /// What a type knows, as it says itself when it is given what nobody has.
+    /// Return the keys that a type knows, from its error about an unknown key.
     fn known<P: DeserializeOwned>(text: &str) -> Vec<String> {
         let Err(faults) = read::<P>(&Node::of(text).expect("TOML")) else {
             panic!("{text} is no profile")

@@ -1,6 +1,6 @@
-//! Sets of pages, one bit each in words of 64.
+//! Sets of pages, stored as bits in 64-bit words.
 
-/// The words that hold what is from `first` on and before `end`, and which of their bits.
+/// Return the words of the range from `first` to `end` (exclusive), each with the mask of its bits.
 #[inline]
 fn words(first: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
     let mut from = first;
@@ -12,17 +12,18 @@ fn words(first: usize, end: usize) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Take everything from `first` on and before `end` out of the set.
+/// Remove the range from `first` to `end` (exclusive) from the set.
 pub(crate) fn clear(set: &mut [u64], first: usize, end: usize) {
     words(first, end).for_each(|(at, mask)| set[at] &= !mask);
 }
 
-/// Put everything from `first` on and before `end` into the set.
+/// Add the range from `first` to `end` (exclusive) to the set.
 pub(crate) fn fill(set: &mut [u64], first: usize, end: usize) {
     words(first, end).for_each(|(at, mask)| set[at] |= mask);
 }
 
-/// Take everything from `first` on and before `end` out of the set and say `found` of it, in order.
+/// Remove the range from `first` to `end` (exclusive), and call `found` for each removed member in
+/// order.
 #[inline]
 pub(crate) fn drain(set: &mut [u64], first: usize, end: usize, mut found: impl FnMut(usize)) {
     for (at, mask) in words(first, end) {
@@ -35,26 +36,25 @@ pub(crate) fn drain(set: &mut [u64], first: usize, end: usize, mut found: impl F
     }
 }
 
-/// Whether `index` is in the set.
+/// Return whether `index` is in the set.
 #[inline]
 pub(crate) fn has(set: &[u64], index: usize) -> bool {
     set[index / 64] >> (index % 64) & 1 == 1
 }
 
-/// Put `index` into the set.
+/// Add `index` to the set.
 #[inline]
 pub(crate) fn insert(set: &mut [u64], index: usize) {
     set[index / 64] |= 1 << (index % 64);
 }
 
-/// Take `index` out of the set.
+/// Remove `index` from the set.
 #[inline]
 pub(crate) fn remove(set: &mut [u64], index: usize) {
     set[index / 64] &= !(1 << (index % 64));
 }
 
-/// What the set has from `first` on, at most `length` (1 to 64) of it, the first one in the lowest
-/// bit.
+/// Return `length` (1 to 64) bits of the set from `first` on, in the lowest bits.
 #[inline]
 pub(crate) fn word(set: &[u64], first: usize, length: usize) -> u64 {
     let (index, shift) = (first / 64, first % 64);
@@ -63,7 +63,7 @@ pub(crate) fn word(set: &[u64], first: usize, length: usize) -> u64 {
     (low | high) & (u64::MAX >> (64 - length))
 }
 
-/// Put into the set what `word` has, its lowest bit standing for `first`.
+/// Add the members in `word`; its lowest bit stands for `first`.
 #[inline]
 pub(crate) fn insert_word(set: &mut [u64], first: usize, word: u64) {
     let (index, shift) = (first / 64, first % 64);
@@ -73,7 +73,7 @@ pub(crate) fn insert_word(set: &mut [u64], first: usize, word: u64) {
     }
 }
 
-/// The members of the set from `first` on and before `end`, in order.
+/// Return the members from `first` to `end` (exclusive), in order.
 pub(crate) fn members(set: &[u64], first: usize, end: usize) -> impl Iterator<Item = usize> + '_ {
     (first..end).step_by(64).flat_map(move |from| {
         let mut word = word(set, from, (end - from).min(64));
@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a set that is a list of truths.
+        /// Compare with a set stored as booleans.
         #[test]
         fn words_say_what_single_bits_say(
             bits in prop::collection::vec(any::<bool>(), 130..300), first in 0usize..66,

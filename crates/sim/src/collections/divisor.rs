@@ -1,10 +1,10 @@
 //! Division of 32-bit numbers by one known divisor, by multiplication (Lemire, Kaser & Kurz 2019).
 
-/// A divisor.
+/// A constant divisor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Divisor {
     divisor: u32,
-    /// ⌈2⁶⁴ / divisor⌉; 0 stands for 2⁶⁴, that is, for a divisor of 1.
+    /// ⌈2⁶⁴ / divisor⌉; 0 stands for 2⁶⁴, i.e. a divisor of 1.
     magic: u64,
 }
 

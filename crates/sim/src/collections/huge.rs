@@ -1,9 +1,9 @@
-//! Large flat arrays: in pages of 2 MiB where the kernel gives them, and looked at ahead of time.
+//! Large flat arrays: in 2 MiB pages if the kernel supports them, with prefetching.
 //!
 //! A map of 64 GiB is 64 MiB; with pages of 4 KiB every random entry also misses the translation
 //! buffer, which costs as much again as the entry.
 
-/// An array of `length` times `value`, advised to live in large pages.
+/// Create an array of `length` times `value`, in large pages if possible.
 #[must_use]
 pub fn filled<T: Clone>(length: usize, value: T) -> Vec<T> {
     let mut array = reserved(length);
@@ -11,15 +11,15 @@ pub fn filled<T: Clone>(length: usize, value: T) -> Vec<T> {
     array
 }
 
-/// Room for `length` values, advised to live in large pages.
+/// Reserve memory for `length` values, in large pages if possible.
 pub(crate) fn reserved<T>(length: usize) -> Vec<T> {
     let mut array: Vec<T> = Vec::with_capacity(length);
     advise(array.as_mut_ptr().cast(), length * size_of::<T>());
     array
 }
 
-/// Large arrays on disk: bytes as they lie in the memory of a little-endian machine. For serde's
-/// `with`; value by value they would take a hundred times as long.
+/// Serialization of large arrays as raw little-endian bytes, for serde's `with`. Value by value it
+/// would take a hundred times as long.
 pub(crate) mod flat {
     use serde::de::{Deserializer, Error, Visitor};
     use serde::ser::Serializer;
@@ -55,7 +55,7 @@ pub(crate) mod flat {
     }
 }
 
-/// Have `array[index]` on its way to the cache.
+/// Prefetch `array[index]` into the CPU cache.
 #[inline]
 pub fn prefetch<T>(array: &[T], index: usize) {
     debug_assert!(index < array.len());
@@ -69,7 +69,7 @@ pub fn prefetch<T>(array: &[T], index: usize) {
     let _ = (array, index);
 }
 
-/// Ask for large pages; where the kernel does not want to, nothing is lost but speed.
+/// Request large pages; without them only speed is lost.
 fn advise(start: *mut u8, bytes: usize) {
     const LARGE: usize = 2 << 20;
     let from = (start as usize).next_multiple_of(LARGE);

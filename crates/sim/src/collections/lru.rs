@@ -1,10 +1,10 @@
-//! Slots in the order in which they were used last: an order costs two numbers a slot and no search.
+//! LRU orders of slots: two numbers per slot, and no search.
 //!
 //! ```text
-//! oldest ─▶ … ─▶ newest        who enters is the newest; who leaves may be anywhere
+//! oldest ─▶ … ─▶ newest        a new slot enters as the newest; any slot may leave
 //! ```
 
-/// Neighbours of slots. A slot is in one order at a time, of as many as there are.
+/// The links of slots. A slot is in at most one order; any number of orders share the links.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Links(Vec<Link>);
 
@@ -22,7 +22,7 @@ pub(crate) struct Order {
     length: u32,
 }
 
-/// Inside the arrays only.
+/// Marks an end; used inside the arrays only.
 const NONE: u32 = u32::MAX;
 
 #[inline]
@@ -47,7 +47,7 @@ impl Order {
         some(self.newest)
     }
 
-    /// Slots in it.
+    /// Return the number of slots.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.length
@@ -59,7 +59,7 @@ impl Links {
         Links(Vec::with_capacity(slots))
     }
 
-    /// `slot`, which is in no order, is the newest of `order` from now on.
+    /// Add `slot`, which is in no order, to `order` as the newest.
     #[inline]
     pub(crate) fn enter(&mut self, order: &mut Order, slot: u32) {
         if slot as usize >= self.0.len() {
@@ -74,7 +74,7 @@ impl Links {
         }
     }
 
-    /// `slot` is in `order` no more.
+    /// Remove `slot` from `order`.
     #[inline]
     pub(crate) fn leave(&mut self, order: &mut Order, slot: u32) {
         let Link { older, newer } = self.0[slot as usize];
@@ -90,7 +90,7 @@ impl Links {
     }
 }
 
-/// Slots that are all in one order.
+/// A single LRU order of slots.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Lru {
     links: Links,
@@ -102,7 +102,7 @@ impl Lru {
         Lru { links: Links::with_capacity(slots), order: Order::default() }
     }
 
-    /// `slot`, which is not in it, was used now.
+    /// Add `slot`, which is not in the order, as the newest.
     #[inline]
     pub(crate) fn enter(&mut self, slot: u32) {
         self.links.enter(&mut self.order, slot);
@@ -113,26 +113,26 @@ impl Lru {
         self.links.leave(&mut self.order, slot);
     }
 
-    /// `slot`, which is in it, was used now.
+    /// Make `slot`, which is in the order, the newest.
     #[inline]
     pub(crate) fn touch(&mut self, slot: u32) {
         self.leave(slot);
         self.enter(slot);
     }
 
-    /// The slot that was used longest ago.
+    /// Return the least recently used slot.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.order.oldest()
     }
 
-    /// Slots in it.
+    /// Return the number of slots.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.order.len()
     }
 
-    /// All of them, the one that was used longest ago first.
+    /// Return all slots, the least recently used first.
     pub(crate) fn by_age(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.oldest(), |slot| some(self.links.0[*slot as usize].newer))
             .take(self.len() as usize)
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list that is searched from end to end.
+        /// Compare with a list that is searched linearly.
         #[test]
         fn slots_are_in_the_order_of_use(uses in prop::collection::vec((0u32..12, 0u8..4), 0..200)) {
             let (mut lru, mut list) = (Lru::default(), Vec::new());

@@ -1,5 +1,5 @@
-//! What the books of a device are kept in: sets, arrays that are large, orders, places that are free again, and numbers
-//! that divide.
+//! Data structures of the device tables: bit sets, large arrays, LRU orders, slabs, and fast
+//! divisors.
 
 pub(crate) mod bits;
 pub(crate) mod divisor;

@@ -1,4 +1,4 @@
-//! The parts of a device as a profile that was checked describes them.
+//! Construction of a device's parts from a checked profile.
 
 use uflip_core::{Error, Result};
 
@@ -12,18 +12,18 @@ use crate::pool::victim::Victims;
 use crate::timeline::Timing;
 
 impl Profile {
-    /// The numbers of the geometry, checked to make a device.
+    /// Return the geometry, checked to make a device.
     pub(crate) fn geometry(&self) -> Geometry {
         let part = &self.geometry;
         let planes = part.dies();
-        // From here on a page is what the map counts in.
+        // From here on a page is the mapping unit.
         let units = self.units();
         let page_bytes = part.page_bytes / units;
         let pages_per_block = part.pages_per_block * units;
         let page = u64::from(page_bytes);
         let blocks_per_plane = part.blocks_per_die / part.planes_per_die;
         let pages = u64::from(planes) * u64::from(blocks_per_plane) * u64::from(pages_per_block);
-        // Whole MiB where that leaves anything, as devices are sold.
+        // Round to whole MiB if that leaves anything, as in real devices.
         let unit = if pages * page >= 64 << 20 { 1 << 20 } else { page };
         let logical_bytes = (pages * page) as f64 * (1.0 - self.ftl.spare_factor);
         let logical_bytes = logical_bytes as u64 / unit * unit;
@@ -47,7 +47,7 @@ impl Profile {
         }
     }
 
-    /// The device as its FTL knows it: without the blocks that are kept to replace others.
+    /// Return the geometry that the FTL uses: without replacement blocks.
     pub(crate) fn known_geometry(&self) -> Geometry {
         let whole = self.geometry();
         let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks).unwrap_or(0);
@@ -57,8 +57,8 @@ impl Profile {
         whole.with_shape(Shape { blocks_per_plane, ..shape })
     }
 
-    /// In which order its flash may be programmed: where nothing is said, any where the FTL has a place for
-    /// every page of a block.
+    /// Return the program order of its flash. By default it is arbitrary if the FTL has a fixed
+    /// place for every page of a block.
     pub(crate) fn page_order(&self) -> PageOrder {
         match self.geometry.page_order {
             Some(order) => order,
@@ -67,22 +67,24 @@ impl Profile {
         }
     }
 
-    /// Whether its FTL has a place for every page of a block, and so comes to them in any order.
+    /// Return whether the FTL has a fixed place for every page of a block, so that it programs them
+    /// in any order.
     pub(crate) fn has_places(&self) -> bool {
         self.merges() && !Merging::appends(&self.ftl.ftl)
     }
 
-    /// Whether a table says where the pages of a block are: they have places, and are programmed in order.
+    /// Return whether a table locates the pages of a block: they have places, but are programmed in
+    /// order.
     pub(crate) fn keeps_places(&self) -> bool {
         self.has_places() && self.page_order() == PageOrder::Ascending
     }
 
-    /// Whether its FTL merges in the host's path.
+    /// Return whether its FTL merges in the host's path.
     pub(crate) fn merges(&self) -> bool {
         MERGING_FTLS.contains(&self.ftl.ftl.as_str())
     }
 
-    /// How a page-mapped FTL collects.
+    /// Return the garbage collection options of a page-mapped FTL.
     pub(crate) fn gc(&self) -> Result<&GcPart> {
         self.gc.as_ref().ok_or_else(|| {
             Error::usage("A page-mapped FTL needs to know how to collect")
@@ -91,7 +93,7 @@ impl Profile {
         })
     }
 
-    /// The page map that the profile asks for.
+    /// Return the options of the profile's page map.
     pub(crate) fn ftl_options(&self) -> Result<PageMapOptions> {
         let geometry = self.geometry();
         let gc = self.gc()?;

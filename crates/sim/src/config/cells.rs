@@ -1,14 +1,14 @@
-//! Which pages share cells, and how long each of them takes.
+//! Page types and their times.
 
 use super::TimingPart;
 use super::checks::Misfits;
 use crate::timeline::cells::{ByKind, Cells};
 
-/// Pages are in pairs where nothing else is said: they differ only where their times do.
+/// The default number of bits per cell; it matters only if page types differ in time.
 const BITS: u32 = 2;
 
 impl TimingPart {
-    /// How many pages share cells.
+    /// Return the number of pages that share cells.
     pub(crate) fn bits(&self) -> u32 {
         self.bits_per_cell.unwrap_or(BITS)
     }
@@ -33,13 +33,13 @@ impl TimingPart {
         Cells::new(self.bits(), self.read_by_kind(), self.program_by_kind())
     }
 
-    /// The longest read and the longest program [ns].
+    /// Return the longest read and the longest program [ns].
     pub(super) fn slowest_cells(&self) -> (u64, u64) {
         let slowest = |ByKind { low, middle, high }| low.max(middle).max(high);
         (slowest(self.read_by_kind()), slowest(self.program_by_kind()))
     }
 
-    /// Times of pages that there are not.
+    /// Find times of page types that do not exist.
     pub(super) fn misfits_of_cells(&self, found: &mut Misfits) {
         let bits = self.bits();
         let mut none_such = |key, got: Option<u64>, allowed: &str| {

@@ -1,4 +1,4 @@
-//! What makes no device, found before any work.
+//! Checks of a profile before any work.
 
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
@@ -7,20 +7,21 @@ use super::{GcPart, Profile, Relocation, keys};
 use crate::flash::nand::PageOrder;
 use crate::ftl::Merging;
 
-/// The cache keeps one bit a sector of a page in 64 bits.
+/// The cache keeps one bit per sector of a page in 64 bits.
 const CACHE_SECTORS_MAX: u64 = 64;
 /// Valid pages of a block are counted in 15 bits.
 const PAGES_PER_BLOCK_MAX: u32 = (1 << 15) - 1;
-/// Beyond any page that is striped over all planes of all dies of a drive. The state is made of writes
-/// of up to 128 KiB: of a page of gigabytes it would take billions that change one page.
+/// More than any page that is striped over all planes of all dies of a drive. Preconditioning
+/// writes up to 128 KiB at a time: with pages of gigabytes it would need billions of writes that
+/// change one page.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 
-/// The keys that are found wanting, in order.
+/// Keys with an invalid value, in order.
 #[derive(Default)]
 pub(crate) struct Misfits(Vec<Misfit>);
 
 impl Misfits {
-    /// Keep a key whose value is `wrong`: what it is, and what would be allowed.
+    /// Add a key if its value is `wrong`, with the value and the allowed values.
     pub(super) fn refuse(
         &mut self,
         wrong: bool,
@@ -63,7 +64,7 @@ impl Profile {
         self.check_names(source, gc)
     }
 
-    /// Keys whose value alone makes no device, and others that make none beside another.
+    /// Return the keys whose values are invalid by themselves or in combination.
     pub(crate) fn misfits(&self) -> Vec<Misfit> {
         let mut found = keys::BLOCK.misfits(self);
         let beside = self.misfits_beside().into_iter();
@@ -73,7 +74,7 @@ impl Profile {
         found
     }
 
-    /// Keys whose value makes no device beside others, whatever these are.
+    /// Find keys whose values are invalid in combination.
     fn misfits_beside(&self) -> Vec<Misfit> {
         let part = &self.geometry;
         let mut found = Misfits::default();
@@ -117,7 +118,7 @@ impl Profile {
         found.0
     }
 
-    /// What no FTL would look at is refused.
+    /// Reject tables and keys that the FTL would ignore.
     fn check_tables(&self, source: &str) -> Result<()> {
         let name = self.ftl.ftl.as_str();
         let zoned = self.is_zoned();
@@ -172,8 +173,8 @@ impl Profile {
         }
     }
 
-    /// What must be moved whatever is valid must leave something to gain: a collection that programs as
-    /// many pages as it erases never makes room.
+    /// Check that a minimum of moved pages leaves a gain: a collection that programs as many pages
+    /// as it erases never frees space.
     fn check_gain(&self, source: &str, key: &str, moved: u32) -> Result<()> {
         let data_pages = self.geometry().data_pages();
         if moved < data_pages {
@@ -200,7 +201,7 @@ impl Profile {
         Ok(())
     }
 
-    /// The host must have something to address.
+    /// Check that the host has something to address.
     fn check_room(&self, source: &str, pages: u64) -> Result<()> {
         let spare = self.ftl.spare_factor;
         if !(0.0..1.0).contains(&spare) {
@@ -220,8 +221,9 @@ impl Profile {
         Ok(())
     }
 
-    /// Pages that cannot hold the host's data: of the reserve, of the open blocks, of one more block so
-    /// that collection gains something, on every die; and those for a map on flash.
+    /// Return the pages that cannot hold the host's data: on each die those of the reserve, of the
+    /// open blocks, and of one more block so that collection gains something; and those for a map
+    /// on flash.
     fn held_pages(&self, gc: &GcPart) -> u64 {
         let geometry = self.geometry();
         let hosts = u64::from(self.write_streams());
@@ -231,18 +233,18 @@ impl Profile {
         let held = reserved + open + u64::from(self.slc_blocks()) + 1;
         let held = held.min(u64::from(geometry.shape().blocks_per_plane));
         let planes = u64::from(geometry.shape().planes);
-        // A flash page of several units may have to be filled up with nothing.
+        // A flash page of several units may have to be padded.
         let padded = (hosts + u64::from(self.slc_cache.is_some())) * u64::from(self.units() - 1);
         planes * (held * u64::from(geometry.data_pages()) + padded) + self.pages_for_mapping()
     }
 
-    /// Pages that must take data for the device to be written to.
+    /// Return the number of pages that must accept data for the device to be writable.
     pub(super) fn needed_pages(&self) -> u64 {
         let logical = u64::from(self.geometry().shape().logical_pages);
         logical + self.gc.as_ref().map_or(0, |gc| self.held_pages(gc))
     }
 
-    /// The host must be able to fill the device while every die keeps its reserve and an open block.
+    /// Check that the host can fill the device while every die keeps its reserve and an open block.
     fn check_spare(&self, source: &str, pages: u64, gc: &GcPart) -> Result<()> {
         let spare = self.ftl.spare_factor;
         let bad = self.bad_blocks().len() as u64;

@@ -1,4 +1,4 @@
-//! The controller's processor, buses and memory beyond what every profile has, and the rings of its firmware.
+//! Optional parts of the controller: buses, memory, latencies, and descriptor rings.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,23 +11,23 @@ use crate::timeline::{Completion, Rings};
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct RingsPart {
-    /// Requests for a die that are not begun.
+    /// TX entries per die: requests that have not started.
     pub tx_entries: u32,
-    /// Requests for a die that are begun and not noticed to be over.
+    /// RX entries per die: requests that have started and whose completion was not noticed.
     pub rx_entries: u32,
     pub completion: Completion,
-    /// From the end of a request to the interrupt, or between two polls.
+    /// Interrupt latency after a completion, or polling period.
     pub completion_ns: u64,
 }
 
 impl TimingPart {
-    /// Whether no command is taken in before a write that came before it: reads take their turn at the processor,
-    /// and nothing makes up for that.
+    /// Return whether every command waits for earlier writes: reads take their turn at the
+    /// processor, and no latency lets them overtake.
     pub(super) fn writes_in_order(&self) -> bool {
         self.command_read_ns > 0 && self.command_write_latency_ns <= self.command_read_latency_ns
     }
 
-    /// What a page can wait beyond its transfers and its cells [ns].
+    /// Return the maximum wait of a page beyond its transfers and cell times [ns].
     pub(super) fn controller_ns(&self) -> u128 {
         let keys = [
             self.command_read_latency_ns.max(self.command_write_latency_ns),

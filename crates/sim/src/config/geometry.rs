@@ -7,37 +7,38 @@ use super::checks::Misfits;
 use crate::flash::nand::PageOrder;
 use crate::timeline::MultiPlane;
 
-/// How many of what, and how large.
+/// Numbers and sizes of the flash.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct GeometryPart {
     pub channels: u32,
     pub dies_per_channel: u32,
-    /// Planes of a die, among which its blocks are divided; 1 where not said.
+    /// Planes of a die, which share its blocks; default 1.
     #[serde(default = "one")]
     pub planes_per_die: u32,
-    /// Each plane works on its own; otherwise a die does one thing at a time.
+    /// Each plane works independently; otherwise a die does one operation at a time.
     #[serde(default)]
     pub independent_planes: bool,
-    /// What the planes of a die can do at the same time with one command; nothing where not said.
+    /// Multi-plane capability of a die; default none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub multi_plane: MultiPlane,
     pub blocks_per_die: u32,
     pub pages_per_block: u32,
-    /// In which order those of a block may be programmed; where not said, as the FTL does it.
+    /// Program order within a block; the default depends on the FTL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_order: Option<PageOrder>,
-    /// Pages at the end of a block that hold metadata: 0 or 1.
+    /// Metadata pages at the end of a block: 0 or 1.
     pub metadata_pages: u32,
     pub page_bytes: u32,
-    /// Bytes beside each page that travel with it (metadata, ECC).
+    /// Spare bytes that are transferred with each page (metadata, ECC).
     pub spare_bytes: u32,
     pub sector_bytes: u32,
 }
 
 impl GeometryPart {
-    /// What has free blocks and a collection of its own: planes, or dies of one plane.
+    /// Return the number of units with their own free blocks and collection: planes, or dies of one
+    /// plane.
     pub(super) fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel * self.planes_per_die
     }
@@ -52,7 +53,7 @@ fn is_none(what: &MultiPlane) -> bool {
 }
 
 impl Profile {
-    /// What stands beside planes that work together, and cannot.
+    /// Find options that exclude multi-plane operations.
     pub(super) fn misfits_of_planes(&self, found: &mut Misfits) {
         let of = self.geometry.multi_plane;
         if is_none(&of) {

@@ -1,4 +1,4 @@
-//! What is kept of every block between two erases.
+//! The state of a block between two erases.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +11,15 @@ use crate::flash::wear_out::{History, ScrubLimits};
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct BlockHistoryPart {
-    /// Each block's data is as old as its oldest page; otherwise all data has one age.
+    /// The data of each block is as old as its oldest page; otherwise all data has one age.
     pub retention_by_block: bool,
-    /// Reads of pages of a block, since it was erased, that double its errors; none: reads disturb nothing.
+    /// Reads of pages of a block since its erase that double its errors; none: no read disturb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_disturb_doubling: Option<u32>,
-    /// Reads of a block after which it is moved; none: no number of them.
+    /// Reads after which a block is scrubbed; none: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub_reads: Option<u32>,
-    /// Age at which a block is moved; none: at no age.
+    /// Age at which a block is scrubbed; none: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub_age_s: Option<f64>,
 }
@@ -39,7 +39,7 @@ impl Profile {
         Some(history.scrubbed(ScrubLimits { reads: part.scrub_reads, age_ns }))
     }
 
-    /// Whether blocks are moved because of their reads or their age.
+    /// Return whether blocks are scrubbed.
     pub(super) fn scrubs(&self) -> bool {
         self.block_history.is_some_and(|part| part.scrubs())
     }

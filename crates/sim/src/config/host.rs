@@ -1,4 +1,4 @@
-//! The host's side of a device: from which of its queues the next command comes, and how it hears of ends.
+//! The host side of a device: its command queues, and the notification of completions.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,33 @@ use super::Profile;
 use super::checks::Misfits;
 use crate::timeline::Completion;
 
-/// The table `[host_queues]`: reads have a queue of their own, and commands that wait come from both in turn.
+/// The table `[host_queues]`: a separate queue for reads; waiting commands come from both queues in
+/// turn.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct HostQueuesPart {
-    /// Commands that come from a queue in one turn.
+    /// Commands per turn of a queue.
     pub read_weight: u32,
     pub write_weight: u32,
 }
 
-/// The table `[interrupts]`: the host hears of an end some time after it.
+/// The table `[interrupts]`: the host is notified of a completion after some time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct InterruptsPart {
     pub host_completion: Completion,
-    /// From the interrupt until the host has heard of it, or between two polls.
+    /// Host latency after the interrupt, or polling period.
     pub host_completion_ns: u64,
-    /// So many ends make an interrupt, or one that has waited so long.
+    /// Number of completions per interrupt; an earlier one comes after the aggregation time.
     pub coalesced_completions: u32,
     pub coalescing_ns: u64,
 }
 
 impl Profile {
-    /// How many commands come from each queue in a turn: one for all, or that of reads and that of the rest.
+    /// Return the commands per turn of each queue: one for all, or one for reads and one for the
+    /// rest.
     pub(crate) fn queue_weights(&self) -> Vec<u32> {
         self.host_queues.map_or(vec![1], |part| vec![part.read_weight, part.write_weight])
     }

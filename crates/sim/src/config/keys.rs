@@ -1,15 +1,15 @@
-//! The keys of profiles, read from the tables that explain them.
+//! The keys of profiles, read from the tables that describe them.
 //!
-//! What a key means and what it may be is said once, in `python/uflip/profiles/keys/`: the reference pages, the
-//! comments of a new profile and the forms of the explorer are made of it. Where what it may be begins with a
-//! range, that range is what is checked:
+//! Meaning and allowed values of each key are defined once, in `python/uflip/profiles/keys/`. The
+//! reference pages, the comments of a new profile and the forms of the explorer are generated from
+//! it. If the allowed values begin with a range, that range is checked:
 //!
 //! ```text
 //! 1 or more     1 to 64     0 or 1     above 0     above 0, below 0.5     above 0, up to 1     0 up to, not including, 1
 //! ```
 //!
-//! An end that is no number depends on other keys. That, and whatever else stands behind the range, is checked where
-//! those are known. Types have the same keys, which is a test.
+//! An end that is no number depends on other keys. It is checked separately, as is any text after
+//! the range. A test checks that the Rust types have the same keys.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -29,7 +29,7 @@ macro_rules! keys {
 /// The keys of block devices.
 #[cfg(not(test))]
 pub(crate) static BLOCK: LazyLock<Keys> = keys!("block.toml");
-/// The same with the table of the FTL that is in the list while tests run.
+/// The same with the table of the FTL that is registered in tests only.
 #[cfg(test)]
 pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
     let shipped = include_str!("../../../../python/uflip/profiles/keys/block.toml");
@@ -38,15 +38,15 @@ pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
 /// The keys of open-channel devices.
 pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");
 
-/// Keys that had another name before, and the name that they have now.
+/// Former names of keys, and their present names.
 const RENAMED: [(&str, &str); 1] = [("static_wear_gap", "static_wear_threshold")];
 
-/// The name that the former `key` has now.
+/// Return the present name of the former `key`.
 pub(crate) fn renamed(key: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(before, _)| *before == key).map(|(_, now)| *now)
 }
 
-/// A key whose value makes no device.
+/// A key with an invalid value.
 pub(crate) struct Misfit {
     pub(crate) key: &'static str,
     pub(crate) got: String,
@@ -63,13 +63,13 @@ impl Misfit {
     }
 }
 
-/// How far from the least one a number is drawn at most.
+/// Maximum distance of a drawn number from the least one.
 const FEW: f64 = 6.0;
 
 /// All keys of the profiles of one interface, by table.
 pub(crate) struct Keys(BTreeMap<String, BTreeMap<String, Key>>);
 
-/// What a profile may say under one key; the rest of what is known of it is for people.
+/// The allowed values of a key; its other properties are documentation.
 #[derive(Deserialize)]
 struct Key {
     allowed: String,
@@ -80,14 +80,15 @@ impl Keys {
         Keys(toml::from_str(text).expect("a file of this program"))
     }
 
-    /// All tables with their keys, in order.
+    /// Return all tables with their keys, in order.
     #[cfg(test)]
     pub(crate) fn by_table(&self) -> BTreeMap<&str, Vec<&str>> {
         let tables = self.0.iter();
         tables.map(|(table, keys)| (&**table, keys.keys().map(String::as_str).collect())).collect()
     }
 
-    /// Values for all keys of a table, as nobody may mean them but each in its range: `below` draws a number.
+    /// Return values for all keys of a table, each in its range but otherwise arbitrary: `below`
+    /// draws a number.
     pub(crate) fn drawn(
         &self,
         table: &str,
@@ -97,13 +98,13 @@ impl Keys {
         keys.map(|(name, key)| (name.clone(), key.drawn(&mut below))).collect()
     }
 
-    /// The table of a key; the first, where several have one of this name.
+    /// Return the table of a key; the first, if several tables have a key of this name.
     pub(crate) fn table_of(&self, key: &str) -> Option<&str> {
         let mut tables = self.0.iter();
         tables.find(|(_, keys)| keys.contains_key(key)).map(|(table, _)| table.as_str())
     }
 
-    /// The keys whose value is outside of its range.
+    /// Return the keys whose value is outside its range.
     pub(crate) fn misfits(&'static self, profile: &impl Serialize) -> Vec<Misfit> {
         let profile = serde_json::to_value(profile).expect("a profile is plain data");
         let given = |table: &str, key: &str| profile.get(table).and_then(|table| table.get(key));
@@ -121,7 +122,7 @@ impl Keys {
 }
 
 impl Key {
-    /// Whether the range, where there is one, holds `value`. JSON has no number for what is none.
+    /// Return whether the range, if any, contains `value`. JSON cannot represent NaN or infinity.
     fn takes(&self, value: &Value) -> bool {
         let number = value.as_f64();
         match Range::of(&self.allowed) {
@@ -130,7 +131,7 @@ impl Key {
         }
     }
 
-    /// A value in its range: one of the first few, or one of those that are named.
+    /// Return a value in its range: one of the first few, or one of the named ones.
     fn drawn(&self, below: &mut impl FnMut(u64) -> u64) -> Value {
         let named: Vec<&str> = self.allowed.split('`').skip(1).step_by(2).collect();
         match Range::of(&self.allowed) {
@@ -158,18 +159,18 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What is between two numbers.
+/// A range of numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Range {
     least: f64,
-    /// Whether the least is allowed itself.
+    /// Whether the lower end is included.
     from: bool,
     most: f64,
     to: bool,
 }
 
 impl Range {
-    /// The range that a text begins with.
+    /// Return the range that a text begins with.
     fn of(allowed: &str) -> Option<Range> {
         let words: Vec<&str> =
             allowed.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();

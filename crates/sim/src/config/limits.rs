@@ -1,10 +1,10 @@
-//! What no device can have: numbers that overflow, sizes that do not fit, times that do not end. Looked
-//! at before anything is multiplied or allocated.
+//! Absolute limits of a device: overflowing numbers, sizes and times. They are checked before
+//! anything is multiplied or allocated.
 //!
 //! ```text
-//! capacity   bytes of flash ≤ 2⁵³: the host's share of them is worked out with a double, which holds
+//! capacity   bytes of flash ≤ 2⁵³: the host's share of them is computed with a double, which holds
 //!            whole numbers exactly up to there
-//! memory     what the books of the device take, against what the machine has free
+//! memory     the tables of the device, compared with the free memory of the machine
 //! time       every page read and programmed, every block erased, one after the other ≤ 2⁵⁹ ns: what one
 //!            I/O can cause is a few times that at most, the clock ends at 2⁶² ns, and counts to 2⁶⁴
 //! ```
@@ -18,15 +18,17 @@ use crate::ftl::segment_bytes;
 pub(crate) const PAGES_MAX: u64 = u32::MAX as u64 - 1;
 /// See above.
 pub(crate) const CAPACITY_MAX: u64 = 1 << 53;
-/// What may take so long that the clock still holds many of it [ns]: 18 years.
+/// Maximum duration of one pass over the device, so that the clock holds many of them [ns]: 18
+/// years.
 pub(crate) const PASS_MAX_NS: u64 = 1 << 59;
-/// From here on nothing is submitted to a device any more [ns]: 146 years.
+/// The end of the clock: no I/O is accepted from then on [ns]: 146 years.
 pub(crate) const CLOCK_END_NS: u64 = 1 << 62;
-/// For those who read it.
+/// Nanoseconds of a year, for messages.
 pub(crate) const YEAR_NS: u64 = 31_556_952_000_000_000;
 
 impl Profile {
-    /// The pages of all dies, where they can be numbered and their bytes counted.
+    /// Return the number of pages of all dies, after checking that pages can be numbered and bytes
+    /// counted.
     pub(super) fn check_size(&self, source: &str) -> Result<u64> {
         let part = &self.geometry;
         let pages =
@@ -53,7 +55,7 @@ impl Profile {
         Ok(pages)
     }
 
-    /// The clock must hold what a device does.
+    /// Check that the clock can hold the device's operations.
     pub(super) fn check_times(&self, source: &str, pages: u64) -> Result<()> {
         let part = &self.timing;
         let page = u128::from(self.geometry.page_bytes) + u128::from(self.geometry.spare_bytes);
@@ -99,7 +101,7 @@ impl Profile {
         Ok(())
     }
 
-    /// A device that does not fit is refused before anything is allocated.
+    /// Reject a device that does not fit into memory, before anything is allocated.
     pub(crate) fn check_memory(&self, source: &str) -> Result<()> {
         let needed = self.memory_bytes();
         let available = uflip_core::available_bytes();
@@ -114,9 +116,9 @@ impl Profile {
             .action("simulate fewer blocks, or larger pages"))
     }
 
-    /// What its books take [bytes].
+    /// Return the size of its tables [bytes].
     pub(crate) fn memory_bytes(&self) -> u64 {
-        // A cluster of a log is in its order of age, and in its unit.
+        // A cluster of a log has an entry in its order of age, and one in its unit.
         let clusters = self
             .streams
             .as_ref()
@@ -125,8 +127,8 @@ impl Profile {
         self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters + places
     }
 
-    /// What DFTL adds to the state of a page map: 4 bytes a segment of the map to find it in the cache, and 28
-    /// each of those for the lists that it is in.
+    /// Return the additional size of DFTL's tables: 4 bytes per segment of the map to find it in
+    /// the cache, and 28 for each cached segment for its lists.
     pub(super) fn mapping_memory_bytes(&self) -> u64 {
         let pages = u64::from(self.geometry().shape().logical_pages);
         self.mapping.as_ref().map_or(0, |part| {
@@ -138,7 +140,7 @@ impl Profile {
     }
 }
 
-/// What is said of an I/O for which there is no time any more.
+/// Return the error of an I/O after the end of the clock.
 #[cold]
 pub(crate) fn clock_ran_out() -> Error {
     Error::new(ErrorKind::Device, "The clock of the simulated device has run out")

@@ -1,4 +1,4 @@
-//! What must hold for a map on flash.
+//! Options and checks of a map on flash.
 
 use uflip_core::{Error, Result};
 
@@ -6,7 +6,7 @@ use super::Profile;
 use crate::ftl::{MappingOptions, MappingPart, RESERVED_FOR_MAPPING, mapping_pages, segment_bytes};
 
 impl Profile {
-    /// How the map is kept on flash; `None` where it is in memory.
+    /// Return the options of a map on flash; `None` if the map is in memory.
     pub(super) fn mapping_options(&self) -> Option<MappingOptions> {
         self.mapping.as_ref().map(|part| {
             let segment_entries = part.mapping_segment_entries.unwrap_or(1);
@@ -20,17 +20,18 @@ impl Profile {
         })
     }
 
-    /// How long it takes to look a cached entry up in the host's memory; 0 where it is in the controller's.
+    /// Return the latency of a cached entry in host memory; 0 if the cache is in the controller.
     pub(super) fn host_memory_read_ns(&self) -> u64 {
         self.mapping.as_ref().and_then(|part| part.host_memory_read_ns).unwrap_or(0)
     }
 
-    /// Blocks a die that are kept free for mapping pages.
+    /// Return the blocks per die that are kept free for mapping pages.
     pub(super) fn reserved_for_mapping(&self) -> u32 {
         if self.mapping.is_some() { RESERVED_FOR_MAPPING } else { 0 }
     }
 
-    /// Pages that filled mapping blocks may take: they are collected once half of them is invalid.
+    /// Return the pages that full mapping blocks may take: they are collected once half of them is
+    /// invalid.
     pub(super) fn pages_for_mapping(&self) -> u64 {
         if self.mapping.is_none() {
             return 0;
@@ -52,7 +53,7 @@ impl Profile {
             Some(part) => self.check_cache(source, part),
         }
     }
-    /// Segments must share out the entries of a mapping page, and one of them fit into the cache.
+    /// Check that segments divide a mapping page, and that one fits into the cache.
     fn check_cache(&self, source: &str, part: &MappingPart) -> Result<()> {
         let entries = part.mapping_segment_entries.unwrap_or(1);
         let most = self.geometry().shape().page_bytes / 4;

@@ -1,4 +1,4 @@
-//! What must hold for all FTLs that merge.
+//! Options and checks of all merging FTLs.
 
 use serde_json::{Map, Value};
 use uflip_core::{Error, Result};
@@ -8,7 +8,7 @@ use super::keys::BLOCK;
 use crate::ftl::{Merging, MergingOptions};
 
 impl Profile {
-    /// What a merging FTL is made of.
+    /// Return the options of a merging FTL.
     pub(crate) fn merging_options(&self) -> MergingOptions<'_> {
         MergingOptions {
             name: &self.ftl.ftl,
@@ -18,7 +18,7 @@ impl Profile {
         }
     }
 
-    /// Check what a merging FTL needs, before anything is made.
+    /// Check the requirements of a merging FTL.
     pub(super) fn check_merging(&self, source: &str) -> Result<()> {
         let part = &self.geometry;
         if part.metadata_pages > 0 {
@@ -35,8 +35,8 @@ impl Profile {
     }
 }
 
-/// Values for the keys of the table that an FTL that merges has for itself, each in its range, whatever they make
-/// together; nothing where it has none. For tests that draw devices: `below` draws a number.
+/// Return values for the keys of a merging FTL's own table, each in its range but otherwise
+/// arbitrary; nothing if it has no table. For tests that draw devices: `below` draws a number.
 pub fn drawn_keys(ftl: &str, below: impl FnMut(u64) -> u64) -> Map<String, Value> {
     Merging::table(ftl).map(|table| BLOCK.drawn(table, below)).unwrap_or_default()
 }

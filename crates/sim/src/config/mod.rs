@@ -1,4 +1,5 @@
-//! A simulated device as plain data: TOML with every number named, checked before any work.
+//! Profiles: simulated devices as plain data (TOML with every number named), checked before any
+//! work.
 
 mod build;
 mod cells;
@@ -44,7 +45,7 @@ use crate::timeline::DieQueue;
 
 macro_rules! profile {
     ($($(#[$only:meta])? $table:ident: $part:ty),+ $(,)?) => {
-        /// Everything that a simulated device is made of.
+        /// A profile: the complete description of a simulated device.
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
@@ -52,44 +53,44 @@ macro_rules! profile {
             pub description: String,
             pub geometry: GeometryPart,
             pub timing: TimingPart,
-            /// A controller whose firmware has rings of descriptors has it.
+            /// Present if the firmware has descriptor rings.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub rings: Option<controller::RingsPart>,
-            /// Chips that stop programs or erases for reads have it.
+            /// Present if chips suspend programs or erases for reads.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub suspend: Option<suspend::SuspendPart>,
-            /// A host with several queues has it, and one that hears of ends later.
+            /// Present if the host has several queues, or is notified of completions later.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub host_queues: Option<host::HostQueuesPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub interrupts: Option<host::InterruptsPart>,
             pub ftl: FtlPart,
-            /// Page-mapped FTLs have it, merging ones do not.
+            /// Present for page-mapped FTLs only.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub gc: Option<GcPart>,
-            /// FTLs that merge have one of these, or none.
+            /// Tables of merging FTLs: at most one is present.
             $(
                 $(#[$only])?
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub $table: Option<$part>,
             )+
-            /// A page map that is kept on flash has it.
+            /// Present if a page map is kept on flash.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub mapping: Option<MappingPart>,
-            /// A page map with two streams of writes that tells them apart itself has it.
+            /// Present if a page map with two write streams detects hot and cold pages itself.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub hot_cold: Option<HotColdPart>,
-            /// A page map that programs one bit a cell first has it.
+            /// Present if a page map programs one bit per cell first.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub slc_cache: Option<slc::SlcPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub zones: Option<crate::ftl::ZonesPart>,
-            /// Flash that wears out has both; other flash has neither.
+            /// Both are present if flash wears out; otherwise neither.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reliability: Option<ReliabilityPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub recovery: Option<RecoveryPart>,
-            /// Flash that wears out may have it.
+            /// May be present if flash wears out.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub block_history: Option<history::BlockHistoryPart>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,13 +98,13 @@ macro_rules! profile {
             pub wear: WearPart,
             pub cache: CachePart,
             pub state: StatePart,
-            /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
+            /// Sources of the values: not part of the device; read by [`crate::config::sources`].
             #[serde(default, skip_serializing)]
             sources: IgnoredAny,
         }
 
         impl Profile {
-            /// Its tables for FTLs that merge.
+            /// Return its tables of merging FTLs.
             pub(crate) fn tables(&self) -> Tables {
                 Tables { $($(#[$only])? $table: self.$table.clone()),+ }
             }
@@ -112,7 +113,7 @@ macro_rules! profile {
 }
 with_tables!(profile);
 
-/// How long things take.
+/// Times and rates.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -122,10 +123,10 @@ pub struct TimingPart {
     pub program_ns: u64,
     /// The last of them (MSB).
     pub program_high_ns: u64,
-    /// Pages that share cells; 2 where not said.
+    /// Pages that share cells; default 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits_per_cell: Option<u32>,
-    /// Those between the first and the last (CSB); as the first where not said.
+    /// Those between the first and the last (CSB); default as the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_middle_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,46 +135,46 @@ pub struct TimingPart {
     pub read_high_ns: Option<u64>,
     pub erase_ns: u64,
     pub channel_bytes_per_s: u64,
-    /// Internal buses between channels and memory; 0: none in the way.
+    /// Internal buses between channels and memory; 0: none.
     pub buses: u32,
     pub bus_bytes_per_s: u64,
     pub link_bytes_per_s: u64,
-    /// The controller's processor, one thing at a time: for a host read, a host write, a relocated
-    /// page, a collected block.
+    /// Processor time of a host read, a host write, a relocated page and a collected block; the
+    /// processor does one at a time.
     pub command_read_ns: u64,
     pub command_write_ns: u64,
     pub relocate_ns: u64,
     pub collect_ns: u64,
-    /// So much longer these take while the processor goes on with others.
+    /// Additional latency, during which the processor continues with other work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_read_latency_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_write_latency_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relocate_latency_ns: Option<u64>,
-    /// For every page that goes over a bus.
+    /// Set-up time of every page that crosses a bus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_read_setup_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_write_setup_ns: Option<u64>,
-    /// The memory at the end of all buses; as fast as they want it where not said.
+    /// Memory at the end of all buses; default: never the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_per_s: Option<u64>,
-    /// Which of those that wait for a die it takes first; first come, first served where not said.
+    /// Priority of waiting operations of a die; default FIFO.
     #[serde(default)]
     pub die_queue: DieQueue,
     /// More for a read that does not go on where the last one ended: its part of the map is loaded.
     #[serde(default)]
     pub seek_read_ns: u64,
-    /// A host write has ended when its data is in the registers of the dies, which take the next page
-    /// while one is programmed.
+    /// A host write completes when its data is in the registers of the dies, which accept the next
+    /// page while one is programmed.
     #[serde(default)]
     pub cache_program: bool,
-    /// Of a flash page that is read only what is wanted goes over the channel: mapping units where these are
-    /// smaller, sectors where they are not.
+    /// Of a flash page read, only the requested part crosses the channel: mapping units if these
+    /// are smaller, otherwise sectors.
     #[serde(default)]
     pub partial_transfer: bool,
-    /// Commands of the host that are carried out at once; 0, or not said: as many as it sends.
+    /// Host commands that run at once; 0 (default): unlimited.
     #[serde(default)]
     pub commands_at_once: u32,
 }
@@ -186,16 +187,16 @@ pub struct FtlPart {
     pub ftl: String,
     /// (S_P − S_L) / S_P (OFC §V.C): the share of the flash that the host cannot address.
     pub spare_factor: f64,
-    /// What the map counts in; a flash page where not said.
+    /// Mapping unit; default: a flash page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_unit_bytes: Option<u32>,
-    /// Streams of the host's writes that share no block; 1 where not said.
+    /// Host write streams that share no block; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_streams: Option<u32>,
-    /// Merges that go on at once of FTLs that merge in the host's path; 1 where not said.
+    /// Concurrent merges of an FTL that merges in the host's path; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merges_side_by_side: Option<u32>,
-    /// Page-mapped FTLs have one, merging ones do not.
+    /// Present for page-mapped FTLs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocator: Option<String>,
 }
@@ -207,21 +208,22 @@ pub struct FtlPart {
 pub struct GcPart {
     pub gc: String,
     pub reserved_blocks: u32,
-    /// Free blocks a die that collection in idle time works towards; 0: none in idle time.
+    /// Free blocks per die that idle-time collection works towards; 0: no idle-time collection.
     pub idle_free_blocks: u32,
     pub relocation: Relocation,
     pub copy_back: bool,
-    /// Relocated pages fill blocks of their own.
+    /// Relocated pages fill separate blocks.
     pub separate_streams: bool,
-    /// OFC figure 5(a): move so many pages of a victim whatever is valid; 0: what is valid.
+    /// OFC figure 5(a): minimum number of moved pages of a victim, valid or not; 0: the valid
+    /// pages.
     pub relocate_at_least: u32,
-    /// The same figure with exactly so many pages, for which valid data is given up.
+    /// The same figure with exactly this number of pages; further valid data is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relocate_exactly: Option<u32>,
-    /// Blocks that are collected at once on the dies of a channel; one on each die where not said.
+    /// Concurrent collections on the dies of a channel; default: one per die.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collections_per_channel: Option<u32>,
-    /// Pages of a block that are moved at once; 1 where not said.
+    /// Concurrent page moves of a block; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relocations_at_once: Option<u32>,
 }
@@ -233,7 +235,8 @@ pub struct GcPart {
 pub struct WearPart {
     /// Fill the least-worn free block next, instead of the one erased longest ago.
     pub dynamic_wear_levelling: bool,
-    /// Begin to move the least-worn block when another of its die was erased so many times more; 0: never.
+    /// Start to move the least-worn block when another of its die has this many more erases; 0:
+    /// never.
     pub static_wear_threshold: u32,
 }
 
@@ -257,13 +260,13 @@ pub enum Flush {
     WhenNeeded,
 }
 
-/// How the device is handed over.
+/// The initial state of the device.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct StatePart {
     pub state: State,
-    /// Device sizes written at random, with `random` after the first sequential fill.
+    /// Amount of random writes in device sizes; with `random` they follow a sequential fill.
     pub random_overwrites: f64,
     pub seed: u64,
 }
@@ -273,41 +276,41 @@ pub struct StatePart {
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Relocation {
-    /// They take turns over the dies like host pages (OFC §IV.C).
+    /// In turn over the dies, like host pages (OFC §IV.C).
     Allocator,
-    /// They stay on their die.
+    /// To the same die.
     SameDie,
 }
 
-/// In which state a device is handed to its user.
+/// The initial state of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum State {
-    /// As it comes from the factory.
+    /// As from the factory.
     Empty,
     /// Every logical page written once, in order.
     Sequential,
     /// uFLIP §4.1: random writes of random size over the whole device.
     Random,
-    /// Single pages written at random over an empty device: some were never written.
+    /// Single pages written at random to an empty device: some were never written.
     Scattered,
 }
 
 impl Profile {
-    /// Where its keys are explained.
+    /// The page that documents its keys.
     pub(crate) const PAGE: &str = "docs/reference/profiles.md";
 
-    /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
+    /// Read a profile from the text of `source`, and apply `overrides` (a JSON object).
     ///
     /// # Errors
-    /// Not TOML, unknown or missing keys (all, with their lines), a value that makes no device, an
-    /// override of an unknown key.
+    /// Not TOML; unknown or missing keys (all, with their lines); an invalid value; an override of
+    /// an unknown key.
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<Profile> {
         check_interface(interface_of(text, source)?, "block", source)?;
         let written: Profile = read_toml(text, source, Profile::PAGE)?;
         let profile = with_overrides(&written, &keys::BLOCK, overrides, source)?;
-        // What is wrong only with the overrides is wrong with them, and not with the file.
+        // If the file alone is valid, the error is due to the overrides.
         profile.check(source).map_err(|error| match written.check(source) {
             Ok(()) => error.at(place_of(overrides, source)),
             Err(_) => error,

@@ -1,8 +1,8 @@
-//! Profiles of all kinds: which kind a text is, and single keys changed from outside:
+//! Overrides of profiles of all kinds, and the interface of a profile:
 //! `sim:demo?gc=greedy&blocks_per_die=64`.
 //!
-//! A key that the profile has is replaced. One that it leaves out is added with its table; all keys of such
-//! a table must be given then, since a profile has no defaults.
+//! An override replaces a key of the profile. A key that the profile leaves out is added with its
+//! table; then all keys of that table must be given, since a profile has no defaults.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,13 +11,13 @@ use uflip_core::{Error, Result};
 
 use super::keys::{Keys, renamed};
 
-/// The interfaces that a simulated device can have. A profile that names none is a block device.
+/// The interfaces of simulated devices. A profile that names none is a block device.
 pub const INTERFACES: [&str; 2] = ["block", "open_channel"];
 
-/// Which interface the profile `text` of `source` describes.
+/// Return the interface of the profile `text` of `source`.
 ///
 /// # Errors
-/// A name that is no interface. Text that is no TOML passes for a block device: reading it says more.
+/// An unknown interface. Invalid TOML counts as a block device: reading it reports the error.
 pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
     let named = text.parse::<toml::Table>().ok();
     let named = named.as_ref().and_then(|table| table.get("interface"));
@@ -27,10 +27,10 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
     known.ok_or_else(|| Error::unknown("interface", &got, &INTERFACES).at(source))
 }
 
-/// Whether a device of `place` that has the interface `got` is one with the interface `wanted`.
+/// Check that a device of `place` with interface `got` has interface `wanted`.
 ///
 /// # Errors
-/// It is of the other kind.
+/// It has the other interface.
 pub(crate) fn check_interface(got: &str, wanted: &str, place: &str) -> Result<()> {
     let error = match wanted {
         _ if got == wanted => return Ok(()),
@@ -44,10 +44,10 @@ pub(crate) fn check_interface(got: &str, wanted: &str, place: &str) -> Result<()
     Err(error.at(place))
 }
 
-/// `profile` with the keys that `overrides` (a JSON object) names changed.
+/// Return `profile` with `overrides` (a JSON object) applied.
 ///
 /// # Errors
-/// An unknown key (the message lists the known ones), a value of another kind.
+/// An unknown key (the message lists the known ones), or a value of another kind.
 pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
     profile: &P,
     keys: &Keys,
@@ -93,7 +93,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
     Ok(serde_json::from_value(whole).expect("every override was tried"))
 }
 
-/// How errors name a profile of `source` with `overrides`: as they stand in the name of the device.
+/// Return the name of a profile of `source` with `overrides` for errors, as in the device URL.
 pub(crate) fn place_of(overrides: &str, source: &str) -> String {
     let changes: Map<String, Value> = serde_json::from_str(overrides).unwrap_or_default();
     let pairs: Vec<String> =
@@ -101,17 +101,17 @@ pub(crate) fn place_of(overrides: &str, source: &str) -> String {
     format!("?{} with {source}", pairs.join("&"))
 }
 
-/// A value as it stands in the name of a device.
+/// Return a value as in a device URL.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Whether a profile may have `key`, and this one has not.
+/// Return whether a profile may have `key`, and this one lacks it.
 fn is_left_out(keys: &Keys, whole: &mut Value, key: &str) -> bool {
     keys.table_of(key).is_some() && find(whole, key).is_none()
 }
 
-/// `whole` with keys that it leaves out.
+/// Return `whole` with missing keys added.
 fn add<P: DeserializeOwned>(
     mut whole: Value,
     keys: &Keys,
@@ -139,7 +139,7 @@ fn add<P: DeserializeOwned>(
     }
 }
 
-/// A device name carries texts: numbers and truth values are read as such.
+/// Parse a text of a device URL: numbers and booleans are read as such.
 fn read(value: Value) -> Value {
     match value {
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -147,7 +147,7 @@ fn read(value: Value) -> Value {
     }
 }
 
-/// The keys of all tables: each is unique, so an override needs no table name.
+/// Return the keys of all tables: each is unique, so an override needs no table name.
 fn override_keys(whole: &Value) -> Vec<String> {
     let tables = whole.as_object().into_iter().flatten();
     let keys = tables.filter_map(|(_, table)| table.as_object()).flat_map(|table| table.keys());

@@ -1,24 +1,24 @@
-//! What is left of a device when power is cut, and how it is found again.
+//! Power-loss options.
 
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use super::checks::Misfits;
 
-/// The table `[power_loss]`: a device with it keeps account of what is on its flash, and can lose power.
+/// The table `[power_loss]`: the device records its flash contents and can lose power.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct PowerLossPart {
-    /// Capacitors keep the device going until all that it has taken is on flash.
+    /// Capacitors power the device until all accepted data is on flash.
     pub power_loss_protection: bool,
-    /// Bytes that go over the channel where only the spare area of a page is read.
+    /// Bytes that cross the channel when only the spare area of a page is read.
     pub spare_read_bytes: u32,
 }
 
 impl Profile {
     pub(super) fn misfits_of_power_loss(&self, found: &mut Misfits) {
-        // That zones cannot have the table at all is told instead.
+        // Another check reports that zones exclude this table.
         let Some(part) = self.power_loss.filter(|_| !self.is_zoned()) else { return };
         let most = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
         let bytes = part.spare_read_bytes;

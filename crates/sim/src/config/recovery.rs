@@ -1,4 +1,4 @@
-//! The tables of flash that wears out: the laws, and what the controller does about them.
+//! Tables of flash that wears out: error laws, and the controller's countermeasures.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
@@ -13,50 +13,50 @@ use crate::flash::wear_out::{Grain, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 use crate::pool::free::FreeOrder;
 
-/// What the controller does about errors and failures; the laws are in [`ReliabilityPart`].
+/// The controller's handling of errors and failures; the laws are in [`ReliabilityPart`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct RecoveryPart {
-    /// Erases of every block before the device is handed over.
+    /// Erases of every block before the device is delivered.
     pub cycles_before: u32,
-    /// How long ago whatever is read was written.
+    /// Age of all data that is read.
     pub data_age_s: f64,
-    /// Reads that are repeated before a page is given up, and the RBER of each, times the one before.
+    /// Maximum number of read retries, and the RBER of each relative to the one before.
     pub read_retries: u32,
     pub retry_gain: f64,
-    /// A page that cannot be read fails the I/O; otherwise it is counted only.
+    /// An uncorrectable page fails its I/O; otherwise it is only counted.
     pub fail_uncorrectable: bool,
-    /// Share of blocks that are bad from the factory.
+    /// Share of factory bad blocks.
     pub factory_bad_share: f64,
-    /// Chances on a block at its rated erases; they grow in proportion to erases.
+    /// Failure probabilities of a block at its rated erases; they grow in proportion to erases.
     pub program_failures: f64,
     pub erase_failures: f64,
     pub retire: Retire,
-    /// RBER from which on a page is worn.
+    /// RBER above which a page counts as worn.
     pub retire_rber: f64,
-    /// Blocks that may have pages retired one by one.
+    /// Maximum number of blocks with single retired pages.
     pub partial_blocks_max: u32,
     /// A block with fewer usable pages is retired.
     pub usable_pages_min: u32,
-    /// The next block to be filled is chosen by its bit errors and by how soon what goes there is overwritten.
+    /// The next block to fill is chosen by its bit errors and by the expected lifetime of the data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error_aware_allocation: bool,
-    /// Blocks of a die that an FTL which merges does not know, kept to replace those that fail.
+    /// Blocks per die that a merging FTL does not see and that replace failed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement_blocks: Option<u32>,
 }
 
 impl Profile {
-    /// Both tables, where flash wears out.
+    /// Return both tables if flash wears out.
     fn wear_tables(&self) -> Option<(&ReliabilityPart, &RecoveryPart)> {
         self.reliability.as_ref().zip(self.recovery.as_ref())
     }
 
-    /// The flash, as it comes from the factory.
+    /// Create the flash as from the factory.
     ///
     /// # Errors
-    /// Numbers that make no law.
+    /// Numbers that make no error law.
     pub(crate) fn flash(&self) -> Result<Flash> {
         let geometry = self.geometry();
         let flash = Flash::new(geometry, self.page_order());
@@ -97,15 +97,14 @@ impl Profile {
         })
     }
 
-    /// Which blocks stand in for those that its FTL knows, where that merges; `None` where a die has fewer
-    /// good ones.
+    /// Return the replacement blocks of a merging FTL; `None` if a die has too few good blocks.
     fn replaced(&self) -> Option<Replaced> {
         let part = self.recovery.as_ref().filter(|_| self.merges())?;
         let retire_worn = part.retire == Retire::Blocks;
         Replaced::new(self.known_geometry(), &self.geometry(), &self.bad_blocks(), retire_worn)
     }
 
-    /// Whether blocks change places by their wear, beneath an FTL that merges.
+    /// Return whether wear levelling works below a merging FTL.
     fn levels_beneath(&self) -> bool {
         self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_threshold > 0)
     }
@@ -119,7 +118,8 @@ impl Profile {
         }
     }
 
-    /// What an FTL that merges can do about flash that wears out, and what no other needs.
+    /// Check the options of a merging FTL on flash that wears out, and options that only such an
+    /// FTL has.
     fn check_replacement(&self, source: &str, recovery: &RecoveryPart) -> Result<()> {
         let wrong = |got: String, allowed: String, action: &str| {
             Err(Error::usage("Blocks that fail cannot be replaced like this")
@@ -180,7 +180,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Which of its free blocks a die fills next.
+    /// Return the order in which a die fills its free blocks.
     pub(super) fn free_order(&self) -> FreeOrder {
         let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
         match (by_errors, self.wear.dynamic_wear_levelling) {
@@ -190,7 +190,7 @@ impl Profile {
         }
     }
 
-    /// What stands beside an allocation by errors, and cannot.
+    /// Find options that exclude error-aware allocation.
     pub(super) fn misfits_of_errors(&self, found: &mut Misfits) {
         let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
         let bound = self.merges() || self.is_zoned();
@@ -203,7 +203,7 @@ impl Profile {
         found.refuse(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
     }
 
-    /// The blocks that are bad from the factory, in order.
+    /// Return the factory bad blocks, in order.
     pub(super) fn bad_blocks(&self) -> Vec<BlockIdx> {
         let share = self.recovery.as_ref().map_or(0, |part| chance(part.factory_bad_share));
         if share == 0 {
@@ -213,7 +213,7 @@ impl Profile {
         blocks.filter(|block| WearOut::is_factory_bad(self.state.seed, share, *block)).collect()
     }
 
-    /// How blocks and pages are retired, where they wear out.
+    /// Return the retirement options if flash wears out.
     pub(super) fn retirement_options(&self) -> Option<RetirementOptions> {
         self.recovery.as_ref().map(|part| RetirementOptions {
             retire: part.retire,

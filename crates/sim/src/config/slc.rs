@@ -1,4 +1,4 @@
-//! An SLC cache before the pages that share cells.
+//! SLC cache options.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,17 @@ use crate::ftl::SlcOptions;
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct SlcPart {
-    /// Blocks of a die that are kept for the cache.
+    /// Blocks of a die reserved for the cache.
     pub slc_blocks: u32,
-    /// How many it may have where others are free.
+    /// Maximum number of cache blocks while others are free.
     pub slc_blocks_max: u32,
     pub slc_read_ns: u64,
     pub slc_program_ns: u64,
 }
 
 impl Profile {
-    /// Blocks of each die that may hold nothing but the cache: one is open, where all of them are borrowed.
+    /// Return the blocks of each die that may hold cached data only; one open block if all are
+    /// borrowed.
     pub(super) fn slc_blocks(&self) -> u32 {
         self.slc_cache.map_or(0, |part| part.slc_blocks.max(1))
     }
@@ -33,7 +34,7 @@ impl Profile {
         })
     }
 
-    /// What the map counts in, of an SLC block.
+    /// Return the mapping units of an SLC block.
     fn slc_pages(&self) -> u32 {
         let geometry = self.geometry();
         let flash_pages = geometry.data_pages() / geometry.units();
@@ -65,7 +66,7 @@ impl Profile {
         let got = exactly.unwrap_or(0);
         found.refuse(exactly.is_some(), "relocate_exactly", &got, "no such key with [slc_cache]");
         let wears = self.reliability.is_some();
-        let allowed = "no [slc_cache] with [reliability]: nothing is known of its wear";
+        let allowed = "no [slc_cache] with [reliability]: its wear is not modelled";
         found.refuse(wears, "slc_blocks", &part.slc_blocks, allowed);
     }
 }

@@ -1,4 +1,4 @@
-//! Where each constant of a profile comes from: the table `[sources]`, without which none loads.
+//! Sources of a profile's constants: the required table `[sources]`.
 //!
 //! ```toml
 //! [sources]
@@ -7,10 +7,9 @@
 //! default = { kind = "guess" }
 //! ```
 //!
-//! A number looks just as exact whether it was read off a data sheet or turned until a printed value
-//! came out, so the difference is data. `values` are ids of published values (which there are is known
-//! where those are kept, and not here): whoever compares the device with one of them is told that it was
-//! used. `default` stands for all keys that are not named.
+//! A number looks equally exact whether it comes from a data sheet or from a fit, so its source is
+//! data. `values` are ids of published values (not checked here): a comparison of the device with
+//! one of them reports that it was used. `default` applies to all keys that are not named.
 
 use std::collections::BTreeMap;
 
@@ -25,33 +24,33 @@ const TABLE: &str = "sources";
 const DEFAULT: &str = "default";
 const PAGE: &str = "docs/reference/profiles.md";
 
-/// Of what kind a source is.
+/// Kinds of sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
-    /// A data sheet, or a standard.
+    /// A data sheet or a standard.
     DataSheet,
-    /// A paper says so of the device, or of how it was measured.
+    /// A paper about the device or its measurement.
     Paper,
-    /// Concluded from something else: from published values, if any are named.
+    /// Inferred from other facts; from published values if any are named.
     Inferred,
-    /// Turned until published values came out.
+    /// Fitted to published values.
     Fitted,
-    /// One of a few candidates, taken because published values come out with it.
+    /// Chosen from a few candidates, because it reproduces published values.
     Chosen,
-    /// Nothing stands behind it but its order of magnitude.
+    /// A guess: only the order of magnitude is justified.
     Guess,
-    /// Nothing: what it belongs to is switched off.
+    /// None: its feature is switched off.
     Off,
 }
 
-/// Where a constant comes from.
+/// The source of a constant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Of what kind it is.
+    /// Its kind.
     pub kind: SourceKind,
-    /// Which data sheet, where in the paper, how it was concluded.
+    /// The data sheet, the place in the paper, or the derivation.
     #[serde(default)]
     pub detail: String,
     /// Ids of the published values that were used.
@@ -60,7 +59,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// What such a source must say besides, if it does not.
+    /// Return the missing field that its kind requires, if any.
     fn lacks(&self) -> Option<&'static str> {
         use SourceKind::{Chosen, DataSheet, Fitted, Guess, Inferred, Off, Paper};
         match self.kind {
@@ -79,16 +78,16 @@ impl Source {
     }
 }
 
-/// The source of each key of the profile `text`, which comes from `source`.
+/// Return the source of each key of the profile `text`, which comes from `source`.
 ///
 /// # Errors
-/// A key without a source, a source without a key or without what its kind must say.
+/// A key without a source; a source without a key or without the fields of its kind.
 pub fn sources(text: &str, source: &str) -> Result<BTreeMap<String, Source>> {
     let root = tree_of(text, source, PAGE)?;
     read_sources(&root).map_err(|faults| error_of(&faults, source, PAGE))
 }
 
-/// The source of each key of a profile.
+/// Return the source of each key of a profile.
 ///
 /// # Errors
 /// As [`sources`], all of them.
@@ -141,7 +140,7 @@ pub(crate) fn read_sources(
     Ok(found.into_iter().filter_map(|(key, source)| Some((key, source?))).collect())
 }
 
-/// A line of the table, with what its kind must say.
+/// Read a line of the table, and check the fields of its kind.
 fn one(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
     let source: Source = read(node).map_err(|faults| {
         let inside = |fault: Fault| Fault {

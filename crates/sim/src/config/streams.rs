@@ -1,16 +1,16 @@
-//! Streams of writes that are kept apart, and what tells hot pages from cold ones.
+//! Write streams, and hot/cold detection.
 
 use super::checks::Misfits;
 use super::{GcPart, Profile};
 use crate::pool::blocks::RelocationFrontier;
 
 impl Profile {
-    /// Streams of the host's writes that share no block.
+    /// Return the number of host write streams that share no block.
     pub(super) fn write_streams(&self) -> u32 {
         self.ftl.write_streams.unwrap_or(1)
     }
 
-    /// Which open blocks of a plane take relocated pages.
+    /// Return which open blocks of a plane take relocated pages.
     pub(crate) fn relocation_frontier(&self, gc: &GcPart) -> RelocationFrontier {
         RelocationFrontier::of(gc.separate_streams, self.write_streams() as u8)
     }

@@ -1,4 +1,4 @@
-//! Programs and erases that stop for a read of the host.
+//! Suspension options: programs and erases that stop for a host read.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,14 @@ use crate::timeline::{DieQueue, Suspend};
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/profiles.md
 pub struct SuspendPart {
-    /// Until a program has stopped, and a read begins; programs are not suspended where it is not said.
+    /// Time from the request until a program has stopped and a read begins; default: programs are
+    /// not suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_suspend_ns: Option<u64>,
-    /// The same of an erase.
+    /// The same for an erase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase_suspend_ns: Option<u64>,
-    /// How often one program or erase is suspended.
+    /// Maximum number of suspensions of one program or erase.
     pub suspensions_max: u32,
 }
 
@@ -30,7 +31,7 @@ impl Profile {
         })
     }
 
-    /// By how much stopping makes a program longer, and an erase [ns].
+    /// Return the additional time of a program and of an erase due to suspensions [ns].
     pub(super) fn stopping_ns(&self) -> (u128, u128) {
         let Some(part) = self.suspend else { return (0, 0) };
         let all = |ns: Option<u64>| u128::from(ns.unwrap_or(0)) * u128::from(part.suspensions_max);
@@ -43,7 +44,7 @@ impl Profile {
         let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
         found.refuse(nothing, "suspensions_max", &part.suspensions_max, allowed);
         let queue = self.timing.die_queue;
-        let allowed = "\"reads_first\" with [suspend]: whoever waits for his turn stops nobody";
+        let allowed = "\"reads_first\" with [suspend]: in other queues a read never goes first";
         found.refuse(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with [suspend]: a read finds no register that is free";

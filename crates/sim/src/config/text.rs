@@ -1,4 +1,4 @@
-//! Reading the text of a profile, or any TOML: what is wrong with it is said with its line.
+//! Reading profiles and other TOML; errors name the line.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,11 +8,11 @@ use crate::config::faults::{error_of, read};
 use crate::config::sources::read_sources;
 use crate::config::tree::{line_of, tree_of};
 
-/// A profile of the text of `source`, whose keys `page` of the documentation explains.
+/// Read a profile from the text of `source`; `page` documents its keys.
 ///
 /// # Errors
-/// Not TOML; or all keys that are unknown, missing or of the wrong kind, with their lines and what they
-/// may be, and what is wrong with [`crate::config::sources`].
+/// Not TOML; or all keys that are unknown, missing or of the wrong kind, with lines and allowed
+/// values, and the errors of [`crate::config::sources`].
 pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &str) -> Result<P> {
     let root = tree_of(text, source, page)?;
     let profile = read(&root);
@@ -26,11 +26,10 @@ pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &st
     }
 }
 
-/// Any TOML as JSON, for who reads it elsewhere: texts, whole numbers of 64 bits, finite numbers,
-/// booleans, lists and tables.
+/// Convert any TOML to JSON: strings, 64-bit integers, finite numbers, booleans, lists and tables.
 ///
 /// # Errors
-/// Not TOML, deeper than the parser goes, a date or a time, nan or inf.
+/// Not TOML; nested too deeply; a date or time, NaN or infinity.
 pub fn toml_to_json(text: &str) -> Result<String> {
     let wrong = |got: String| {
         let wrong = Error::usage("The text cannot be read").at("the text").got(got);
@@ -43,7 +42,7 @@ pub fn toml_to_json(text: &str) -> Result<String> {
     Ok(plain.to_string())
 }
 
-/// A value as JSON has it, or what it is that JSON has no word for.
+/// Convert a value to JSON, or describe a value that JSON lacks.
 fn json_of(value: toml::Value) -> std::result::Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => Value::String(text),

@@ -1,4 +1,4 @@
-//! The text of a profile as a tree in which everything has its line.
+//! A profile as a tree whose nodes have line numbers.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use uflip_core::Error;
 
-/// What most faults are called.
+/// The title of most faults.
 pub(crate) const NOT_VALID: &str = "The profile is not valid";
 
-/// A value with the line of its key, the first being 1.
+/// A value with the line of its key, counted from 1.
 pub(crate) struct Node {
     pub(crate) line: usize,
     pub(crate) content: Content,
@@ -19,26 +19,26 @@ pub(crate) enum Content {
     Table(BTreeMap<String, Node>),
     List(Vec<Node>),
     Text(String),
-    /// Of up to 64 bits, with a sign or without.
+    /// Up to 64 bits, signed or unsigned.
     Whole(i128),
     Real(f64),
     Truth(bool),
-    /// What no profile has: a date, a number beyond 64 bits.
+    /// Values that no profile has: a date, a number beyond 64 bits.
     Other(String),
 }
 
 impl Node {
-    /// The tree of a text that is TOML.
+    /// Return the tree of a TOML text.
     ///
     /// # Errors
-    /// It is not.
+    /// It is not TOML.
     pub(crate) fn of(text: &str) -> Result<Node, toml::de::Error> {
         let lines = Lines(text.match_indices('\n').map(|(at, _)| at).collect());
         let table = DeTable::parse(text)?.into_inner();
         Ok(Node { line: 1, content: content(DeValue::Table(table), &lines) })
     }
 
-    /// What it has under its names; nothing where it is no table.
+    /// Return its entries if it is a table.
     pub(crate) fn table(&self) -> Option<&BTreeMap<String, Node>> {
         match &self.content {
             Content::Table(table) => Some(table),
@@ -48,7 +48,7 @@ impl Node {
 }
 
 impl Content {
-    /// It as it is written.
+    /// Return it as written.
     pub(crate) fn shown(&self) -> String {
         match self {
             Content::Table(_) => "a table".into(),
@@ -62,7 +62,7 @@ impl Content {
     }
 }
 
-/// Where lines end.
+/// Positions of line ends.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -105,7 +105,7 @@ fn node<K>(key: &Spanned<K>, value: Spanned<DeValue>, lines: &Lines) -> Node {
     Node { line: lines.of(key.span().start), content: content(value.into_inner(), lines) }
 }
 
-/// The tree of the text of `source`.
+/// Return the tree of the text of `source`.
 ///
 /// # Errors
 /// Not TOML.
@@ -118,7 +118,7 @@ pub(crate) fn tree_of(text: &str, source: &str, page: &str) -> uflip_core::Resul
     })
 }
 
-/// The line that an error is about, the first being 1.
+/// Return the line of an error, counted from 1.
 pub(crate) fn line_of(text: &str, error: &toml::de::Error) -> usize {
     let begin = error.span().map_or(0, |span| span.start).min(text.len());
     text.as_bytes()[..begin].iter().filter(|byte| **byte == b'\n').count() + 1

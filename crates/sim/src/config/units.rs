@@ -3,23 +3,24 @@
 use super::Profile;
 use super::checks::Misfits;
 
-/// More units would not be told apart by a map, and no chip has larger pages for smaller ones.
+/// Maximum number of units per flash page; no real chip needs more.
 const UNITS_MAX: u32 = 64;
 
 impl Profile {
-    /// How many mapping units make a flash page.
+    /// Return the number of mapping units per flash page.
     pub(crate) fn units(&self) -> u32 {
         let unit = self.ftl.mapping_unit_bytes.unwrap_or(self.geometry.page_bytes);
         self.geometry.page_bytes / unit.max(1)
     }
 
-    /// How many sectors make a flash page where they cross the channel one by one; 0 where they do not.
+    /// Return the number of sectors per flash page if sectors cross the channel separately;
+    /// otherwise 0.
     pub(super) fn sectors_sent(&self) -> u32 {
         let sectors = self.geometry.page_bytes / self.geometry.sector_bytes.max(1);
         if self.timing.partial_transfer && self.units() == 1 { sectors } else { 0 }
     }
 
-    /// Units that do not fit their flash pages, or what needs such units.
+    /// Find units that do not fit their flash pages, and options that require such units.
     pub(super) fn misfits_of_units(&self, found: &mut Misfits) {
         let (page, sector) = (self.geometry.page_bytes, self.geometry.sector_bytes);
         if let Some(unit) = self.ftl.mapping_unit_bytes {

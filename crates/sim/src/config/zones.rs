@@ -1,4 +1,4 @@
-//! A device with zones: what its table and the rest of its profile must be.
+//! Options and checks of a zoned device.
 
 use uflip_core::{Error, Result, format_bytes};
 
@@ -8,12 +8,12 @@ use super::{Flush, Profile, State};
 use crate::ftl::{ZONED, ZonesPart};
 
 impl Profile {
-    /// Whether the host sees zones.
+    /// Return whether the host sees zones.
     pub(crate) fn is_zoned(&self) -> bool {
         self.ftl.ftl == ZONED
     }
 
-    /// Bytes that a zone can hold.
+    /// Return the capacity of a zone [bytes].
     pub(crate) fn zone_capacity_bytes(&self) -> Option<u64> {
         let part = self.zones?;
         let blocks = u64::from(part.dies_per_zone).checked_mul(part.zone_blocks_per_die.into())?;
@@ -61,7 +61,7 @@ impl Profile {
         found.refuse(gap > 0, "static_wear_threshold", &gap, allowed);
     }
 
-    /// Refuse dies, blocks, stripes and sizes of zones that the flash does not have.
+    /// Find dies, blocks, stripes and sizes of zones that do not fit the flash.
     fn misfits_of_zone_layout(&self, part: &ZonesPart, found: &mut Misfits) {
         let divides = |part: u32, whole: u32| part > 0 && whole.is_multiple_of(part);
         let geometry = &self.geometry;
@@ -99,7 +99,7 @@ impl Profile {
         found.refuse(more, "max_open_zones", &open, allowed);
     }
 
-    /// Check what holds for the tables of a device with zones as a whole.
+    /// Check the tables of a zoned device as a whole.
     pub(super) fn check_zones(&self, source: &str) -> Result<()> {
         if !self.is_zoned() {
             return Ok(());

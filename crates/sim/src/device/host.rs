@@ -72,7 +72,7 @@ type Done = (u64, Ticket, IoIdx);
 /// The end of an I/O that is not known.
 const NEVER: u64 = u64::MAX;
 
-/// The I/O that completes first; [`NEVER`] if there is none.
+/// The I/O that completes first; [`NEVER`] without one.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct First(Done);
 

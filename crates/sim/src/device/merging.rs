@@ -110,7 +110,7 @@ impl Merged {
     }
 
     /// Write the buffered data to flash from `ready` on, unless a write to `extent` replaces it.
-    /// Report the end to `target`. Return false if there is none.
+    /// Report the end to `target`. Return false without such data.
     fn flush(
         &mut self,
         ready: u64,

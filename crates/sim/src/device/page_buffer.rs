@@ -190,8 +190,8 @@ impl PageBuffer {
         page.volatile || !volatile && !page.waits.is_empty()
     }
 
-    /// Let `target` wait until all acknowledged data that was sent is on flash. Return false if
-    /// there is none.
+    /// Let `target` wait until all acknowledged data that was sent is on flash. Return false
+    /// without such data.
     pub(crate) fn drain(&mut self, target: Target) -> bool {
         let left = self.under_way.iter().filter(|page| page.volatile).count();
         if left > 0 {

@@ -159,7 +159,7 @@ impl Paged {
     }
 
     /// Pad the pages that targets wait for, because no further unit will come. Return false if
-    /// there are none.
+    /// no such page exists.
     #[cold]
     pub(super) fn pad_waited_for(&mut self, at: u64, hardware: &mut Hardware<'_>) -> bool {
         let is_waited_for =

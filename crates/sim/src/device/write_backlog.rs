@@ -272,7 +272,7 @@ mod tests {
                 }
                 let mut expected = Vec::new();
                 for _ in 0..all.len() {
-                    let (page, plane) = all.pop_front().expect("so many wait");
+                    let (page, plane) = all.pop_front().expect("the queue has this length");
                     match naive_world.try_for(plane) {
                         Try::Found => expected.push(page),
                         Try::Waits | Try::Changes => all.push_back((page, plane)),

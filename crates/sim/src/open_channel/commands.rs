@@ -1,4 +1,5 @@
-//! What becomes of a command: its vector cut into pages, each checked and applied by the flash, and timed.
+//! Execution of a command: its vector is split into pages; the flash checks and applies each one,
+//! the timeline times it.
 //!
 //! ```text
 //! write:  submission │ dispatch │ channel │ LUN │ switch │ transfer ┬ completion     (write-back)
@@ -7,8 +8,8 @@
 //! erase:  submission │ dispatch │ LUN │ erase │ completion
 //! ```
 //!
-//! The path of submission and the threads of the channels serve who comes first, and commands come in the order of
-//! time: when a page has passed them is known when it is submitted. From there on the [timeline] has it.
+//! The submission path and the channel threads are FIFO, and commands come in time order. So a
+//! page's time there is known on submission. From then on the [timeline] schedules it.
 //!
 //! [timeline]: crate::timeline
 
@@ -23,7 +24,7 @@ use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
 impl OpenChannelDevice {
-    /// Serve `io`, submitted now.
+    /// Execute `io`, which is submitted now.
     pub(super) fn serve(&mut self, io: &FlashIo) -> Ticket {
         let ppas = io.ppas();
         let mut status = FlashStatus::default();
@@ -47,24 +48,25 @@ impl OpenChannelDevice {
         self.under_way.has_come(command, status, answer_ns, accounts)
     }
 
-    /// `page` has ended at `end`.
+    /// Handle the end of `page` at `end`.
     #[inline]
     pub(super) fn page_ended(&mut self, page: PageIdx, end: u64) {
         let accounts = &mut self.timeline.accounts;
         self.under_way.page_ended(page, end, self.threads.completion_ns, accounts);
     }
 
-    /// The shared submission path alone: what a page costs that is refused. When that is over.
+    /// Pass the shared submission path, which is the only cost of a rejected page; return the end.
     #[inline]
     fn submit(&mut self, page: PageIdx) -> u64 {
-        // What was looked ahead at is settled.
+        // Events computed ahead have been handled.
         let now = self.now.max(self.timeline.now());
         let taken = self.timeline.process(now, self.threads.submission_ns, 0);
         self.timeline.spent(Some(page.account()), Cause::Controller, taken - self.now);
         taken
     }
 
-    /// A page comes in; returns when its channel's thread has it, and all before it has arrived there.
+    /// Pass the submission path and the channel thread; return when. All earlier pages have arrived
+    /// there.
     #[inline]
     fn take_in(&mut self, at: Ppa, page: PageIdx) -> u64 {
         let taken = self.submit(page);
@@ -75,7 +77,7 @@ impl OpenChannelDevice {
         ready
     }
 
-    /// When the write of the page `range` may be answered, as that is known at once.
+    /// Write the page `range`; return when it can be acknowledged, which is known at once.
     fn write(
         &mut self,
         ppas: &[Ppa],
@@ -99,7 +101,8 @@ impl OpenChannelDevice {
             Ok(false) => range.for_each(|index| status.set(index, AddressStatus::ProgramFailed)),
             Err(found) => {
                 for (index, ppa) in range.zip(group) {
-                    // In a page with an address outside, the others are not to blame: they are partial.
+                    // If one address is out of range, the page's other addresses are reported as a
+                    // partial page.
                     let inside = found == AddressStatus::OutOfRange && geometry.contains(*ppa);
                     status.set(index, if inside { AddressStatus::PartialPage } else { found });
                 }
@@ -123,7 +126,7 @@ impl OpenChannelDevice {
         Some(sent + program_ns)
     }
 
-    /// When the read of the page `range` ends, where that is known.
+    /// Read the page `range`; return its end if that is known.
     fn read(
         &mut self,
         ppas: &[Ppa],
@@ -132,7 +135,7 @@ impl OpenChannelDevice {
         page: PageIdx,
     ) -> Option<u64> {
         let geometry = self.geometry;
-        // All are of one page: what its first sector may do, all may.
+        // All addresses are of one page: the first sector's state applies to all.
         let at = Ppa { plane: 0, sector: 0, ..ppas[range.start] };
         self.flash.clock = self.now;
         let found = if geometry.contains(at) {
@@ -176,7 +179,7 @@ impl OpenChannelDevice {
         let die = self.die(at);
         let ready = self.take_in(at, page);
         let disturbed = self.timeline.is_programming(die, ready);
-        // What worn cells lost is given up only when every retry was in vain: reads slow down with wear.
+        // Data lost by wear is reported only after all retries: reads slow down with wear.
         let retries = match (worn, disturbed) {
             (0, true) => self.retries(),
             (worn, _) => worn,
@@ -193,14 +196,14 @@ impl OpenChannelDevice {
         None
     }
 
-    /// How often a disturbed read is read again.
+    /// Return the number of retries of a disturbed read.
     fn retries(&mut self) -> u32 {
         let MediaPart { retry_permille, retries_max, .. } = self.part;
         let mut again = || uniform(&mut self.rng, 1000) < retry_permille;
         (0..retries_max).take_while(|_| again()).count() as u32
     }
 
-    /// When the erase of the block at `at` ends, where that is known.
+    /// Erase the block at `at`; return the end if that is known.
     fn erase(
         &mut self,
         at: Ppa,
@@ -231,7 +234,7 @@ impl OpenChannelDevice {
     }
 }
 
-/// What a broken rule of the flash is to its host.
+/// Return the status of a flash rule violation.
 fn status_of(violation: Violation) -> AddressStatus {
     match violation {
         Violation::OutOfOrder => AddressStatus::OutOfOrder,
@@ -240,8 +243,8 @@ fn status_of(violation: Violation) -> AddressStatus {
     }
 }
 
-/// How many of the first addresses are served together: those of one page, for a write no more than a
-/// page has.
+/// Return how many of the first addresses are served together: those of one page, for a write at
+/// most one page.
 #[inline]
 fn group_length(op: FlashOp, ppas: &[Ppa]) -> usize {
     if op == FlashOp::Erase {
@@ -251,7 +254,7 @@ fn group_length(op: FlashOp, ppas: &[Ppa]) -> usize {
     let first = page(&ppas[0]);
     let mut length = 1;
     while length < ppas.len() && page(&ppas[length]) == first {
-        // A second copy of the first address begins a new group: the same page once more.
+        // A second copy of the first address begins a new group: the same page again.
         if op == FlashOp::Write && ppas[length] == ppas[0] {
             break;
         }
@@ -260,7 +263,7 @@ fn group_length(op: FlashOp, ppas: &[Ppa]) -> usize {
     length
 }
 
-/// Whether `group`, which is of one page, has every sector of every plane of it, in their order.
+/// Return whether `group` contains every sector of every plane of its page, in order.
 #[inline]
 fn is_whole_page(geometry: &FlashGeometry, group: &[Ppa]) -> bool {
     let of_plane = |(plane, sectors): (u8, &[Ppa])| {
@@ -271,7 +274,7 @@ fn is_whole_page(geometry: &FlashGeometry, group: &[Ppa]) -> bool {
         && (0..).zip(group.chunks_exact(geometry.sectors_per_page as usize)).all(of_plane)
 }
 
-/// How long the page of `at` takes to program: the same in every block, as wordlines are.
+/// Return the program time of the page `at`; equal in every block, as for wordlines.
 #[inline]
 fn program_ns(part: &MediaPart, at: Ppa) -> u64 {
     let lot = mix(u64::from(at.page));

@@ -19,7 +19,7 @@ use crate::snapshot::{self, Snapshot, not_described};
 use crate::timeline::Timeline;
 use crate::timeline::breakdown::FlashBreakdown;
 
-/// What is known of a block.
+/// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct BlockState {
@@ -28,34 +28,34 @@ pub struct BlockState {
     pub retired: bool,
 }
 
-/// An open-channel SSD in virtual time. A copy is a device of its own in the same state.
+/// An open-channel SSD in virtual time. A clone is an independent device in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct OpenChannelDevice {
-    /// Follows from the profile; [`Snapshot::described`] puts it back.
+    /// Derived from the profile; [`Snapshot::described`] restores it.
     #[serde(skip, default = "not_described")]
     info: DeviceInfo,
     pub(super) geometry: FlashGeometry,
     pub(super) flash: Flash,
-    /// Erases of every block before the device was handed over.
+    /// Erases of every block before the device was delivered.
     pub(super) erases_before: u32,
     pub(super) part: MediaPart,
-    /// Writes are answered when their data has arrived, not when it is programmed.
+    /// Writes are acknowledged when their data has arrived, not when it is programmed.
     pub(super) write_back: bool,
     pub(super) threads: ThreadTimes,
     /// The thread of each channel.
     pub(super) channels: Vec<Thread>,
     pub(super) timeline: Timeline<PageIdx, FlashBreakdown>,
     pub(super) under_way: UnderWay,
-    /// For what is drawn anew each time: retries.
+    /// Random numbers for retries.
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) now: u64,
 }
 
 impl OpenChannelDevice {
-    /// Make the device that `profile` describes.
+    /// Create the device of `profile`.
     ///
     /// # Errors
-    /// Numbers that make no law of wear.
+    /// Numbers that make no wear law.
     pub fn new(name: &str, profile: &OpenChannelProfile) -> Result<OpenChannelDevice> {
         let geometry = profile.geometry();
         let flash = profile.flash()?;
@@ -77,7 +77,7 @@ impl OpenChannelDevice {
         })
     }
 
-    /// What is known of the device that `profile` describes, without making it.
+    /// Return the description of the device of `profile` without creating it.
     #[must_use]
     pub fn inspect(name: &str, profile: &OpenChannelProfile) -> DeviceInfo {
         let geometry = profile.geometry();
@@ -95,16 +95,16 @@ impl OpenChannelDevice {
         }
     }
 
-    /// How many of what.
+    /// Return the geometry.
     #[must_use]
     pub fn geometry(&self) -> &FlashGeometry {
         &self.geometry
     }
 
-    /// What is known of the block of `at`.
+    /// Return the state of the block of `at`.
     ///
     /// # Errors
-    /// The address lies outside the device.
+    /// The address is outside the device.
     pub fn block_state(&self, at: Ppa) -> Result<BlockState> {
         self.geometry().check(at)?;
         let block = self.block(at);
@@ -116,19 +116,19 @@ impl OpenChannelDevice {
         })
     }
 
-    /// The LUN of `at`, whose planes work together: the channels are counted first.
+    /// Return the LUN of `at`, whose planes work together; the channel index varies fastest.
     #[inline]
     pub(super) fn die(&self, at: Ppa) -> DieIdx {
         DieIdx(u32::from(at.lun) * self.geometry.channels + u32::from(at.channel))
     }
 
-    /// The block of `at`, in all planes.
+    /// Return the block of `at`, in all planes.
     #[inline]
     pub(super) fn block(&self, at: Ppa) -> BlockIdx {
         BlockIdx(self.die(at).0 * self.geometry.blocks_per_plane + at.block)
     }
 
-    /// The sector at `at`.
+    /// Return the sector at `at`.
     #[inline]
     pub(super) fn place(&self, at: Ppa) -> Place {
         let geometry = &self.geometry;
@@ -136,7 +136,8 @@ impl OpenChannelDevice {
         self.flash.geometry.place(self.block(at), at.page * geometry.write_sectors() + sector)
     }
 
-    /// When the first command is answered, if that is by `before` and nothing is submitted until then.
+    /// Return when the first command is answered, if that is by `before` and nothing is submitted
+    /// until then.
     fn settle(&mut self, before: u64) -> Option<u64> {
         while self.under_way.has_open() {
             let until = self.under_way.first().map_or(before, |first| first.min(before));
@@ -189,7 +190,7 @@ impl Device for OpenChannelDevice {
     }
 
     fn split(&self, _: usize) -> Result<Option<Vec<OpenChannelDevice>>> {
-        // One device serves all threads: they meet at its channels.
+        // One device serves all threads: they share its channels.
         Ok(None)
     }
 }

@@ -1,40 +1,40 @@
-//! A look inside an open-channel device, for whoever records or draws it. Changes nothing.
+//! Read-only access to the inside of an open-channel device, for recordings and drawings.
 
 use super::OpenChannelDevice;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::timeline::log::{Operations, Work};
 
 impl OpenChannelDevice {
-    /// Write down every operation of the flash from now on. Commands count from here as well.
+    /// Record every flash operation from now on. Commands are numbered from here as well.
     ///
     /// # Panics
-    /// Where a command is under way.
+    /// If a command is outstanding.
     pub fn record_operations(&mut self) {
         assert!(self.under_way.is_empty(), "commands are numbered from where none is under way");
         self.under_way.number_from_here();
-        // The host places the data: nothing is done for anybody else.
+        // The host places the data: all work is for commands.
         self.timeline.begin_log(self.now, |_| Work::Other);
     }
 
-    /// A command ended at `end` which was submitted at `begin`: of a long log, what happened beside the
-    /// slowest is kept.
+    /// Note a command that was submitted at `begin` and ended at `end`: a long log keeps only the
+    /// operations around the slowest.
     pub fn note_completion(&mut self, begin: u64, end: u64) {
         self.timeline.completed(begin, end);
     }
 
-    /// What was written down since [`OpenChannelDevice::record_operations`]; no more is.
+    /// Stop recording; return the operations since [`OpenChannelDevice::record_operations`].
     pub fn recorded_operations(&mut self) -> Operations {
         self.timeline.end_log()
     }
 
-    /// The channel of each LUN, which are counted channel by channel: first the first of each.
+    /// Return the channel of each LUN; the channel index varies fastest.
     #[must_use]
     pub fn channels(&self) -> Vec<u32> {
         let luns = 0..self.geometry.channels * self.geometry.luns_per_channel;
         luns.map(|lun| lun % self.geometry.channels).collect()
     }
 
-    /// Channels, LUNs, pages of a block, bytes of a page of one plane.
+    /// Return channels, LUNs, pages per block, and bytes per page of one plane.
     #[must_use]
     pub fn shape(&self) -> [u32; 4] {
         let geometry = &self.geometry;
@@ -43,7 +43,7 @@ impl OpenChannelDevice {
         [geometry.channels, luns, geometry.pages_per_block, page_bytes]
     }
 
-    /// How often each block was erased, LUN after LUN.
+    /// Return the erase count of each block, LUN by LUN.
     #[must_use]
     pub fn erases(&self) -> Vec<u32> {
         let blocks = 0..self.flash.geometry.blocks();
@@ -51,7 +51,7 @@ impl OpenChannelDevice {
         blocks.map(|block| self.erases_before.saturating_add(erases(block))).collect()
     }
 
-    /// How many blocks of each LUN are erased, and nothing is programmed in them.
+    /// Return the number of erased blocks per LUN without programmed pages.
     #[must_use]
     pub fn erased_blocks(&self) -> Vec<u32> {
         let (geometry, nand) = (&self.flash.geometry, &self.flash.nand);

@@ -1,4 +1,5 @@
-//! An open-channel device as plain data: a schema of its own, without FTL, collection or cache.
+//! Profiles of open-channel devices: a schema of their own, without FTL, garbage collection or
+//! cache.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -13,28 +14,28 @@ use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS};
 use crate::flash::reliability::ReliabilityPart;
 use crate::timeline::Timing;
 
-/// Everything that a simulated open-channel device is made of.
+/// A profile: the complete description of a simulated open-channel device.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // explained key by key in docs/reference/open-channel-profiles.md
 pub struct OpenChannelProfile {
-    /// `open_channel`: what tells it from a profile of a block device.
+    /// `open_channel`, which distinguishes it from the profile of a block device.
     pub interface: String,
     pub description: String,
     pub geometry: GeometryPart,
     pub media: MediaPart,
     pub controller: ControllerPart,
     pub reliability: ReliabilityPart,
-    /// What else fails; none: nothing does.
+    /// Failures other than wear; none: no such failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<FailuresPart>,
     pub state: StatePart,
-    /// Where all this comes from: no part of the device, and read by [`crate::config::sources`].
+    /// Sources of the values: not part of the device; read by [`crate::config::sources`].
     #[serde(default, skip_serializing)]
     sources: IgnoredAny,
 }
 
-/// How many of what, and how large.
+/// Numbers and sizes of the flash.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -57,16 +58,16 @@ pub struct MediaPart {
     pub read_ns: u64,
     /// Even pages of a block: the low pages of their cells.
     pub program_low_ns: u64,
-    /// Odd pages: the high ones.
+    /// Odd pages: the high pages.
     pub program_high_ns: u64,
-    /// One low page in so many, on average, takes `program_quick_ns` instead; 0: none.
+    /// One low page in this number, on average, takes `program_quick_ns` instead; 0: none.
     pub quick_low_pages: u32,
     pub program_quick_ns: u64,
-    /// Programs of different pages differ by up to so much up and down.
+    /// Spread of the program times of different pages, up and down.
     pub program_spread_permille: u64,
     pub erase_ns: u64,
-    /// A read that had to wait for a program of its LUN is read again with this chance, and again, up
-    /// to so many times.
+    /// Probability of a read retry after a wait for a program of its LUN, and the maximum number of
+    /// retries.
     pub retry_permille: u64,
     pub retries_max: u64,
 }
@@ -76,42 +77,42 @@ pub struct MediaPart {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct ControllerPart {
-    /// A page over a channel and through the ECC.
+    /// Rate of a page over a channel and through the ECC.
     pub channel_bytes_per_s: u64,
-    /// Before a write, where the channel's write before went to another LUN.
+    /// Delay before a write if the channel's previous write went to another LUN.
     pub lun_switch_ns: u64,
     pub write_back: bool,
-    /// Threads of OX, a page each: from the host's queue (one path for all channels), to the media
-    /// (one a channel); and back from the media and to the host, a command each.
+    /// Threads of OX. For each page: from the host's queue (one path for all channels), and to the
+    /// media (one per channel). For each command: back from the media, and to the host.
     pub queue_thread_ns: u64,
     pub submission_thread_ns: u64,
     pub media_completion_thread_ns: u64,
     pub host_completion_thread_ns: u64,
 }
 
-/// How the device is handed over.
+/// The initial state of the device.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct StatePart {
-    /// Erases that every block has behind it.
+    /// Earlier erases of every block.
     pub erases: u32,
     pub seed: u64,
 }
 
-/// Blocks are a few dozen bytes each; so many fit anywhere.
+/// Maximum number of blocks; each takes a few dozen bytes, so this number fits into any memory.
 const BLOCKS_MAX: u64 = 1 << 24;
-/// What one of them takes, and some to spare [bytes].
+/// Memory per block, with a margin [bytes].
 const BLOCK_MEMORY_BYTES: u64 = 64;
 
 impl OpenChannelProfile {
-    /// Where its keys are explained.
+    /// The page that documents its keys.
     pub(crate) const PAGE: &str = "docs/reference/open-channel-profiles.md";
 
-    /// Read a profile from the text of `source` and change what `overrides` (a JSON object) says.
+    /// Read a profile from the text of `source`, and apply `overrides` (a JSON object).
     ///
     /// # Errors
-    /// Not TOML, an unknown or missing key, a value that makes no device, an override of an unknown key.
+    /// Not TOML, an unknown or missing key, an invalid value, an override of an unknown key.
     pub fn parse(text: &str, source: &str, overrides: &str) -> Result<OpenChannelProfile> {
         check_interface(interface_of(text, source)?, "open_channel", source)?;
         let written: OpenChannelProfile = read_toml(text, source, Self::PAGE)?;
@@ -137,7 +138,7 @@ impl OpenChannelProfile {
         }
     }
 
-    /// How long threads of the controller take.
+    /// Return the times of the controller's threads.
     pub(crate) fn threads(&self) -> ThreadTimes {
         let part = &self.controller;
         ThreadTimes {
@@ -148,21 +149,21 @@ impl OpenChannelProfile {
         }
     }
 
-    /// How long the channel takes for a sector; a page is rounded down as a whole.
+    /// Return the timing; the channel time is given per sector, and a page's total is rounded down.
     pub(crate) fn timing(&self) -> Timing {
         let rate = self.controller.channel_bytes_per_s;
         let sector = u64::from(self.geometry.sector_bytes) * 1_000_000_000;
         Timing {
-            // So many sectors take so many seconds as one has bytes.
+            // Exact fraction: `rate` sectors take `sector bytes` seconds.
             transfer_ns: sector,
             transfer_parts: rate,
-            // Nothing goes over it.
+            // The link is not used.
             link_bytes_per_s: u64::MAX,
             ..Timing::default()
         }
     }
 
-    /// Keys whose value alone makes no device.
+    /// Return the keys with invalid values.
     pub(crate) fn misfits(&self) -> Vec<Misfit> {
         keys::OPEN_CHANNEL.misfits(self)
     }
@@ -197,7 +198,7 @@ impl OpenChannelProfile {
         self.laws().map(|_| ()).map_err(|error| error.at(source))
     }
 
-    /// Its bytes can be counted, and its blocks fit into memory.
+    /// Check that its bytes can be counted, and that its blocks fit into memory.
     fn check_size(&self, source: &str) -> Result<()> {
         let too_large = |got: String, allowed: String| {
             Error::usage("The geometry makes no device")
@@ -225,12 +226,12 @@ impl OpenChannelProfile {
         Err(too_large(got, format!("{} MiB, which are free now", available >> 20)))
     }
 
-    /// What such a device takes in memory [bytes].
+    /// Return the memory of such a device [bytes].
     pub(crate) fn memory_bytes(&self) -> u64 {
         BLOCK_MEMORY_BYTES * self.blocks()
     }
 
-    /// Blocks of all LUNs.
+    /// Return the blocks of all LUNs.
     fn blocks(&self) -> u64 {
         let part = &self.geometry;
         u64::from(part.channels)
@@ -238,18 +239,18 @@ impl OpenChannelProfile {
             * u64::from(part.blocks_per_plane)
     }
 
-    /// Pages of all LUNs, those of the planes of one together.
+    /// Return the pages of all LUNs; pages of the planes of a LUN count once.
     fn pages(&self) -> u128 {
         u128::from(self.blocks()) * u128::from(self.geometry.pages_per_block)
     }
 
-    /// A page of all planes.
+    /// Return the bytes of a page of all planes.
     fn page_bytes(&self) -> u64 {
         let part = &self.geometry;
         u64::from(part.planes * part.sectors_per_page) * u64::from(part.sector_bytes)
     }
 
-    /// The clock must hold what a device does; see `config/limits.rs`.
+    /// Check that the clock can hold the device's operations; see `config/limits.rs`.
     fn check_times(&self, source: &str) -> Result<()> {
         let (media, controller) = (&self.media, &self.controller);
         let wide = u128::from;

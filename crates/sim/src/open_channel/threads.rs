@@ -1,15 +1,15 @@
-//! Threads of the controller: one a channel, behind the one path that all commands come in on, which is the
-//! processor of the [timeline](crate::timeline).
+//! Controller threads: one per channel, behind the common submission path, which is the processor
+//! of the [timeline](crate::timeline).
 
 use crate::flash::geometry::DieIdx;
 
-/// How long they take [ns].
+/// Times of the threads [ns].
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ThreadTimes {
-    /// A page on the path that all channels share, and at its channel's thread.
+    /// Per page: on the common submission path, and in its channel's thread.
     pub(crate) submission_ns: u64,
     pub(crate) dispatch_ns: u64,
-    /// A command on its way back.
+    /// Per command: on its way back.
     pub(crate) completion_ns: u64,
     pub(crate) lun_switch_ns: u64,
 }
@@ -18,19 +18,19 @@ pub(crate) struct ThreadTimes {
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Thread {
     free_at: u64,
-    /// The LUN that its channel wrote to last.
+    /// The LUN of its channel's last write.
     wrote: Option<DieIdx>,
 }
 
 impl Thread {
-    /// A page comes at `at`, no earlier than any before it, and takes `length`; returns when that is over.
+    /// Process a page from `at` on, not earlier than any page before, for `length`; return the end.
     #[inline]
     pub(super) fn take_in(&mut self, at: u64, length: u64) -> u64 {
         self.free_at = self.free_at.max(at) + length;
         self.free_at
     }
 
-    /// The channel writes to `die`: whether it wrote to another one last.
+    /// Record a write of the channel to `die`; return whether its last write went to another LUN.
     #[inline]
     pub(super) fn turns_to(&mut self, die: DieIdx) -> bool {
         self.wrote.replace(die).is_some_and(|last| last != die)

@@ -1,6 +1,6 @@
-//! Commands under way: how many of their pages have not ended, and which one ended last.
+//! Outstanding commands: their unfinished pages, and the page that ended last.
 //!
-//! A command is over with its last page, whose account is that of the command.
+//! A command ends with its last page, whose account becomes that of the command.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use crate::timeline::breakdown::{Account as _, Cause, FlashBreakdown};
 
 pub(super) type FlashCompletion = Completion<FlashBreakdown, FlashStatus>;
 
-/// A page, or a block, of a command under way; its account has the same number.
+/// A page, or a block, of an outstanding command; its account has the same number.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct PageIdx(u32);
 
@@ -37,29 +37,29 @@ impl From<u64> for PageIdx {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Command {
     completion: FlashCompletion,
-    /// Pages that have not ended, and one more until all have come.
+    /// Number of unfinished pages, plus 1 until all have been submitted.
     left: u32,
-    /// The page that ended last: when, and which one.
+    /// The latest end of a page, and that page.
     last: (u64, u32),
 }
 
-/// All of them.
+/// All outstanding commands.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct UnderWay {
     commands: Vec<Command>,
     unused: Vec<u32>,
-    /// Of how many the end is not known.
+    /// Number of commands whose end is unknown.
     open: u32,
-    /// Of which it is: by time of completion, then by ticket.
+    /// Commands whose end is known, by completion time, then by ticket.
     ended: BinaryHeap<Reverse<(u64, Ticket, u32)>>,
     tickets: u64,
-    /// From which on commands are numbered where it is recorded what is done for them.
+    /// Number of the first command that is numbered for a recording.
     #[serde(skip)]
     first_numbered: u64,
 }
 
 impl UnderWay {
-    /// A command comes at `now`; its place.
+    /// Begin a command at `now`; return its index.
     pub(super) fn begin(&mut self, now: u64) -> u32 {
         let completion = Completion {
             ticket: Ticket(self.tickets),
@@ -83,17 +83,17 @@ impl UnderWay {
         }
     }
 
-    /// Commands that are submitted from now on are numbered from 0.
+    /// Number the commands that are submitted from now on from 0.
     pub(super) fn number_from_here(&mut self) {
         self.first_numbered = self.tickets;
     }
 
-    /// The number of the command at `place`, of those that are numbered.
+    /// Return the number of the command at `place` since then.
     pub(super) fn number_of(&self, place: u32) -> u32 {
         (self.commands[place as usize].completion.ticket.0 - self.first_numbered) as u32
     }
 
-    /// One more page of the command at `place`, the one with this number in it, whose account begins.
+    /// Add page number `number` of the command at `place`, and start its account.
     #[inline]
     pub(super) fn page(
         &mut self,
@@ -110,7 +110,8 @@ impl UnderWay {
         PageIdx(index as u32)
     }
 
-    /// All pages of the command at `place` have come, and `status` is what its addresses say; its ticket.
+    /// Record that all pages of the command at `place` have been submitted, with the `status` of
+    /// its addresses; return its ticket.
     #[inline]
     pub(super) fn has_come(
         &mut self,
@@ -129,7 +130,7 @@ impl UnderWay {
         ticket
     }
 
-    /// `page` ended at `end`; with the last page of its command that is over, and answered so much later.
+    /// End `page` at `end`; after its last page the command ends `answer_ns` later.
     #[inline]
     pub(super) fn page_ended(
         &mut self,
@@ -147,7 +148,7 @@ impl UnderWay {
         }
     }
 
-    /// The command at `place` is over, and answered so much later.
+    /// Complete the command at `place`, which is answered `answer_ns` later.
     #[inline]
     fn is_over(&mut self, place: u32, answer_ns: u64, accounts: &mut [FlashBreakdown]) {
         let command = &mut self.commands[place as usize];
@@ -161,24 +162,24 @@ impl UnderWay {
         self.open -= 1;
     }
 
-    /// Whether nothing is under way.
+    /// Return whether no command is outstanding.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0 && self.ended.is_empty()
     }
 
-    /// Whether the end of some command is not known.
+    /// Return whether the end of some command is unknown.
     #[inline]
     pub(super) fn has_open(&self) -> bool {
         self.open > 0
     }
 
-    /// When the first is answered, of those whose end is known.
+    /// Return the earliest known completion time.
     #[inline]
     pub(super) fn first(&self) -> Option<u64> {
         self.ended.peek().map(|Reverse((completed, ..))| *completed)
     }
 
-    /// Take it.
+    /// Remove it.
     pub(super) fn take(&mut self) -> Option<FlashCompletion> {
         let Reverse((_, _, place)) = self.ended.pop()?;
         self.unused.push(place);

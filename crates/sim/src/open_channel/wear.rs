@@ -1,4 +1,4 @@
-//! The flash of a profile, and how it wears out.
+//! The flash of a profile, and its wear.
 
 use uflip_core::Result;
 
@@ -9,17 +9,17 @@ use crate::flash::nand::PageOrder;
 use crate::flash::reliability::Reliability;
 use crate::flash::wear_out::{Grain, History, WearOut, WearOutOptions, chance};
 
-/// Cells of MLC: two pages share them, and the second is the worse.
+/// Pages per MLC cell; the second is worse.
 const PAGES_OF_A_CELL: u32 = 2;
 
 impl OpenChannelProfile {
-    /// The laws of wear for sectors of this device.
+    /// Return the wear laws of this device's sectors.
     pub(super) fn laws(&self) -> Result<Reliability> {
         Reliability::new(&self.reliability, self.geometry.sector_bytes)
     }
 
-    /// The flash as its books count it. Planes of a LUN work together, so that it has one block for all of them; a
-    /// page is a sector, since that is what can be read.
+    /// Return the geometry as the flash tables use it. Planes of a LUN work together, so a block
+    /// spans all planes; a page is a sector, the smallest readable unit.
     pub(super) fn flash_geometry(&self) -> Geometry {
         let part = self.geometry();
         let blocks = part.luns() * part.blocks_per_plane;
@@ -35,10 +35,10 @@ impl OpenChannelProfile {
         Geometry::from(shape).with_units(part.write_sectors())
     }
 
-    /// The flash, every block erased.
+    /// Create the flash with every block erased.
     ///
     /// # Errors
-    /// Numbers that make no law of wear.
+    /// Numbers that make no wear law.
     pub(super) fn flash(&self) -> Result<Flash> {
         let geometry = self.flash_geometry();
         let blocks = geometry.blocks();
@@ -55,7 +55,7 @@ impl OpenChannelProfile {
             retry_gain: failures.map_or(1.0, |part| part.retry_gain),
             program_failures: failures.map_or(0.0, |part| part.program_failures),
             erase_failures: failures.map_or(0.0, |part| part.erase_failures),
-            // Nothing is retired but what fails.
+            // Only failed blocks are retired.
             retire_rber: 0.5,
         };
         let ages = self.reliability.retention_doubling_s > 0.0;

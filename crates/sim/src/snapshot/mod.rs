@@ -1,4 +1,4 @@
-//! A simulated device on disk: its whole state, in a file that says what it is.
+//! Snapshots: the whole state of a simulated device in a self-describing file.
 //!
 //! ```text
 //!  0   "uflipsim"                 8 bytes
@@ -10,20 +10,21 @@
 //!      state: postcard            map, blocks, NAND, policies, cache, clocks, generators, counters
 //! ```
 //!
-//! Every part of a device derives its form on disk, so that none can be forgotten; large arrays are
-//! bytes as they lie in memory. What the state is made of has a number, [`SCHEMA`]: a file is read by every
-//! simulator with the same one, and says to another which version wrote it. Whoever continues a restored
-//! device gets what the saved one would have given where the code is the same; [`VERSION`] has a fingerprint
-//! of that. Everything is checked before anything is built.
+//! Every part of a device derives its serialized form, so that none can be forgotten; large arrays
+//! are stored as raw bytes. The set of types has a number, [`SCHEMA`]: every simulator with the
+//! same schema reads the file; another one reports the version that wrote it. A restored device
+//! continues exactly as the saved one would, if the code is the same; [`VERSION`] contains a
+//! fingerprint of the code. Everything is checked before anything is built.
 //!
-//! Block devices and open-channel devices are kept alike; the profile in the header says which of them it is.
+//! Block devices and open-channel devices use the same format; the profile in the header identifies
+//! the kind.
 //!
-//! Schemas: 1, the first that has a number; 2, what FTLs that merge keep for a loss of power; 3, planes that work
-//! together, and flash and timeline that open-channel devices share; 4, lists of defects that are found again after a
-//! loss of power, and open-channel devices; 5, wear levelling beneath FTLs that merge; 6, rows of pages in plans;
-//! 8, parts of units that wait for each other, and counters that outlive a loss of power; 10, what dies did lately,
-//! which explains waits for the write cache; 11, open blocks for the relocated pages of each stream.
-//! `tests/data/schema-N.txt` has the types of each.
+//! Schemas: 1, the first with a number; 2, power-loss records of merging FTLs; 3, multi-plane
+//! operations, and flash and timeline shared with open-channel devices; 4, defect lists that are
+//! found after a power loss, and open-channel devices; 5, wear levelling below merging FTLs; 6,
+//! rows of pages in plans; 8, parts of units that wait for each other, and counters that survive a
+//! power loss; 10, recent die operations, which explain waits for the write cache; 11, open blocks
+//! for the relocated pages of each stream. `tests/data/schema-N.txt` lists the types of each.
 
 mod opened;
 
@@ -39,33 +40,33 @@ use uflip_core::{Bytes, Device, DeviceInfo, DeviceKind, Error, ErrorKind, Result
 
 pub(crate) use opened::Opened;
 
-/// Which simulators can read a file: those whose devices are made of the same types. To be raised with every
-/// change of one that is part of a device, which `tests/schema.rs` finds.
+/// The schema: simulators with the same set of types can read each other's files. Increase it with
+/// every change of a type that is part of a device; `tests/schema.rs` finds these.
 pub const SCHEMA: u32 = 11;
-/// Which simulator it is: two with the same text do the same, to the nanosecond.
+/// The version of the simulator: equal texts mean equal results, to the nanosecond.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SIM_FINGERPRINT"));
 
 const MAGIC: &[u8; 8] = b"uflipsim";
 const FIXED_BYTES: u64 = 40;
-/// After so many bytes somebody may have lost interest.
+/// Bytes written between two checks for cancellation.
 const ASKED_EVERY: u64 = 4 << 20;
-/// A state takes about as much as the books in memory, and something for what is under way.
+/// A state is about as large as the tables in memory, plus the work in progress.
 const STATE_PER_MEMORY: u64 = 4;
 const STATE_LEAST_BYTES: u64 = 64 << 20;
 
-/// What a file says about the device in it.
+/// The header of a snapshot file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Its [`SCHEMA`]; files that have none are older than the first.
+    /// Its [`SCHEMA`]; files without one are older than the first.
     #[serde(default)]
     pub schema: u32,
     /// The [`VERSION`] that wrote it.
     pub version: String,
-    /// What the device is called.
+    /// The name of the device.
     pub name: String,
-    /// What it is made of, overrides included.
+    /// The profile, including overrides.
     pub profile: Value,
-    /// What it went through before it was handed over.
+    /// The history before it was delivered.
     pub history: Value,
 }
 
@@ -81,13 +82,13 @@ impl Header {
         }
     }
 
-    /// What the device is to its host; a block device need not say so.
+    /// Return the interface of the device; block devices may omit it.
     pub(crate) fn interface(&self) -> &str {
         self.profile.get("interface").and_then(Value::as_str).unwrap_or("block")
     }
 }
 
-/// The description of a device whose state was read and nothing else.
+/// Return a placeholder description of a device of which only the state was read.
 pub(crate) fn not_described() -> DeviceInfo {
     DeviceInfo {
         url: String::new(),
@@ -105,56 +106,57 @@ pub(crate) fn not_described() -> DeviceInfo {
     }
 }
 
-/// A device that can be written to a file with its whole state, and read again.
+/// A device that can be saved to a file with its whole state, and restored.
 pub trait Snapshot: Device + Serialize + DeserializeOwned {
-    /// What it is made of.
+    /// The type of its profile.
     type Profile: DeserializeOwned;
-    /// How its profile names what it is to a host.
+    /// The name of its interface in profiles.
     const INTERFACE: &str;
 
-    /// Whether `profile` makes a device.
+    /// Check `profile`.
     ///
     /// # Errors
-    /// What is wrong with it, at `place`.
+    /// The first fault, reported at `place`.
     fn check(profile: &Self::Profile, place: &str) -> Result<()>;
 
-    /// What the device of `profile` takes in memory [bytes].
+    /// Return the memory of the device of `profile` [bytes].
     fn memory_bytes(profile: &Self::Profile) -> u64;
 
-    /// What is known of the device `name` of `profile`, without making it.
+    /// Return the description of the device `name` of `profile`, without creating it.
     fn description(name: &str, profile: &Self::Profile) -> DeviceInfo;
 
-    /// Whether this is a device of `profile`, as far as its shape says.
+    /// Return whether the shape of this device matches `profile`.
     fn is_of(&self, profile: &Self::Profile) -> bool;
 
-    /// The same device, of which only the state was read, with what is known of it.
+    /// Set the description of a device of which only the state was read.
     #[must_use]
     fn described(self, info: DeviceInfo) -> Self;
 
-    /// Write the device to the new file `path`: whole and synced, or not at all.
+    /// Write the device to the new file `path`: complete and synced, or not at all.
     ///
     /// # Errors
-    /// The file exists, or cannot be written (a full file system above all).
+    /// The file exists or cannot be written (for example, the file system is full).
     fn save(&self, path: &Path) -> Result<()> {
         self.save_unless(path, &|| false)
     }
 
-    /// The same, unless `is_stopped` says that it is not wanted any more.
+    /// Like [`Snapshot::save`], but stop as soon as `is_stopped` returns true.
     ///
     /// # Errors
-    /// As [`Snapshot::save`]; [`ErrorKind::Interrupted`] where it was stopped, and nothing is left of it.
+    /// As [`Snapshot::save`]; [`ErrorKind::Interrupted`] if it was stopped, which leaves no file.
     fn save_unless(&self, path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<()>;
 
     /// Read the device that [`Snapshot::save`] wrote to `path`.
     ///
     /// # Errors
-    /// [`ErrorKind::Results`]: missing, not a snapshot, of another version, truncated, damaged; or a
-    /// device that does not fit into memory. [`ErrorKind::Usage`]: a device with another interface.
+    /// [`ErrorKind::Results`]: missing, not a snapshot, of another version, truncated, damaged; or
+    /// a device that does not fit into memory. [`ErrorKind::Usage`]: a device with another
+    /// interface.
     fn restore(path: &Path) -> Result<Self>;
 }
 
-// What follows is of every kind of device; each calls it once, in this crate: what reads and writes every type of
-// a device is not compiled again by whoever saves one.
+// Generic over devices, but instantiated in this crate only: the serialization code is not compiled
+// again in crates that save a device.
 
 /// [`Snapshot::save_unless`].
 pub(crate) fn save_unless<D: Snapshot>(
@@ -233,7 +235,7 @@ fn exists(path: &Path) -> Error {
         .action("choose another name, or move the file away")
 }
 
-/// A name of our own beside `path`: what is half written never bears the name itself.
+/// Return a temporary name beside `path`: an incomplete file never has the final name.
 fn beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -241,10 +243,10 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Give a file the name `to`, which must be free.
+/// Rename a file to `to`, which must not exist.
 fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
-    // A second name is only ever given where there is none yet; a rename would replace. Where a
-    // file system knows no second names, a look beforehand must do.
+    // A hard link fails if the name exists; a rename would replace it. File systems without hard
+    // links need a check beforehand.
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists || to.exists() => {
@@ -254,21 +256,21 @@ fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Make the name of a file durable: it is lost with the power otherwise, whatever of the file is on disk.
+/// Sync the directory entry of a file: otherwise a power loss may lose the name.
 fn sync_name(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Counts and sums what is written through it.
+/// A writer that counts and hashes its data.
 struct Summed<'a, W> {
     inner: W,
     is_stopped: &'a dyn Fn() -> bool,
-    /// Bytes from which on that is asked again.
+    /// Number of bytes at which to check for cancellation next.
     asked_at: u64,
     bytes: u64,
     hash: XxHash3_64,
-    /// Why the last piece could not be written, which a serializer does not tell.
+    /// The error of the last write, which a serializer does not pass on.
     failed: Option<std::io::Error>,
 }
 
@@ -277,7 +279,7 @@ impl<'a, W> Summed<'a, W> {
         Summed { inner, is_stopped, asked_at: 0, bytes: 0, hash: XxHash3_64::new(), failed: None }
     }
 
-    /// Keep why something failed, and say its kind.
+    /// Store an error, and return its kind.
     fn noted<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
         done.map_err(|error| {
             let kind = error.kind();
@@ -295,7 +297,7 @@ impl<W: Write> Write for Summed<'_, W> {
                 return Err(std::io::Error::other("nobody wants it any more"));
             }
         }
-        // An array may be as large as the device: a piece of it at a time.
+        // An array may be as large as the device: write it in pieces.
         let bytes = &bytes[..bytes.len().min(ASKED_EVERY as usize)];
         let written = self.inner.write(bytes);
         let written = self.noted(written)?;

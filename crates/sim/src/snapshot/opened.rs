@@ -1,4 +1,4 @@
-//! A file with a device, as far as it was read.
+//! A snapshot file that is being read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -13,10 +13,10 @@ use super::{FIXED_BYTES, Header, MAGIC, SCHEMA, Snapshot, VERSION};
 use crate::collections::huge;
 use crate::config::overrides::check_interface;
 
-/// A header is a page or two of text; a longer one is none.
+/// A valid header is a page or two of text.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
-/// A file that begins like a snapshot, all numbers of its beginning read.
+/// A file that begins like a snapshot; the fixed part has been read.
 pub(crate) struct Opened {
     path: PathBuf,
     file: File,
@@ -38,7 +38,7 @@ impl Opened {
                 .got(error.to_string())
                 .action("check its name; `uflip pattern DEVICE ... --save FILE` makes one")
         };
-        // A pipe or a terminal would let everybody wait.
+        // A pipe or a terminal would block.
         let file = std::fs::metadata(path)
             .and_then(|found| if found.is_file() { Ok(()) } else { Err(not_regular()) })
             .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path))
@@ -84,7 +84,7 @@ impl Opened {
     }
 
     fn read(&mut self, at: u64, part: Part) -> Result<Vec<u8>> {
-        // A file with holes may claim any size.
+        // A sparse file may claim any size.
         let room = uflip_core::available_bytes();
         if part.bytes > room {
             let got = format!("{} bytes to be read, {room} bytes of memory", part.bytes);
@@ -118,8 +118,8 @@ impl Opened {
         Ok(header)
     }
 
-    /// What a header says of a `D`, and its profile. It has the right sum, but anybody can make one: it is checked
-    /// like any.
+    /// Return the description of a `D` from the header, and its profile. The checksum is correct,
+    /// but anybody can compute one: the profile is checked like any other.
     pub(crate) fn description<D: Snapshot>(
         &self,
         header: &Header,
@@ -133,7 +133,7 @@ impl Opened {
         Ok((info, profile))
     }
 
-    /// The same, with a name of its state: two files where it is equal hold equal devices.
+    /// Like `description`, with a hash of the state: equal hashes mean equal devices.
     pub(crate) fn named<D: Snapshot>(&self, header: &Header) -> Result<DeviceInfo> {
         let (mut info, _) = self.description::<D>(header)?;
         info.details.insert("snapshot".into(), format!("{:016x}", self.state.hash).into());

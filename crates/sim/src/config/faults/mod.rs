@@ -1,11 +1,10 @@
-//! Reading a tree into a type, and all that is wrong with it at once.
+//! Reading a tree into a type, with all faults at once.
 //!
-//! Whoever writes a profile by hand wants to hear of every key that is missing, unknown or of the wrong
-//! kind, and not of one an attempt. serde stops at the first. So reading begins again after each fault,
-//! with the place of the fault taken for a value of whatever kind is asked for there: nothing is
-//! written down a second time about which keys there are.
+//! The author of a profile wants all missing, unknown or invalid keys in one report, but serde
+//! stops at the first. So reading restarts after each fault, with the faulty place accepted as any
+//! requested type. Thus no second list of keys is needed.
 //!
-//! Here is also where a text becomes a number: `read_ns = "25us"`, as in the name of a device.
+//! Texts with units become numbers here: `read_ns = "25us"`, as in a device URL.
 
 mod reader;
 
@@ -21,23 +20,23 @@ use crate::config::keys::renamed;
 use crate::config::tree::{NOT_VALID, Node};
 use reader::{At, Misfit};
 
-/// Something that is wrong with a profile.
+/// A fault of a profile.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fault {
-    /// What is wrong, where it is the only fault.
+    /// The title if it is the only fault.
     #[serde(skip)]
     pub what: &'static str,
-    /// Where it is; a key that is missing, is missing from a table.
+    /// Its line; for a missing key the line of its table.
     pub line: usize,
-    /// Table and key, with a point between them.
+    /// Table and key, joined by a point.
     pub key: String,
-    /// What was found there.
+    /// The value found there.
     pub got: String,
-    /// What could be there; empty where nothing could.
+    /// The allowed values; empty if there is no such key.
     pub allowed: String,
 }
 
-/// One error of all `faults` in the text of `source`, whose keys `page` explains.
+/// Return one error for all `faults` in the text of `source`; `page` documents its keys.
 pub(crate) fn error_of(faults: &[Fault], source: &str, page: &str) -> Error {
     let action = format!("correct the profile; {page} explains every key");
     if let [fault] = faults {
@@ -70,7 +69,7 @@ type Path = Vec<String>;
 /// Read `root` into a type.
 ///
 /// # Errors
-/// Every key that is missing, unknown, or of another kind, by its line.
+/// Every missing, unknown or invalid key, by line.
 pub(crate) fn read<P: DeserializeOwned>(root: &Node) -> Result<P, Vec<Fault>> {
     let log = Log::default();
     loop {
@@ -89,16 +88,16 @@ pub(crate) fn read<P: DeserializeOwned>(root: &Node) -> Result<P, Vec<Fault>> {
     }
 }
 
-/// What was found so far.
+/// The faults found so far.
 #[derive(Default)]
 struct Log {
     faults: RefCell<BTreeMap<Path, Fault>>,
-    /// Places that are taken for whatever is asked for.
+    /// Faulty places, which are accepted as any requested type.
     filled: RefCell<BTreeSet<Path>>,
 }
 
 impl Log {
-    /// Whether reading can go on after a misfit: not where the same place misfits again.
+    /// Record a misfit; return whether reading can restart: not if the same place fails again.
     fn take(&self, misfit: Misfit) -> bool {
         let Misfit { mut path, line, got, allowed, .. } = misfit;
         path.reverse();
@@ -118,7 +117,7 @@ impl Log {
         self.faults.borrow_mut().entry(path).or_insert(fault);
     }
 
-    /// What a place that was filled should have held.
+    /// Record what a faulty place should have contained.
     fn asked_for(&self, path: &Path, what: impl Into<String>) {
         if let Some(fault) = self.faults.borrow_mut().get_mut(path)
             && fault.allowed.is_empty()

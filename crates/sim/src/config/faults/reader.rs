@@ -1,4 +1,4 @@
-//! The deserializer: a place of the tree read as whatever a type asks for, or why it cannot be.
+//! A deserializer of the tree that records why a place cannot be read.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -12,7 +12,7 @@ use uflip_core::Quantity;
 use super::{Log, Path};
 use crate::config::tree::{Content, Node};
 
-/// A place of the tree; one without a node is what is asked for.
+/// A place of the tree; without a node it is accepted as any requested type.
 pub(super) struct At<'a> {
     pub(super) node: Option<&'a Node>,
     pub(super) line: usize,
@@ -45,7 +45,7 @@ impl<'a> At<'a> {
         Misfit { path, line: Some(self.line), got, allowed: allowed.into(), named: true }
     }
 
-    /// What a whole number may be written as here.
+    /// Return the allowed forms of a whole number at this place.
     fn whole_allowed(&self, number: &str) -> String {
         match Quantity::from_key(self.key()) {
             Some(Quantity::Size) => format!("{number}, or a text with its unit, as in \"32KiB\""),
@@ -84,14 +84,14 @@ impl<'a> At<'a> {
 
 const WHOLE: &str = "a whole number";
 
-/// Why reading stopped; the path begins at its end.
+/// The reason why reading stopped; the path is in reverse order.
 #[derive(Debug)]
 pub(super) struct Misfit {
     pub(super) path: Path,
     pub(super) line: Option<usize>,
     pub(super) got: String,
     pub(super) allowed: String,
-    /// Whether the path is that of the misfit, and needs no more to it.
+    /// Whether the path is complete.
     pub(super) named: bool,
 }
 
@@ -101,7 +101,7 @@ impl Misfit {
         Misfit { path: Path::new(), line: None, got, allowed, named: false }
     }
 
-    /// The misfit, met inside `at`.
+    /// Add the place `at` to the path.
     fn inside(mut self, at: &At) -> Misfit {
         if !self.named {
             self.path.extend(at.path.iter().rev().cloned());
@@ -133,7 +133,7 @@ impl serde::de::Error for Misfit {
             got,
             match expected.to_string().as_str() {
                 "u32" => format!("{WHOLE}, 0 to {}", u32::MAX),
-                "u64" => format!("{WHOLE}, 0 to {}", i64::MAX), // what TOML can write
+                "u64" => format!("{WHOLE}, 0 to {}", i64::MAX), // the limit of TOML
                 other => other.to_owned(),
             },
         )
@@ -266,7 +266,7 @@ impl<'de> Deserializer<'de> for At<'_> {
         visitor.visit_unit()
     }
 
-    /// No profile has a place for anything.
+    /// Unsupported: no profile accepts arbitrary values.
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Misfit> {
         Err(Misfit::new("a key whose kind no one asks for", ""))
     }
@@ -277,7 +277,7 @@ impl<'de> Deserializer<'de> for At<'_> {
 }
 
 impl<'a> At<'a> {
-    /// The keys of `table` that are known, and those that were missing; others are faults.
+    /// Return the known keys of `table` with those that are missing; record others as faults.
     fn keys(
         &self,
         table: &'a BTreeMap<String, Node>,

@@ -1,4 +1,4 @@
-//! Phases whose time is known from others take as long as those that are gone through.
+//! Phases from the phase cache take as long as simulated ones.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
@@ -11,7 +11,7 @@ use crate::device::any::AnyBackend;
 const DEVICES: u64 = 240;
 const IOS: u64 = 300;
 
-/// All times and parts of a random load of so many I/Os at once, and what flash counted.
+/// Return all times and parts of a random load at queue depth `at_once`, and the flash counters.
 fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> Vec<u64> {
     let sectors = device.info().capacity_bytes.0 / 512;
     let mut trace = Vec::new();
@@ -39,14 +39,15 @@ fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> 
     trace
 }
 
-/// Who is watched goes through every phase.
+/// A recorded device simulates every phase.
 #[test]
 fn a_merge_takes_as_long_as_the_one_before_with_the_same_steps() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut known = 0;
     for seed in 0..DEVICES {
         let (mut profile, text) = draw_merging::profile(&mut rng, seed, Flash::Lasts);
-        // Where power may be lost everybody is watched, and where writes wait for a cache a history is kept.
+        // A device that can lose power is always recorded, and one with a write cache keeps a
+        // history.
         profile.power_loss = None;
         profile.cache.write_cache_bytes = 0;
         let mut device = SimDevice::new("test", profile).expect("drawn until it is one");

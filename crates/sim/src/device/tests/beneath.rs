@@ -1,4 +1,4 @@
-//! Blocks that move beneath an FTL that merges while power is cut: what is left of a move is erased again.
+//! Power cuts during wear levelling below a merging FTL: the remains of a move are erased.
 
 use serde_json::json;
 use uflip_core::{Device as _, Io, Mode, Nanos};
@@ -8,7 +8,7 @@ use super::{audit, contents};
 use crate::flash::contents::Found;
 use crate::{Profile, SimDevice};
 
-/// A block map on one die, of which a block moves when another was erased once more.
+/// Create a block map on one die, where a block moves when another has one more erase.
 fn device() -> SimDevice {
     let keys = json!({
         "ftl": "block_map", "blocks_per_die": BLOCKS, "pages_per_block": PAGES, "spare_factor": 0.5, "read_ns": READ,
@@ -22,13 +22,13 @@ fn device() -> SimDevice {
     SimDevice::new("test", profile).unwrap()
 }
 
-/// Blocks in which something is programmed, and which stand in for none.
+/// Return the blocks with programmed pages that replace no block.
 fn left(device: &SimDevice) -> usize {
     let found = contents(device).on_flash().into_iter();
     found.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used).count()
 }
 
-/// What the host deallocates is not lost with the power, whether time passes meanwhile or not.
+/// Deallocated data does not count as lost, timed or untimed.
 #[test]
 fn what_was_trimmed_without_time_is_not_lost() {
     let mut device = device();
@@ -42,7 +42,7 @@ fn what_was_trimmed_without_time_is_not_lost() {
     assert_eq!(device.cut_power(device.now()).unwrap().pages_lost, 0);
 }
 
-/// Moves and their erases go on when the host's write has ended: time ends then, and they are done.
+/// Moves and their erases continue after the host's write; in untimed mode they are complete.
 #[test]
 fn what_is_under_way_beneath_is_done_when_no_time_passes() {
     let read = Io { mode: Mode::Read, ..write(3) };
@@ -86,7 +86,7 @@ fn what_is_left_of_a_move_is_erased_when_power_is_back() {
             );
             assert_eq!(recovery.reading, Nanos(BLOCKS * PAGES * (READ + SPARE)));
             assert!(erased < BLOCKS as usize / 2);
-            // What was there before is there, or what is written.
+            // Each page has its old version or the one being written.
             let pairs = before.iter().copied().zip(versions(&copy));
             assert!(pairs.enumerate().all(|(page, (before, now))| {
                 now == before || page as u64 == number % 8 && now == before + 1

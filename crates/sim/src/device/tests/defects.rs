@@ -1,4 +1,4 @@
-//! What is not to be used, as it is found after power was lost; times are worked out by hand.
+//! Defects found after a power loss; times are computed by hand.
 
 use serde_json::json;
 use uflip_core::{Device, Nanos};
@@ -8,7 +8,7 @@ use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write
 use crate::SimDevice;
 use crate::flash::geometry::BlockIdx;
 
-/// One die of which erases and programs fail so often, whatever the wear.
+/// Create one die whose erases and programs fail with these probabilities, whatever the wear.
 fn device(erase_failures: f64, program_failures: f64) -> SimDevice {
     plain::device(json!({
         "spare_factor": 0.6, "wear_law": "exponential", "rated_cycles": 1000, "rber_fresh": 1e-9, "rber_rated": 1e-9,
@@ -21,7 +21,7 @@ fn device(erase_failures: f64, program_failures: f64) -> SimDevice {
     }))
 }
 
-/// Overwrite a few pages until `found` has what it looks for in a copy of the device that loses power.
+/// Overwrite a few pages until `found` accepts a copy of the device that loses power.
 fn cut_when(mut device: SimDevice, found: impl Fn(&SimDevice) -> bool) -> SimDevice {
     for page in 0..10_000 {
         device.submit(&write(page * 7 % 40)).unwrap();
@@ -71,11 +71,11 @@ fn a_block_whose_list_was_not_programmed_is_found_bad_again() {
     assert_eq!(lost.len(), 1);
     assert!(!device.flash.nand.is_bad(lost[0]), "nobody knows of it");
     let recovery = device.recover().unwrap();
-    // It cannot be read, so that it is erased; that fails, and the list is programmed.
+    // The block cannot be read, so it is erased; that fails, and the list is programmed.
     assert_eq!((recovery.blocks_erased, recovery.erasing), (1, Nanos(ERASE + PAGE + PROGRAM)));
     assert!(is_listed(&device, lost[0]));
     audit(&device);
-    // What is listed is neither read nor erased any more.
+    // A listed block is neither read nor erased any more.
     device.cut_power(device.now()).unwrap();
     let again = device.recover().unwrap();
     assert_eq!((again.blocks_erased, again.erasing), (0, Nanos(0)));

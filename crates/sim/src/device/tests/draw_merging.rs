@@ -1,4 +1,4 @@
-//! Random small devices of FTLs that merge, which can lose power.
+//! Random small devices with merging FTLs that can lose power.
 
 use serde_json::{Map, Value, json};
 use uflip_core::random::{Xoshiro256PlusPlus, uniform};

@@ -1,7 +1,7 @@
-//! A host that knows what it was promised, and nothing of the device: a naive oracle of every page.
+//! A host that records what was acknowledged: a naive oracle of every page.
 //!
-//! It counts the writes of each page. What a device says of a page after power was lost is the number of one of
-//! them, and not one before the last that the host was told is durable.
+//! It counts the writes of each page. After a power loss the version of a page must be one of
+//! these, and not older than the last one that was acknowledged as durable.
 
 use std::collections::BTreeMap;
 
@@ -10,43 +10,43 @@ use uflip_core::{Bytes, Device, Durability, Io, Mode, Nanos, Ticket};
 
 use crate::SimDevice;
 
-/// What is known of a page.
+/// The recorded state of a page.
 #[derive(Clone, Copy, Default, Debug)]
 struct Page {
-    /// The number of its last write, of the last of which the host was told, and of the last that is durable.
+    /// The numbers of its last write, its last acknowledged write, and its last durable write.
     written: u64,
     acknowledged: u64,
     durable: u64,
-    /// The last before it was trimmed.
+    /// The last write before its trim.
     trimmed: u64,
-    /// An I/O is under way that writes it.
+    /// An outstanding I/O writes it.
     busy: bool,
 }
 
-/// An I/O under way.
+/// An outstanding I/O.
 #[derive(Clone, Debug)]
 struct Asked {
     pages: Vec<u32>,
     fua: bool,
-    /// Where it ends with a flush: what was told when it began to wait, by page.
+    /// If it ends with a flush: the acknowledged version of each page at its submission.
     flushes: Option<Vec<u64>>,
 }
 
-/// The host, and what it was told.
+/// The host, and its acknowledged writes.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     rng: Xoshiro256PlusPlus,
     pages: Vec<Page>,
     under_way: BTreeMap<Ticket, Asked>,
     depth: u64,
-    /// The device has no memory that forgets: what has ended is durable.
+    /// The device has no volatile memory: every completed write is durable.
     nothing_volatile: bool,
     sector: u64,
     page_bytes: u64,
     streams: u64,
-    /// The device has refused something since it had power, as one does that is worn out: it is left alone.
+    /// The device has refused an I/O since power-up, because it is worn out: the host stops.
     refused: bool,
-    /// Where it wrote last, and how many of twelve writes go there again.
+    /// The last write, and how many of twelve writes go there again.
     last: Option<Io>,
     again: u64,
 }
@@ -92,7 +92,8 @@ impl Host {
         self.io(Mode::Read)
     }
 
-    /// Somewhere, most of them in a small part of the device, so that blocks are collected; half of them whole pages.
+    /// Return a random I/O, mostly in a small part of the device, so that blocks are collected;
+    /// half of them whole pages.
     fn io(&mut self, mode: Mode) -> Io {
         let unit = if self.below(2) == 0 { self.page_bytes } else { self.sector };
         let sectors = self.pages.len() as u64 * self.page_bytes / unit;
@@ -110,8 +111,8 @@ impl Host {
         let again = self.last.filter(|_| mode == Mode::Write && self.below(12) < self.again);
         let io = again.unwrap_or_else(|| self.io(mode));
         let pages: Vec<u32> = self.touched(&io).collect();
-        // No host writes the same place twice at once: nobody could say which of the two is the last. One that goes
-        // where it was waits for that.
+        // No host overwrites a page with a write in flight: the order would be undefined. Such an
+        // I/O waits.
         while mode == Mode::Write && pages.iter().any(|page| self.pages[*page as usize].busy) {
             if again.is_none() || self.refused {
                 return;
@@ -169,15 +170,15 @@ impl Host {
             return;
         }
         device.trim(io.offset, io.size);
-        // It holds nothing, or anything that it ever held.
+        // It holds no data, or any earlier version.
         for page in &mut self.pages[first as usize..end.max(first) as usize] {
             (page.durable, page.trimmed) = (0, page.written);
         }
     }
 
-    /// The device says that its first I/O has ended.
+    /// Complete the first I/O of the device.
     fn complete(&mut self, device: &mut SimDevice) {
-        // Which of them it was that failed is not said: nobody is told of any more.
+        // The failed I/O is not identified: no further completions are expected.
         let Ok(done) = device.complete() else {
             assert!(super::wears_out(device), "a device that has room");
             self.refused = true;
@@ -202,7 +203,7 @@ impl Host {
         }
     }
 
-    /// So many things, one after the other.
+    /// Do `steps` random actions.
     pub(super) fn work(&mut self, device: &mut SimDevice, steps: u64) {
         for _ in 0..steps {
             if self.refused {
@@ -222,14 +223,14 @@ impl Host {
         }
     }
 
-    /// Go on until some moment, at which nothing need happen, and let power go.
+    /// Continue until an arbitrary time, and cut power.
     pub(super) fn cut(&mut self, device: &mut SimDevice) -> crate::PowerCut {
         let ahead = [0, 1, 1_000, 100_000, 1_000_000, 10_000_000][self.below(6) as usize];
         let mut at = device.now() + Nanos(self.below(ahead + 1));
         while !self.refused
             && let Some(end) = device.next_completion(at)
         {
-            // At the very moment of an end, too, before the host has heard of it or right after.
+            // Sometimes exactly at a completion, before or after the host has received it.
             if self.below(16) == 0 {
                 at = end;
             }
@@ -246,7 +247,7 @@ impl Host {
         cut
     }
 
-    /// Hold what the device has now against what it promised.
+    /// Compare the device with the acknowledged writes.
     pub(super) fn check(&mut self, device: &SimDevice) {
         for (page, known) in (0..).zip(&mut self.pages) {
             let found = device.version_of(page).expect("an account is kept");

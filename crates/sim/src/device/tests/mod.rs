@@ -1,4 +1,4 @@
-//! Power is cut, everywhere and again, and what was promised is there.
+//! Power cuts at arbitrary times, also repeated: acknowledged data must survive.
 
 mod alone;
 mod beneath;
@@ -25,11 +25,11 @@ use crate::flash::geometry::BlockIdx;
 use draw::Flash;
 use host::Host;
 
-/// Cuts in all, and those of one device.
+/// Number of cuts in all, and per device.
 const CUTS: u64 = 3_600;
 const CUTS_OF_ONE: u64 = 24;
 
-/// What was seen of all devices, so that a swarm that never meets anything is found out.
+/// Events seen on all devices, to detect a swarm that misses a case.
 #[derive(Default)]
 struct Seen {
     torn: AtomicU64,
@@ -40,15 +40,15 @@ struct Seen {
     put_back: AtomicU64,
     merged: AtomicU64,
     dropped: AtomicU64,
-    /// Blocks that could not be erased when power went, and of which no list says so; and those that are listed when
-    /// it has come back.
+    /// Blocks without a successful erase and without a list entry at a power cut, and those listed
+    /// after recovery.
     unlisted: AtomicU64,
     listed: AtomicU64,
     ended: AtomicU64,
-    /// Pages that an FTL kept in memory, behind a write cache; and those that capacitors saved of such memory.
+    /// Pages buffered by an FTL behind a write cache, and buffered pages saved by capacitors.
     kept: AtomicU64,
     saved: AtomicU64,
-    /// Blocks in which something is programmed and that stand in for none when power went; moves of wear levelling.
+    /// Programmed blocks that replace no block at a power cut, and moves of wear levelling.
     left: AtomicU64,
     levelled: AtomicU64,
 }
@@ -80,7 +80,7 @@ impl Seen {
     }
 }
 
-/// The books agree with each other, and with the flash.
+/// Check that tables agree with each other and with the flash.
 fn audit(device: &SimDevice) {
     let paged = match &device.backend {
         AnyBackend::Paged(paged) => paged,
@@ -112,7 +112,7 @@ fn audit(device: &SimDevice) {
     }
 }
 
-/// The same of an FTL that merges; as many blocks are erased as it takes for that.
+/// The same for a merging FTL; it also checks the number of erased blocks that it needs.
 fn audit_merged(device: &SimDevice, merged: &Merged) {
     if merged.at_end.is_none() {
         merged.ftl.audit();
@@ -136,17 +136,17 @@ fn audit_merged(device: &SimDevice, merged: &Merged) {
     }
 }
 
-/// What is on flash, and on its way there.
+/// Return the flash contents, including operations in progress.
 fn contents(device: &SimDevice) -> &Contents {
     device.events.contents.as_ref().expect("an account is kept")
 }
 
-/// Whether blocks may fail, until too few are left.
+/// Return whether blocks may fail until too few are left.
 fn wears_out(device: &SimDevice) -> bool {
     device.profile().reliability.is_some()
 }
 
-/// Blocks that cannot be erased, and of which no list says so.
+/// Return the blocks that cannot be erased and are not listed.
 fn unlisted(device: &SimDevice) -> u64 {
     let contents = contents(device);
     let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
@@ -154,7 +154,7 @@ fn unlisted(device: &SimDevice) -> u64 {
     blocks.filter(lost).count() as u64
 }
 
-/// Whether no die has room any more, so that nothing is written.
+/// Return whether no die has a free page, so that nothing is written.
 fn is_read_only(device: &SimDevice) -> bool {
     match &device.backend {
         AnyBackend::Paged(paged) => paged.is_read_only(),
@@ -163,7 +163,7 @@ fn is_read_only(device: &SimDevice) -> bool {
     }
 }
 
-/// No counter goes back.
+/// No counter decreases.
 fn assert_counted_on(before: &Counters, after: &Counters) {
     let counted = |counters: &Counters| serde_json::to_value(counters).expect("numbers");
     let (before, after) = (counted(before), counted(after));
@@ -172,7 +172,8 @@ fn assert_counted_on(before: &Counters, after: &Counters) {
     }
 }
 
-/// Cut the power of a device that does what `host` wants, recover, and see; perhaps power goes again meanwhile.
+/// Cut the power of a device under the load of `host`, recover, and check; sometimes cut again
+/// during recovery.
 fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
     let kept = contents(device).kept();
     let before = device.counters().expect("it counts");
@@ -202,7 +203,7 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     seen.add(&seen.put_back, recovery.pages_put_back);
     seen.add(&seen.merged, recovery.pages_merged);
     seen.add(&seen.dropped, recovery.blocks_dropped);
-    // Whoever loses power while it recovers finds the same afterwards.
+    // A power cut during recovery must not change the result.
     let versions = |device: &SimDevice| -> Vec<Option<u64>> {
         (0..device.flash.geometry.shape().logical_pages)
             .map(|page| device.version_of(page))
@@ -223,13 +224,13 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     seen.add(&seen.ended, u64::from(is_read_only(device)));
 }
 
-/// Pages that an FTL has kept in memory, where what it was given had been in a write cache.
+/// Return the pages that an FTL buffers and that came from a write cache.
 fn kept_behind_a_cache(device: &SimDevice) -> u64 {
     let kept = matches!(device.backend, AnyBackend::Merged(_)) && device.cache.is_some();
     if kept { device.flash.counters.pages_absorbed } else { 0 }
 }
 
-/// How a device is drawn.
+/// A generator of random devices.
 type Drawn = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
 
 fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
@@ -246,7 +247,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
         for _ in 0..CUTS_OF_ONE / 3 {
             host.work(&mut device, 40);
             seen.add(&seen.kept, kept_behind_a_cache(&device));
-            // Beside what goes on, somebody else's power is cut here, twice.
+            // Cut the power of a clone twice, independently of the device.
             let (mut other, mut theirs) = (device.clone(), host.clone());
             cut(&mut other, &mut theirs, &mut rng, seen);
             theirs.work(&mut other, 10);
@@ -262,7 +263,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
     })
 }
 
-/// Cut the power of so many devices so often; what is never met is told by `others`.
+/// Cut the power of many devices many times; report the cases of `others` that never occur.
 fn devices_are_cut(draw: Drawn, others: &[&str]) {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
@@ -290,7 +291,7 @@ fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
 
 #[test]
 fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
-    // One cut in a thousand finds a block that is not listed: `defects.rs` makes it.
+    // One cut in a thousand finds a block that is not listed: `defects.rs` constructs it.
     devices_are_cut(
         |rng, _| draw::profile(rng, Flash::WearsOut),
         &["merged", "dropped", "unlisted", "kept", "saved", "left", "levelled"],

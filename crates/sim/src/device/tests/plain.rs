@@ -1,4 +1,4 @@
-//! A device of a few blocks with plain times, of which sums can be worked out by hand.
+//! A device of a few blocks with round times, so that sums can be computed by hand.
 
 use serde_json::{Map, Value, json};
 use uflip_core::{Bytes, Io, Mode};
@@ -8,13 +8,14 @@ use crate::{Profile, SimDevice};
 pub(super) const READ: u64 = 25_000;
 pub(super) const PROGRAM: u64 = 300_000;
 pub(super) const ERASE: u64 = 1_500_000;
-/// 16 bytes at 40 MB/s, and a page of 4096 bytes in steps of that.
+/// Channel time of 16 bytes at 40 MB/s; a page of 4096 bytes takes a multiple of it.
 pub(super) const SPARE: u64 = 400;
 pub(super) const PAGE: u64 = 4096 / 16 * SPARE;
 pub(super) const BLOCKS: u64 = 16;
 pub(super) const PAGES: u64 = 8;
 
-/// The demo with one die, plain times and nothing volatile, and `others`, an object, beside and instead of that.
+/// Create the demo device with one die, round times and no volatile data, with `others` as
+/// overrides.
 pub(super) fn device(others: Value) -> SimDevice {
     let mut keys = json!({
         "channels": 1, "dies_per_channel": 1, "planes_per_die": 1, "blocks_per_die": BLOCKS, "pages_per_block": PAGES,
@@ -30,7 +31,7 @@ pub(super) fn device(others: Value) -> SimDevice {
     SimDevice::new("test", profile).unwrap()
 }
 
-/// A write of a whole page.
+/// Return a write of a whole page.
 pub(super) fn write(page: u64) -> Io {
     Io { offset: Bytes(page * 4096), size: Bytes(4096), mode: Mode::Write, stream: 0 }
 }

@@ -1,4 +1,4 @@
-//! How long recovery takes, against sums worked out by hand.
+//! Duration of recovery, compared with sums computed by hand.
 
 use serde_json::json;
 use uflip_core::{Bytes, Device, Io, Nanos};
@@ -6,7 +6,7 @@ use uflip_core::{Bytes, Device, Io, Nanos};
 use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
 use crate::{Profile, Recovery, SimDevice};
 
-/// The demo with plain times.
+/// Create the demo device with round times.
 fn device(channels: u64, dies: u64, metadata: u64, state: &str) -> SimDevice {
     plain::device(json!({
         "channels": channels, "dies_per_channel": dies, "metadata_pages": metadata, "state": state,
@@ -23,7 +23,7 @@ fn an_empty_device_reads_the_first_page_of_every_block() {
     let mut device = device(2, 3, 0, "empty");
     let recovery = cut_now(&mut device);
     assert_eq!(recovery.spare_areas_read, 6 * BLOCKS);
-    // The cells of the three dies of a channel work side by side, and what they read goes one after the other.
+    // The cells of a channel's three dies work in parallel; their transfers are serial.
     assert_eq!(recovery.reading, Nanos(BLOCKS * (READ + SPARE) + 2 * SPARE));
     assert_eq!((recovery.pages_found, recovery.erasing), (0, Nanos(0)));
 }
@@ -46,7 +46,7 @@ fn a_metadata_page_stands_for_its_block() {
     // A block of seven pages and its metadata, and three pages of the next.
     device.apply((0..10).map(write)).unwrap();
     let recovery = cut_now(&mut device);
-    // Where there is none, that is known when its place has been read.
+    // A missing metadata page is detected by reading its place.
     let read = (BLOCKS - 1) + (3 + 1) + (BLOCKS - 2);
     assert_eq!((recovery.metadata_pages_read, recovery.spare_areas_read), (1, read));
     assert_eq!(recovery.reading, Nanos(READ + PAGE + read * (READ + SPARE)));
@@ -79,7 +79,7 @@ fn where_cells_are_quick_the_channel_takes_its_time() {
     for dies in [1, 60, 100] {
         let mut device = device(1, dies, 0, "empty");
         let reads = BLOCKS * dies;
-        // A die is asked again when what it read is over; more dies than fit beside its cells wait.
+        // A die is read again after its last transfer; with many dies, transfers limit the rate.
         let busy = (READ + SPARE).max(dies * SPARE);
         let took = cut_now(&mut device).reading.0;
         let last = READ + dies * SPARE;
@@ -106,7 +106,7 @@ fn what_was_half_erased_is_erased_again_once_all_is_read() {
     assert_eq!(recovery.ready.0 - recovery.began.0, recovery.reading.0 + ERASE);
 }
 
-/// One die of an FTL that merges, of which 8 blocks of 16 are the host's.
+/// Create one die with a merging FTL; 8 of its 16 blocks are for the host.
 fn merging(ftl: &str, order: &str, state: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"ftl": "{ftl}", "page_order": "{order}", "blocks_per_die": {BLOCKS},
@@ -142,7 +142,7 @@ fn a_log_that_is_filled_in_order_is_merged_and_others_are_gone_on_with() {
         assert_eq!(recovery.pages_found, BLOCKS * PAGES / 2);
         (recovery.pages_merged, recovery.blocks_dropped, recovery.merging)
     };
-    // Each page is read and goes over the channel twice; then both blocks are erased.
+    // Each page is read and crosses the channel twice; then both blocks are erased.
     let copied = PAGES * (READ + 2 * PAGE + PROGRAM);
     assert_eq!(found("fast"), (PAGES, 2, Nanos(copied + 2 * ERASE)));
     assert_eq!(found("bast"), (0, 0, Nanos(0)));

@@ -1,4 +1,4 @@
-//! Parts of units at once: what was written last is there, whatever was read meanwhile.
+//! Concurrent partial writes of units: the last write wins, whatever was read meanwhile.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos};
@@ -18,7 +18,8 @@ fn device(more: &str) -> SimDevice {
     SimDevice::new("test", Profile::parse(demo, "demo", &overrides).unwrap()).unwrap()
 }
 
-/// A host counts its writes of each unit: when all have ended, so many are found.
+/// The host counts its writes of each unit: after all have completed, exactly that version is
+/// found.
 #[test]
 fn the_last_of_several_parts_of_a_unit_at_once_is_found_after_power_was_lost() {
     for (number, more) in (0..).zip([
@@ -41,7 +42,7 @@ fn the_last_of_several_parts_of_a_unit_at_once_is_found_after_power_was_lost() {
                 let depth = 2 + uniform(&mut rng, 7);
                 let mut under_way = 0;
                 for _ in 0..600 {
-                    // One part of a unit after the other; or anywhere in a few units.
+                    // Consecutive parts of units, or random parts of a few units.
                     sector = (sector + 1) % (u64::from(units) * UNIT / SECTOR - 8);
                     let (ahead, size) = match depth % 2 {
                         0 => (0, SECTOR),
