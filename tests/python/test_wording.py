@@ -55,7 +55,7 @@ ALLOWED = {
     "crates/method": 23,
     "crates/py": 23,
     "crates/serve": 49,
-    "crates/sim": 153,
+    "crates/sim": 31,
     "crates/store": 29,
     "docs": 3,
     "docs/reference": 56,
