@@ -24,8 +24,8 @@ This page is made from `uflip --help` and the help of each command by
 
 Sizes are read as fio reads them: `512`, `4k`, `32KiB`, `1g`, all powers of 1024. Durations need
 their unit: `100us`, `1.5ms`, `2s`. Counts may have k, M or G, which are thousands, millions and
-billions: `--io-count 100k`. What a command ends with is in [exit codes](exit-codes.md); what
-its JSON holds is in [results](results-format.md).
+billions: `--io-count 100k`. The exit codes of commands are in [exit codes](exit-codes.md), their
+JSON documents in [results](results-format.md).
 """
 
 

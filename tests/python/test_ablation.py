@@ -76,4 +76,4 @@ def test_a_device_that_is_not_of_the_table_is_refused_by_name() -> None:
     assert DTI in error["allowed"]
     both = uflip("reproduce", "uflip-table3", "--ablate", DTI, "--refit", DTI)
     assert both.code == 2
-    assert "do not go together" in both.err
+    assert "cannot be combined" in both.err

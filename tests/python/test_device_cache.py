@@ -217,7 +217,7 @@ def test_only_what_uflip_kept_is_listed_and_removed(
     done = uflip("cache", "--clear")
     assert (done.code, sorted(folder.iterdir())) == (0, mine), done.err
     assert "1 devices removed" in done.out
-    assert f"{len(mine)} others stay" in done.out
+    assert f"{len(mine)} other files stay" in done.out
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -600,7 +600,7 @@ def test_what_uflip_keeps_beside_results_is_no_result_that_failed(tmp_path: Path
     everything = sorted(map(str, (tmp_path / "results").iterdir()))
     done = uflip("verify", *everything)
     assert done.code == 0, done.err
-    assert done.out.count("no results: what uflip keeps beside them") == 2
+    assert done.out.count("not results: a file or folder that uflip keeps next to them") == 2
     found = json.loads(uflip("verify", *everything, "--json").out)
     assert ["skipped" in each for each in found["folders"]] == [False, True, True]
 

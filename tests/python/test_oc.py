@@ -501,7 +501,7 @@ def test_a_retired_block_is_told_by_every_command() -> None:
         (("oc", "sim:dfc", "--only", "oc9"), "oc0, oc1, oc2, oc3"),
         (("oc", "sim:dfc", "--scale", "huge"), "standard, quick"),
         (("oc", "sim:dfc", "--sacrifice", "9:0:0"), "0:0:0 to 7:3:1023"),
-        (("oc", "pattern", "sim:dfc", "--mix", "W", "--read", "5"), "leave one"),
+        (("oc", "pattern", "sim:dfc", "--mix", "W", "--read", "5"), "leave out one"),
     ],
 )
 def test_what_does_not_fit_is_said_before_anything_is_done(

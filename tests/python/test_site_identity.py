@@ -216,7 +216,7 @@ def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
     first = uflip("site", "token", tmp_path / "site", "alice", "--json")
     again = uflip("site", "token", tmp_path / "site", "bob", "--json")
     assert (first.code, again.code) == (0, 0), first.err + again.err
-    assert f"There was no site in {tmp_path / 'site'}: a NEW one was made" in first.err
+    assert f"There was no site in {tmp_path / 'site'}: a NEW one was created" in first.err
     assert again.err == ""
     assert json.loads(first.out)["token"]
 

@@ -60,7 +60,6 @@ ALLOWED = {
     "docs": 3,
     "docs/reference": 56,
     "python/uflip/analysis": 8,
-    "python/uflip/cli": 54,
     "python/uflip/cost": 4,
     "python/uflip/executors": 30,
     "python/uflip/hints": 7,

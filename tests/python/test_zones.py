@@ -256,7 +256,7 @@ def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
     assert told["commands"] == []
     assert told["zone_bytes"] == 512 * KIB
     dry = uflip("zones", f"sim:{saved}", "--reset", "all", "--dry-run")
-    assert dry.out.startswith("reset: 16 zones, which were not touched")
+    assert dry.out.startswith("reset: 16 zones, not carried out")
     again = json.loads(uflip("zones", f"sim:{saved}", "--reset", "all", "--json").out)
     assert {zone["state"] for zone in again["zones"]} == {"empty"}
     assert sum(one["response_time_ns"] == ERASE for one in again["commands"]) == 3

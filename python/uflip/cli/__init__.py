@@ -1,5 +1,5 @@
-"""The command line: one file per verb, each a translation between arguments and functions.
+"""The command line: one module per verb, which translates arguments into function calls.
 
-`main` finds a verb by its name and imports its file only then; each file offers its click command
-as `command`. What verbs share (option types, output) is in `common`, live progress in `progress`.
+`main` finds a verb by its name and imports its module only then; each module defines its click
+command as `command`. Shared option types and output are in `common`, live progress in `progress`.
 """

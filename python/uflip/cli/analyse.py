@@ -1,4 +1,4 @@
-"""`uflip analyse`: phases, period, mean with its interval, and doubts of a series from a file."""
+"""`uflip analyse`: phases, period, mean with its interval, and doubts about a series in a file."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -21,15 +21,15 @@ Examples:
 
 \b
 FILE is a run of a result folder, a CSV or Parquet table, a latency log of fio
-(--write_lat_log), or a trace in the form of MSR Cambridge, as `uflip serve
---record` writes it. The unit is what the name of the column ends with (_ns,
-_us, _ms, _s), else ns; of such a trace ticks of 100 ns. Of a run with several
-processes the mean of the I/Os of the same number is taken.
+(--write_lat_log), or a trace in the format of MSR Cambridge, as `uflip serve
+--record` writes it. The unit is the suffix of the column name (_ns, _us, _ms,
+_s), else ns; for such a trace it is ticks of 100 ns. For a run with several
+processes, I/Os with the same number are averaged.
 
 \b
-Limits: what comes less than once in a third of the I/Os may not have come yet,
-and a device whose level wanders at all time scales has intervals that are too
-narrow (docs/reference/analysis.md, "What an analysis cannot see").
+Limits: an event rarer than once in a third of the I/Os may be missing, and a
+device whose level wanders at all time scales has intervals that are too narrow
+(docs/reference/analysis.md, "What an analysis cannot see").
 """
 
 
@@ -40,13 +40,16 @@ narrow (docs/reference/analysis.md, "What an analysis cannot see").
     "--unit", type=click.Choice(["ns", "us", "ms", "s"]), help="Unit of the response times."
 )
 @click.option(
-    "--confidence", callback=real(), metavar="P", help="Of the intervals.  [default: 0.95]"
+    "--confidence",
+    callback=real(),
+    metavar="P",
+    help="Confidence of the intervals.  [default: 0.95]",
 )
 @click.option(
     "--half-width",
     callback=real(),
     metavar="SHARE",
-    help="Of the mean, to either side, that is narrow enough.  [default: 0.05]",
+    help="Required half-width of the interval, relative to the mean.  [default: 0.05]",
 )
 @json_option
 def command(
@@ -104,7 +107,7 @@ def _print(file: Path, found: "Analysis") -> None:
 
 
 def _left_out(found: "Analysis") -> str:
-    """Say of how many I/Os the mean is, where not of all of the running phase."""
+    """Return the number of I/Os of the mean, if it differs from that of the running phase."""
     if found.mean_ios == found.ios - found.startup_ios:
         return ""
     return f", of the last {format_count(found.mean_ios)}"
@@ -133,13 +136,13 @@ def _percentiles(found: "Analysis") -> str:
 
 
 def _not_excluded(found: "Analysis") -> str:
-    """Say how rare an I/O may be that has not come: none in n has a chance of 5 % at 3/n."""
+    """Return how rare an unseen I/O may be: none in n has a chance of 5 % at a rate of 3/n."""
     rarest = max(1, (found.ios - found.startup_ios) // 3)
     return f"an I/O that comes less than once in {format_count(rarest)}, and memory beyond the run"
 
 
 def _changes(found: "Analysis") -> str:
-    """Say where, as long as it can be read at a glance."""
+    """Return the positions of the first level changes."""
     shown = [format_count(at) for at in found.change_points[:8]]
     more = len(found.change_points) - len(shown)
     return "at I/O " + ", ".join(shown) + (f" and {more} more" if more > 0 else "") if shown else ""

@@ -1,4 +1,4 @@
-"""`uflip cache`: the simulated devices that are kept for the next time."""
+"""`uflip cache`: the cache of simulated devices."""
 
 import time
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from uflip.device.simulated import inspect_snapshot
 from uflip.errors import UflipError
 from uflip.units import format_size
 
-# So many names of what stays are read at a glance.
+# Maximum number of file names in a message.
 SHOWN = 5
 
 EPILOG = """\b
 Examples:
-  uflip cache            what is kept, and where
-  uflip cache --clear    remove all of it
+  uflip cache            list the cached devices
+  uflip cache --clear    remove all of them
 
 \b
-A simulated device that was brought into its state is kept, so that the next command begins at once.
-UFLIP_CACHE_DIR names another folder, UFLIP_CACHE_SIZE another limit (0: keep nothing);
---no-cache of what opens them builds a device instead.
+A simulated device in its initial state is cached, so that the next command begins at once.
+UFLIP_CACHE_DIR selects another folder, UFLIP_CACHE_SIZE another limit (0: no cache);
+with --no-cache a command builds its devices instead.
 """
 
 
@@ -33,11 +33,11 @@ UFLIP_CACHE_DIR names another folder, UFLIP_CACHE_SIZE another limit (0: keep no
 @click.option(
     "--clear",
     is_flag=True,
-    help="Remove every device from the cache; what else is in its folder stays.",
+    help="Remove every device from the cache; other files in its folder stay.",
 )
 @json_option
 def command(clear: bool, as_json: bool) -> None:
-    """List or remove the simulated devices that are kept in their state."""
+    """List or clear the cache of simulated devices."""
     kept, left = cache.clear() if clear else (cache.entries(), [])
     size_bytes = sum(entry.size_bytes for entry in kept)
     devices = [] if clear else [_describe(entry) for entry in reversed(kept)]
@@ -60,7 +60,7 @@ def command(clear: bool, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Described:
-    """A device that is kept; one that cannot be read any more is rebuilt when it is needed."""
+    """A cached device; an unreadable one is rebuilt when it is needed."""
 
     name: str
     device: str | None
@@ -70,7 +70,7 @@ class Described:
 
 
 def _describe(entry: cache.CacheEntry) -> Described:
-    """Say what is in a file."""
+    """Describe a cache entry."""
     unused_s = max(0.0, time.time() - entry.used_s)
     try:
         info = inspect_snapshot(str(entry.path))
@@ -84,7 +84,7 @@ def _print_removed(removed: int, size_bytes: int, left: Sequence[Path]) -> None:
     if left:
         names = ", ".join(path.name for path in left[:SHOWN])
         more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
-        echo(f"{len(left)} others stay, which uflip did not keep there: {names}{more}")
+        echo(f"{len(left)} other files stay, which are not of the cache: {names}{more}")
 
 
 def _print(devices: Sequence[Described], size_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""What the verbs share: reading options, groups of options, plain output."""
+"""Shared parts of the verbs: option parsers, groups of options, tables."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,24 +28,24 @@ Reader = Callable[[click.Context, click.Parameter, str | None], Number | None]
 Decorator = Callable[[Function], Function]
 
 
-# Whether a path may be read is asked by whoever reads it: that is no matter of the command.
+# Readability is checked where a path is opened, not by click.
 ANY_PATH = click.Path(path_type=Path, readable=False)
 FILE_PATH = click.Path(path_type=Path, dir_okay=False, readable=False)
 FOLDER_PATH = click.Path(path_type=Path, file_okay=False, readable=False)
 
 
 def read_size(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Read the value of an option as a size [bytes]; errors name the option."""
+    """Parse the value of an option as a size [bytes]; errors name the option."""
     return None if value is None else parse_size(value, where=option_name(param))
 
 
 def read_duration(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Read the value of an option as a duration [ns]; errors name the option."""
+    """Parse the value of an option as a duration [ns]; errors name the option."""
     return None if value is None else parse_duration(value, where=option_name(param))
 
 
 def whole(least: int = 0, most: int = UNSIGNED) -> Reader[int]:
-    """Make a reader of whole numbers in a range; errors name the option."""
+    """Return a parser of whole numbers in a range; errors name the option."""
 
     def read(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
         return None if value is None else parse_count(value, option_name(param), least, most)
@@ -54,7 +54,7 @@ def whole(least: int = 0, most: int = UNSIGNED) -> Reader[int]:
 
 
 def real(least: float = 0.0, most: float = 1e9) -> Reader[float]:
-    """Make a reader of numbers in a range; errors name the option."""
+    """Return a parser of numbers in a range; errors name the option."""
 
     def read(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
         return None if value is None else parse_number(value, option_name(param), least, most)
@@ -68,7 +68,7 @@ def option_name(param: click.Parameter) -> str:
 
 
 def together(decorators: Sequence[Callable[[Any], Any]]) -> Decorator[Any]:
-    """Make one decorator of several, in the order in which their options are shown."""
+    """Combine several decorators, in the order in which their options are shown."""
 
     def decorate(function: Any) -> Any:
         for decorator in reversed(decorators):
@@ -83,20 +83,20 @@ device_argument = click.argument("device")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, errors included.")
 
 quiet_option = click.option(
-    "-q", "--quiet", is_flag=True, help="Only what was found: no progress, no notes, no next steps."
+    "-q", "--quiet", is_flag=True, help="Print results only: no progress, no notes, no next steps."
 )
 
 force_option = click.option(
     "--force",
     is_flag=True,
-    help="Replace a file that is there, also one that uflip did not make.",
+    help="Replace an existing file, also one that uflip did not write.",
 )
 
 size_option = click.option(
     "--size",
     metavar="SIZE",
     callback=read_size,
-    help="file: only: create the file, or let it grow, to this size.",
+    help="file: only: create the file, or enlarge it, to this size.",
 )
 
 buffered_option = click.option(
@@ -107,7 +107,7 @@ buffered_option = click.option(
 
 
 def read_durability(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Read what writes wait for; errors name the option."""
+    """Parse a durability; errors name the option."""
     if value is None:
         return None
     try:
@@ -121,16 +121,16 @@ durability_option = click.option(
     "--durability",
     metavar=FORMS,
     callback=read_durability,
-    help="What a write waits for: the device to take it; to survive a loss of power; that, for "
-    "all, every N writes.  [default: cached; fua with --buffered]",
+    help="When a write is complete: when the device has the data; when they survive a power loss; "
+    "after a flush every N writes.  [default: cached; fua with --buffered]",
 )
 
 
 completion_option = click.option(
     "--completion",
     metavar="|".join(COMPLETIONS),
-    help="file: and /dev/ only: how the end of an I/O in a queue is learned of.  [default: auto, "
-    "polled where the device can]",
+    help="file: and /dev/ only: how completions in a queue are detected.  [default: auto, polled "
+    "if the device supports it]",
 )
 
 
@@ -153,7 +153,7 @@ no_cache_option = click.option(
 def read_snapshot_name(
     _ctx: click.Context, _param: click.Parameter, value: Path | None
 ) -> Path | None:
-    """Read the name of a snapshot to be written."""
+    """Check the name of a snapshot to be written."""
     if value is None:
         return None
     from uflip.device.url import check_snapshot_name
@@ -163,7 +163,7 @@ def read_snapshot_name(
 
 
 def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
-    """Refuse to keep a device that is not simulated, or where something is, before it is used."""
+    """Check before the run that the device is simulated and that the file can be written."""
     if save is None:
         return
     if not info.simulated:
@@ -172,17 +172,17 @@ def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
             where="--save",
             got=f"{info.url} with --save {save}",
             allowed="sim:NAME",
-            action="leave --save away",
+            action="leave out --save",
         )
     _place_of(save, force=force)
 
 
 def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> None:
-    """Keep a simulated device as it is."""
+    """Write a snapshot of a simulated device."""
     from uflip.results import outputs
 
     with outputs.written(_place_of(save, force=force)) as temporary:
-        temporary.unlink()  # the simulator writes to new names only
+        temporary.unlink()  # the simulator creates new files only
         device.save(temporary)
 
 
@@ -197,7 +197,7 @@ save_option = click.option(
     metavar="FILE.snapshot",
     type=ANY_PATH,
     callback=read_snapshot_name,
-    help="Keep the simulated device as it is afterwards; sim:FILE.snapshot opens it again.",
+    help="Store the final state of the simulated device; sim:FILE.snapshot opens it again.",
 )
 
 io_timeout_option = click.option(
@@ -206,7 +206,7 @@ io_timeout_option = click.option(
     callback=read_duration,
     default="60s",
     show_default=True,
-    help="Give up when an I/O on a file, block device or export takes longer; 0s: never.",
+    help="Give up if an I/O on a file, block device or export takes longer; 0s: never.",
 )
 
 data_option = click.option(
@@ -214,23 +214,23 @@ data_option = click.option(
     metavar="|".join(DATA),
     default=DATA[0],
     show_default=True,
-    help="What is written; random data cannot be compressed by the device.",
+    help="Data to write; random data cannot be compressed by the device.",
 )
 
 
 def destroy_option(*, multiple: bool = False) -> Decorator[Any]:
-    """Make the option that names what may be lost, once or once for each device."""
+    """Return the option that confirms the loss of data, once or once for each device."""
     return click.option(
         "--destroy",
         metavar="TOKEN|PATH",
         multiple=multiple,
-        help="Lose everything on exactly this block device (see `uflip devices`), or in this "
-        "file that uflip did not make; with what it holds, as in +ext4."
-        + (" Again for each device that needs it." if multiple else ""),
+        help="Confirm the loss of all data on exactly this block device (see `uflip devices`), or "
+        "in this file that uflip did not create; name its contents, as in +ext4."
+        + (" Repeat it for each device that needs it." if multiple else ""),
     )
 
 
-# What a device is opened with; of several devices each has its own --destroy.
+# Options for opening a device; with several devices each has its own --destroy.
 open_options, open_several_options = (
     together(
         [
@@ -247,7 +247,7 @@ open_options, open_several_options = (
 
 
 def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None:
-    """Read names that were given separated by commas, or by repeating the option.
+    """Split names that are separated by commas, or given by repeating the option.
 
     Examples
     --------
@@ -263,19 +263,19 @@ def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None
             where=where,
             got=repr(",".join(given)),
             allowed="names separated by commas, as in granularity,order",
-            action="name a micro-benchmark, or leave the option out",
+            action="name a micro-benchmark, or leave out the option",
         )
     return found
 
 
 def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
-    """Print names and values in two columns; pairs without a value are left out."""
+    """Print names and values in two columns; pairs without a value are omitted."""
     for line in table.pairs([(in_line(n), in_line(v)) for n, v in pairs if v], indent):
         echo(line)
 
 
 def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Print a table; the first `left` columns are aligned to the left, the others to the right."""
+    """Print a table; the first `left` columns are left-aligned, the others right-aligned."""
     shown = Table(plain(list(head)), [plain(list(row)) for row in rows], "l" * left + "r")
     first, *others = shown.lines()
     echo(first, bold=True)
@@ -284,7 +284,7 @@ def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
 
 
 def check_alone(given: Mapping[str, object], allowed: str, what: str = "benchmark") -> None:
-    """Refuse options that what goes on has had already; arguments have their names in capitals."""
+    """Reject options that cannot be changed on --resume; names of arguments are in capitals."""
     for name, value in given.items():
         if value:
             stem = name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
@@ -294,12 +294,12 @@ def check_alone(given: Mapping[str, object], allowed: str, what: str = "benchmar
                 where=option,
                 got=f"{option} with --resume",
                 allowed=allowed,
-                action=f"leave {option} out, or start another {what}",
+                action=f"leave out {option}, or start another {what}",
             )
 
 
 def no_device(verb: str) -> UsageError:
-    """Return the error of a command that names neither a device nor results to go on with."""
+    """Return the error of a command that names neither a device nor results to resume."""
     return UsageError(
         "No device was named",
         where="DEVICE",

@@ -1,4 +1,4 @@
-"""`uflip compare`: the same experiments of two results or more, and which differ."""
+"""`uflip compare`: compare the same experiments of two or more results."""
 
 import re
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ Examples:
   uflip compare results/a results/b results/c -o comparison.html
 
 \b
-Slower and faster are said where the 95 % interval of the ratio does not hold 1, and the ratio is
-larger than what the same pattern differs by within either result. --fail-if-slower asks this of
-all experiments together, with Holm's correction for their number, and also fails where there is
-nothing to compare (exit code 2). An experiment that was run once in either result, that may have
-measured the start-up of the device, or that ignored or made other I/Os has no verdict: give
---repetitions 3 or more to both.
+An experiment is slower or faster if the 95 % interval of the ratio does not include 1, and the
+ratio exceeds the differences of the same pattern within either result. --fail-if-slower tests all
+experiments together, with Holm's correction for their number, and also fails if nothing can be
+compared (exit code 2). An experiment has no verdict if it has one run in either result, may have
+measured the start-up of the device, or ignored or made other I/Os: give --repetitions 3 or more to
+both.
 """
 
 
@@ -48,19 +48,19 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
             where=option_name(param),
             got=f"'{value}'",
             allowed="a number with %, as in 5%",
-            action="give how much slower is too slow",
+            action="give the accepted slowdown",
         )
     return float(found[1]) / 100
 
 
 @click.command("compare", epilog=EPILOG)
 @click.argument("results", nargs=-1, type=ANY_PATH)
-@click.option("--all", "every", is_flag=True, help="Every experiment, not only what differs.")
+@click.option("--all", "every", is_flag=True, help="List every experiment, not only differences.")
 @click.option(
     "--fail-if-slower",
     metavar="N%",
     callback=_read_share,
-    help="End with exit code 7 if any experiment is slower by more than this, by its interval.",
+    help="Exit with code 7 if any experiment is slower by more than this, by its interval.",
 )
 @click.option(
     "-o",
@@ -80,14 +80,14 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compare the results in two folders or more with those in the first: RESULTS RESULTS ..."""
+    """Compare two or more result folders with the first: RESULTS RESULTS ..."""
     if len(results) < 2:
         raise UsageError(
             "A comparison needs two results",
             where="RESULTS",
             got=f"{len(results)} of them",
             allowed="two folders or more; all are compared with the first",
-            action="name them: `uflip compare BEFORE AFTER`",
+            action="give both: `uflip compare BEFORE AFTER`",
         )
     if out is not None:
         _place_of(out, force)
@@ -127,7 +127,7 @@ def _tell(comparisons: "Sequence[ResultComparison]", names: Sequence[str], *, ev
 def _failure(
     comparisons: "Sequence[ResultComparison]", names: Sequence[str], share: float
 ) -> UflipError | None:
-    """Return what is wrong where anything is slower than it may be, or nothing was compared."""
+    """Return the error if an experiment is too slow, or if nothing could be compared."""
     from uflip.report.comparison import counted
     from uflip.results.comparability import ONE_REPETITION
     from uflip.results.comparison import name_of, slower_than
@@ -149,7 +149,7 @@ def _failure(
             got="; ".join(found[:SHOWN]) + more,
             allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
             action="look at these first, in the table above or with `uflip explore`"
-            + f"; {once} of them exist once: compare two of the same device before you believe it"
+            + f"; {once} of them have one run: first compare two results of the same device"
             * bool(once),
         )
     for name, each in zip(names[1:], comparisons, strict=True):
@@ -159,10 +159,10 @@ def _failure(
                 "Nothing could be compared",
                 where=f"{names[0]} and {name}",
                 got=counted(each),
-                allowed="results with one experiment or more in both that has a verdict",
+                allowed="results with at least one experiment in both that has a verdict",
                 action="measure both with --repetitions 3 or more"
                 if once
-                else "measure both with the same options; --all and --json say what there is",
+                else "measure both with the same options; --all and --json list all experiments",
             )
     return None
 

@@ -1,4 +1,4 @@
-"""`uflip cost`: what data structures will take on a device, from what was measured on it."""
+"""`uflip cost`: predict the cost of data structures on a device from its measurements."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,18 +31,18 @@ docs/explanation/cost-models.md.
 
 @click.command("cost", epilog=EPILOG)
 @click.argument("results", type=ANY_PATH)
-@click.option("--workload", metavar="NAME", multiple=True, help="Only this one; may be repeated.")
+@click.option("--workload", metavar="NAME", multiple=True, help="Only this workload; repeatable.")
 @click.option(
     "--data",
     metavar="SIZE",
     callback=read_size,
-    help="What is sorted, ingested or indexed.  [default: 256MiB, or a quarter]",
+    help="Amount of data to sort, ingest or index.  [default: 256MiB, or a quarter]",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
     callback=read_size,
-    help="What the workload has of it.  [default: 16MiB, or an eighth of the data]",
+    help="Memory of the workload.  [default: 16MiB, or an eighth of the data]",
 )
 @click.option(
     "--block",
@@ -60,31 +60,31 @@ docs/explanation/cost-models.md.
     "--area",
     metavar="SIZE",
     callback=read_size,
-    help="Where updates in place go.  [default: 8MiB]",
+    help="Size of the area of updates in place.  [default: 8MiB]",
 )
 @click.option(
     "--operations",
     metavar="N",
     callback=whole(1, MOST_OPERATIONS),
-    help="Inserts, records, updates.  [default: 4000]",
+    help="Number of inserts, records, updates.  [default: 4000]",
 )
 @click.option(
     "--growth",
     metavar="N",
     callback=whole(2, 1000),
-    help="How many times larger each level is than the one before.  [default: 4]",
+    help="Size of each level relative to the one before.  [default: 4]",
 )
 @click.option(
-    "--replay", is_flag=True, help="Do all I/Os on the simulated device, and say how wrong it is."
+    "--replay", is_flag=True, help="Replay all I/Os on the simulated device; print the error."
 )
 @json_option
 def command(
     results: Path, workload: tuple[str, ...], replay: bool, as_json: bool, **given: int | None
 ) -> None:
-    """Predict what data structures take on the device of RESULTS.
+    """Predict the cost of data structures on the device of RESULTS.
 
-    The prices are the means of its micro-benchmarks: `granularity` is needed, `locality` and
-    `partitioning` are used where they were measured.
+    The prices are the means of its micro-benchmarks: `granularity` is required, `locality` and
+    `partitioning` are used if they were measured.
     """
     from uflip.cost.predict import check_priced, parameters, predict
     from uflip.cost.replay import replay as carry_out
@@ -97,7 +97,7 @@ def command(
             where=str(results),
             got="a benchmark of an open-channel device",
             allowed="results of the nine micro-benchmarks",
-            action="take the results of `uflip run`",
+            action="use the results of `uflip run`",
         )
     document = summary(loaded)
     device = document["device"]
@@ -107,7 +107,7 @@ def command(
             where="--replay",
             got=device.url,
             allowed="results of sim:NAME",
-            action="leave --replay away",
+            action="leave out --replay",
         )
     check_priced(document, str(results))
     found = predict(document, parameters(device.capacity_bytes, **given), workload)
@@ -124,7 +124,7 @@ def command(
 
 
 def _document(found: "Prediction", done: "Replayed | None") -> Mapping[str, object]:
-    """What `--json` prints of a workload."""
+    """Return the `--json` document of a workload."""
     return {
         "workload": found.workload.name,
         "title": found.workload.title,

@@ -1,6 +1,8 @@
-"""`uflip deallocate`: tell a device, or a part of it, that nobody needs what is there any more."""
+"""`uflip deallocate`: deallocate (TRIM) a device, or a range of it."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -17,6 +19,10 @@ from uflip.device.guard import check_before_all
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
 
+if TYPE_CHECKING:
+    from uflip.data.device import DeviceInfo
+    from uflip.data.spec import Spec
+
 EPILOG = """\b
 Examples:
   uflip deallocate /dev/nvme1n1 --destroy "TOKEN" --dry-run
@@ -25,9 +31,16 @@ Examples:
   uflip deallocate sim:demo --target-size 512MiB --save half.snapshot
 
 \b
-What was stored there is lost, as if it had been written over; blkdiscard, fstrim and hdparm do the
-same. What reads and writes cost afterwards: uflip run DEVICE --suite today --only deallocate
+The data stored there is lost, as if it had been overwritten; blkdiscard, fstrim and hdparm do the
+same. To measure its effect on reads and writes: uflip run DEVICE --suite today --only deallocate
 """
+
+
+class _TargetOptions(TypedDict):
+    size: int | None
+    buffered: bool
+    data: str
+    destroy: str | None
 
 
 @click.command("deallocate", epilog=EPILOG)
@@ -37,18 +50,18 @@ same. What reads and writes cost afterwards: uflip run DEVICE --suite today --on
     metavar="SIZE",
     callback=read_size,
     default="0",
-    help="Where the range begins.  [default: 0]",
+    help="Start of the range.  [default: 0]",
 )
 @click.option(
     "--target-size",
     metavar="SIZE",
     callback=read_size,
-    help="How long it is.  [default: up to the end of the device]",
+    help="Length of the range.  [default: up to the end of the device]",
 )
 @save_option
 @force_option
 @open_options
-@click.option("--dry-run", is_flag=True, help="Say what would be deallocated; touch nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deallocated; touch nothing.")
 @quiet_option
 @json_option
 def command(
@@ -67,23 +80,20 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Deallocate DEVICE or a range of it (TRIM, discard): what is stored there is lost.
+    """Deallocate DEVICE or a range of it (TRIM, discard): the data stored there is lost.
 
-    A block device is told to discard, a file gets a hole, an NBD server is told to trim, and a
-    simulated device forgets the pages. In trims of up to 128 MiB, each of which is timed.
+    A block device gets discard requests, a file a hole, an NBD server trim requests, and a
+    simulated device unmaps the pages. Each trim is up to 128 MiB, and is timed.
     """
+    target = _TargetOptions(size=size, buffered=buffered, data=data, destroy=destroy)
     if dry_run:
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
-        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
-    from uflip import signals
-    from uflip.cli.common import check_saving, save_device
-    from uflip.cli.progress_events import Watching
+        check_before_all(device, **target)
+    from uflip.cli.common import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
     from uflip.session.deallocate import trims_of
-    from uflip.session.open_device import open_watched
-    from uflip.session.state import believed
     from uflip.units import format_duration_ns, format_size
 
     info = inspect_device(device, size=size, buffered=buffered)
@@ -91,43 +101,59 @@ def command(
     trims = trims_of(info, target_offset, target_size)
     size_bytes = sum(each.ios * each.io_bytes for each in trims)
     count = sum(each.ios for each in trims)
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "device": device,
         "done": "dry-run" if dry_run else "deallocated",
         "offset_bytes": target_offset,
         "size_bytes": size_bytes,
         "trims": count,
     }
-    what = f"{format_size(size_bytes)} of {device}"
+    extent = f"{format_size(size_bytes)} of {device}"
     if dry_run:
-        text = f"{what} would be deallocated, in {count} trims"
+        text = f"{extent} would be deallocated, in {count} trims"
     else:
-        with (
-            Watching(quiet=quiet or as_json) as watch,
-            signals.shielded(),
-            open_watched(
-                device,
-                info,
-                watch,
-                size=size,
-                buffered=buffered,
-                data=data,
-                destroy=destroy,
-                io_timeout_ns=io_timeout,
-            ) as opened,
-        ):
-            record = believed(opened.info, device)
-            traces = [opened.run(each) for each in trims]
-            if record is not None:
-                record.forget()
-            if save is not None:
-                save_device(opened, save, force=force)
-        took = [int(ns) for trace in traces for ns in memoryview(trace.column("response_time_ns"))]
-        told |= {"elapsed_ns": sum(took), "longest_ns": max(took)}
-        longest = f"the longest {format_duration_ns(max(took))}"
-        took_text = format_duration_ns(sum(took))
-        text = f"{what} are deallocated: {count} trims took {took_text}, {longest}"
+        times_ns = _deallocate(
+            device, info, trims, target, io_timeout, save=save, force=force, quiet=quiet or as_json
+        )
+        total_ns, longest_ns = sum(times_ns), max(times_ns)
+        document |= {"elapsed_ns": total_ns, "longest_ns": longest_ns}
+        text = (
+            f"{extent} are deallocated: {count} trims took {format_duration_ns(total_ns)}, "
+            f"the longest {format_duration_ns(longest_ns)}"
+        )
     if as_json:
-        echo_json(told)
+        echo_json(document)
     elif not quiet:
         echo(text)
+
+
+def _deallocate(
+    device: str,
+    info: "DeviceInfo",
+    trims: "Sequence[Spec]",
+    target: _TargetOptions,
+    io_timeout_ns: int,
+    *,
+    save: Path | None,
+    force: bool,
+    quiet: bool,
+) -> list[int]:
+    """Run the trims, and store a snapshot if requested; return their response times [ns]."""
+    from uflip import signals
+    from uflip.cli.common import save_device
+    from uflip.cli.progress_events import Watching
+    from uflip.session.open_device import open_watched
+    from uflip.session.state import believed
+
+    with (
+        Watching(quiet=quiet) as watch,
+        signals.shielded(),
+        open_watched(device, info, watch, io_timeout_ns=io_timeout_ns, **target) as opened,
+    ):
+        record = believed(opened.info, device)
+        traces = [opened.run(each) for each in trims]
+        if record is not None:
+            record.forget()
+        if save is not None:
+            save_device(opened, save, force=force)
+    return [int(ns) for trace in traces for ns in memoryview(trace.column("response_time_ns"))]

@@ -1,4 +1,4 @@
-"""`uflip devices`: what can be measured on this machine."""
+"""`uflip devices`: list the devices of this machine that can be measured."""
 
 import click
 
@@ -35,7 +35,7 @@ def command(as_json: bool) -> None:
 
 
 def _how_to_lose_it(device: KnownDevice) -> str:
-    """Say what must be typed, or why nothing that is typed will do."""
+    """Return the erase confirmation, or the reason why the device cannot be erased."""
     if "token" not in device:
         return ""
     if device["in_use"]:

@@ -1,4 +1,4 @@
-"""Where many points are carried out: options, and the executor that they ask for."""
+"""Options that select the executor of many points: threads, processes or a cluster."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,18 +21,18 @@ executor_options = together(
             "--jobs",
             metavar="N",
             callback=whole(1, MOST_JOBS),
-            help="So many at a time in this process.  [default: all cores]",
+            help="Maximum number of threads of this process.  [default: all cores]",
         ),
         click.option(
             "--workers",
             metavar="N",
             callback=whole(1, MOST_WORKERS),
-            help="So many processes on this machine, by Dask.",
+            help="Number of processes on this machine, with Dask.",
         ),
         click.option(
             "--scheduler",
             metavar="ADDRESS",
-            help="The workers of a Dask scheduler, as in tls://host:8786.",
+            help="Use the workers of a Dask scheduler, as in tls://host:8786.",
         ),
     ]
 )
@@ -42,16 +42,16 @@ executor_options = together(
 def carried_out(
     jobs: int | None, workers: int | None, scheduler: str | None, *, patient: bool = False
 ) -> Iterator[None]:
-    """Let what is asked for in this block be carried out where the options say.
+    """Run the points of this block on the executor that the options select.
 
-    Threads of this process are waited for when they are told to end, if `patient` says so.
+    With `patient`, threads of this process are waited for when they are cancelled.
 
     Raises
     ------
     UsageError
-        If they say more than one.
+        If more than one is given.
     UnavailableError
-        If Dask, its scheduler or its workers are not there.
+        If Dask, its scheduler or its workers are missing.
     """
     given = {"--jobs": jobs, "--workers": workers, "--scheduler": scheduler}
     said = [f"{option} {value}" for option, value in given.items() if value is not None]
@@ -61,7 +61,7 @@ def carried_out(
             where=said[1].split()[0],
             got=" ".join(said),
             allowed="one of " + ", ".join(given),
-            action="leave the others out",
+            action="leave out the others",
         )
     from uflip.executors import Threads, cluster, using
 
@@ -79,7 +79,7 @@ def carried_out(
 def with_time_left(
     sink: Sink, total: int, clock_s: Callable[[], float] = time.monotonic
 ) -> Callable[[float, str], None]:
-    """Return what draws how many of so many points are over, and how long the rest will take.
+    """Return a function that draws the number of finished points and the time left.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def with_time_left(
 
     def draw(done: float, text: str) -> None:
         if len(began) == 1:
-            # What was kept took no time now.
+            # Stored points took no time now.
             began.append(done if done > 1 else 0)
         passed, made = clock_s() - began[0], done - began[1]
         if made > 0:

@@ -1,4 +1,4 @@
-"""`uflip explore`: results in a browser, down to every I/O."""
+"""`uflip explore`: browse results, down to every I/O."""
 
 import signal
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ def _read_port(context: click.Context, param: click.Parameter, value: str | None
 @click.command("explore", epilog=EPILOG)
 @click.argument("paths", nargs=-1)
 @click.option(
-    "--port", metavar="N", callback=_read_port, help="The port to listen on; a free one without it."
+    "--port", metavar="N", callback=_read_port, help="Port to listen on.  [default: a free one]"
 )
 @click.option(
     "--served",
@@ -35,21 +35,20 @@ def _read_port(context: click.Context, param: click.Parameter, value: str | None
     metavar="PATH",
     multiple=True,
     type=ANY_PATH,
-    help="Show what is served now, as `uflip serve --stats PATH` tells it; repeatable.",
+    help="Show a device being served, from the socket of `uflip serve --stats PATH`; repeatable.",
 )
-@click.option("--no-browser", is_flag=True, help="Print the address only; open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the URL only; open no browser.")
 def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_browser: bool) -> None:
-    """Look at results in a browser: PATH is a result folder, or a folder with such in it.
+    """Browse results: PATH is a result folder, or a folder that contains some.
 
-    The server listens on this machine alone, reads nothing outside of PATH, changes nothing, and
-    ends with Ctrl-C.
+    The server listens only on this machine, reads only PATH, changes nothing, and ends with Ctrl-C.
     """
-    if not (paths or sockets) or "" in paths:  # a name of no letters would be the folder one is in
+    if not (paths or sockets) or "" in paths:  # an empty path would mean the current folder
         raise UsageError(
             "No results found",
             where="PATH",
             got="''" if paths else "no folder",
-            allowed="result folders, or folders with such in them",
+            allowed="result folders, or folders that contain some",
             action="name one: `uflip explore results`",
         )
     from uflip.web.server import opened_in_browser, serving

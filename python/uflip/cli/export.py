@@ -8,7 +8,7 @@ from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_size
 
-# A table that a spreadsheet opens has less.
+# Spreadsheets cannot open larger tables.
 LARGE_BYTES = 100 << 20
 # A row of CSV takes 90 to 165 bytes.
 CSV_ROW_BYTES = 125
@@ -22,22 +22,22 @@ CSV_ROW_BYTES = 125
     metavar="csv|parquet|fio-job",
     default="csv",
     show_default=True,
-    help="Of the table of I/Os: one CSV file, or a Parquet file per run. fio-job: a job of fio for "
-    "each run instead.",
+    help="Format of the table of I/Os: one CSV file, or a Parquet file per run; or fio-job: a fio "
+    "job for each run instead.",
 )
 @click.option(
     "-o",
     "--out",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="A folder that does not exist yet.  [default: RESULTS-csv, or as the format]",
+    help="A new folder.  [default: RESULTS-csv, or as the format]",
 )
 @quiet_option
 @json_option
 def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_json: bool) -> None:
-    """Export the results in the folder RESULTS: a row per I/O, a row per run, and the meanings.
+    """Export the result folder RESULTS: a row per I/O, a row per run, and a description of columns.
 
-    Or jobs of fio, so that others can repeat the runs with it.
+    Or export jobs of fio, so that others can repeat the runs with it.
     """
     from uflip.results import Results
     from uflip.results.export import export
@@ -63,6 +63,6 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
 
 
 def _size(path: Path) -> int:
-    """Size of a file, or of all files in a folder [bytes]."""
+    """Return the size of a file, or of all files in a folder [bytes]."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files)

@@ -27,13 +27,13 @@ Examples:
 \b
 KIND is the name of a micro-benchmark, or
   locality-relative   its random writes over sequential ones
-  traces, phases      every I/O of the baselines; what was found in them
-  pause-determination what random writes leave behind, from which the pause follows
-  workload-history    IOPS over time, the runs one after the other
+  traces, phases      every I/O of the baselines; their phases
+  pause-determination after-effects of random writes, which determine the pause
+  workload-history    IOPS over time, the runs in order
   bands, luns, wear, channel, channels, writers   of an open-channel device
-Of rows that `uflip sweep --data` kept, KIND is a name that varied, as in
+For rows of `uflip sweep --data`, KIND is a varied name, as in
   spare-factor        IOPS and write amplification over it
-Without KIND, what this result has is listed.
+Without KIND, the figures of this result are listed.
 """
 
 
@@ -63,8 +63,8 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     check_name(place, force=force)
     echo(save(paper.drawn(draw), place, kind, force=force))
     if points is not None and (more := varied.left_out(points, kind.replace("-", "_"))):
-        told = f"note: {more} lines are left out, beside {varied.MOST_LINES} that can be told apart"
-        echo(f"{told}; vary less beside {kind}", err=True)
+        told = f"note: {more} lines are omitted, since only {varied.MOST_LINES} are distinguishable"
+        echo(f"{told}; vary fewer names besides {kind}", err=True)
 
 
 def _of_result(folder: Path) -> "Mapping[str, Draw]":

@@ -1,4 +1,4 @@
-"""`uflip hints`: what the results of a device say to whoever designs for it."""
+"""`uflip hints`: check design hints against the results of a device."""
 
 import textwrap
 from pathlib import Path
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from uflip.hints import AdviceSaid
 
 WIDTH = 100
-# Verdicts stand in a column of their own.
+# Verdicts have a column of their own.
 INDENT = 17
 MOST_PRICE = 1e9
-# An entry larger than the largest page has no use for an index.
+# No index fits an entry that is larger than the largest page.
 MOST_ENTRY_BYTES = 1 << 20
 
 EPILOG = """\b
@@ -28,11 +28,11 @@ Examples:
   uflip hints results/demo --json
 
 \b
-The seven hints of uFLIP (2009, §5.3), each held against what was measured. A hint is
+The seven hints of uFLIP (2009, §5.3), each compared with the measurements. A hint is
   confirmed      it holds for this device
   contradicted   it does not
   undecided      a run measured the start-up or the write cache, or an interval
-                 includes the limit; the run that decides it is named
+                 includes the limit; the run that would decide it is named
   not measured   the results lack the runs
 """
 
@@ -43,19 +43,19 @@ The seven hints of uFLIP (2009, §5.3), each held against what was measured. A h
     "--entry-bytes",
     metavar="BYTES",
     callback=whole(1, MOST_ENTRY_BYTES),
-    help="Size of an entry of an index, for hint 2.  [default: 20]",
+    help="Size of an index entry, for hint 2.  [default: 20]",
 )
 @click.option(
     "--device-price",
     metavar="PRICE",
     callback=real(0, MOST_PRICE),
-    help="Of the device, for the five-minute rule.",
+    help="Price of the device, for the five-minute rule.",
 )
 @click.option(
     "--memory-price",
     metavar="PRICE",
     callback=real(0, MOST_PRICE),
-    help="Of a GiB of memory, in the same currency.",
+    help="Price of a GiB of memory, in the same currency.",
 )
 @json_option
 def command(
@@ -65,7 +65,7 @@ def command(
     memory_price: float | None,
     as_json: bool,
 ) -> None:
-    """Say which design hints hold for the device of RESULTS, and what to do."""
+    """Check which design hints hold for the device of RESULTS, and give advice."""
     from uflip.hints import ENTRY_BYTES, advise
     from uflip.results import Results, summary
     from uflip.results.summarise import describe_device
@@ -78,7 +78,7 @@ def command(
             where=str(results),
             got="a benchmark of an open-channel device",
             allowed="results of the nine micro-benchmarks",
-            action="`uflip show` has the rules that follow for an open-channel device",
+            action="`uflip show` lists the rules for an open-channel device",
         )
     document = summary(loaded)
     advice = advise(document, entry_bytes=entry_bytes or ENTRY_BYTES, prices=prices).as_dict()

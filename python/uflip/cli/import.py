@@ -1,4 +1,4 @@
-"""`uflip import`: results of other tools, to look at and to compare."""  # noqa: N999
+"""`uflip import`: convert logs of other tools to results."""  # noqa: N999
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ Examples:
   uflip compare results/before results/after
 
 \b
-One run for each file, named after what its job did (read, write, rw), which time was logged (lat,
-clat, slat) and the number of the job. With log_offset=1 fio says where its I/Os were; with
-log_avg_msec it keeps averages only, which are not what is wanted here.
+Each file becomes one run, named after its I/Os (read, write, rw), the logged time (lat, clat, slat)
+and the number of the job. With log_offset=1 fio logs the offsets of its I/Os; with log_avg_msec it
+logs only averages, which cannot be used here.
 """
 
 
@@ -34,10 +34,10 @@ log_avg_msec it keeps averages only, which are not what is wanted here.
 def command(
     file_format: str, files: tuple[Path, ...], out: Path, quiet: bool, as_json: bool
 ) -> None:
-    """Make results of logs of response times that fio wrote (write_lat_log).
+    """Convert latency logs of fio (write_lat_log) to results.
 
-    `show`, `report`, `compare` and `explore` read them; what the logs do not say stays unsaid, but
-    for offsets, which are 0 then: a warning says so.
+    `show`, `report`, `compare` and `explore` read them. Values that the logs lack stay unknown;
+    missing offsets become 0, with a warning.
     """
     if file_format not in FORMATS:
         raise unknown_name("format to import", file_format, FORMATS, where="import")

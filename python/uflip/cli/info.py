@@ -1,4 +1,4 @@
-"""`uflip info`: what is known about a device before any I/O; touches nothing."""
+"""`uflip info`: print the properties of a device before any I/O; touches nothing."""
 
 from dataclasses import asdict
 from typing import Any
@@ -32,12 +32,12 @@ from uflip.units import format_duration_ns, format_size
 @click.option(
     "--sources",
     is_flag=True,
-    help="Of a simulated device: where each constant of its profile comes from.",
+    help="For a simulated device: print the source of each constant of its profile.",
 )
 @json_option
 def command(device: str, size: int | None, buffered: bool, sources: bool, as_json: bool) -> None:
-    """Say what is known about DEVICE: identity, size, sector, clock, wear, and which
-    micro-benchmarks it can do. Touches nothing.
+    """Print the properties of DEVICE: identity, size, sector, clock, wear, and the micro-benchmarks
+    that it supports. Touches nothing.
     """
     if sources:
         _sources(device, as_json)
@@ -46,7 +46,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     document = plain(info)
     if info.kind == "block":
         report = report_block(parse_url(device).name)
-        # What cannot be overwritten now needs no token that could be pasted.
+        # A device that is in use gets no token that could be pasted.
         document |= report if not report["in_use"] else {"in_use": report["in_use"]}
     if info.real:
         wear = wear_of(info)
@@ -55,7 +55,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     if of_today := suited(info.addresses, "today"):
         document["micro_benchmarks_of_today"] = [*of_today]
     if info.zoned:
-        # Others write at random, or over what was written.
+        # The others write at random, or overwrite data.
         document["micro_benchmarks"] = [*suited(info.addresses, "zones")]
         del document["micro_benchmarks_of_today"]
     if as_json:
@@ -96,7 +96,7 @@ def _sources(device: str, as_json: bool) -> None:
 
 
 def _where_from(key: str, target: DeviceUrl, source: ConstantSource | None) -> ConstantSource:
-    """Return the source of a constant; what the name of the device overrides comes from there."""
+    """Return the source of a constant; an override in the URL is its own source."""
     if source is None or key in dict(target.overrides):
         return ConstantSource(kind="override", detail=target.text, values=())
     return source
@@ -107,7 +107,7 @@ def _plain(value: Any) -> str:
 
 
 def _echo_tree(tree: Table, indent: str) -> None:
-    """Print what has a value, then what has names of its own, indented."""
+    """Print values first, then nested tables with an indent."""
     branches = {key: value for key, value in tree.items() if isinstance(value, dict) and value}
     leaves = {key: value for key, value in tree.items() if not isinstance(value, dict)}
     echo_pairs(((key, _format(key, value)) for key, value in leaves.items()), indent)

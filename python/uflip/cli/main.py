@@ -1,6 +1,6 @@
-"""The command `uflip`: finds the verb, and turns every failure into a message and an exit code.
+"""The command `uflip`: dispatches to a verb; turns every failure into a message and an exit code.
 
-Only the file of the verb that is used gets imported: `uflip devices` must not wait for matplotlib.
+Only the module of the requested verb is imported: `uflip devices` must not wait for matplotlib.
 """
 
 import importlib
@@ -27,41 +27,41 @@ from uflip.errors import (
 )
 
 SECRET = "--token"
-"""The option whose value no error shows."""
+"""The option whose value is never shown in an error."""
 VERBS = {
-    "run": "Run the micro-benchmarks on a device and keep the results.",
+    "run": "Run the micro-benchmarks on a device and store the results.",
     "plan": "Show what `run` would do; touches nothing.",
     "prepare": "Bring a device into a well-defined state.",
-    "deallocate": "Tell a device that what is stored is not needed (TRIM).",
+    "deallocate": "Deallocate (TRIM) a device or a range of it.",
     "zones": "List the zones of a device; reset, finish, open or close some.",
-    "pattern": "Execute one I/O pattern, as one would use fio.",
+    "pattern": "Run one I/O pattern on a device, as with fio.",
     "replay": "Replay the I/Os of a trace on a device.",
     "sweep": "Run one pattern on many simulated devices, on all cores.",
     "show": "Print the results of a run.",
-    "hints": "Say which design hints hold for a device, and what to do.",
-    "cost": "Predict what data structures will take on a device.",
-    "compare": "Compare two results or more: which experiments differ.",
-    "verify": "Check that results are what was measured.",
+    "hints": "Check design hints against results, and give advice.",
+    "cost": "Predict the cost of data structures on a device.",
+    "compare": "Compare results: list the experiments that differ.",
+    "verify": "Check the integrity of results.",
     "analyse": "Find start-up, period and mean of any response times.",
-    "explore": "Look at results in a browser, down to every I/O.",
-    "site": "Serve results of many people and machines.",
-    "submit": "Send a result to a results site.",
-    "pull": "Fetch a result from a results site.",
-    "report": "Turn results into one self-contained HTML page.",
+    "explore": "Browse results, down to every I/O.",
+    "site": "Run a site for the results of many people.",
+    "submit": "Upload a result to a results site.",
+    "pull": "Download a result from a results site.",
+    "report": "Write results as one self-contained HTML page.",
     "figure": "Draw one figure of a result for a paper.",
-    "export": "Turn results into CSV or Parquet tables, or jobs of fio.",
-    "import": "Make results of logs that fio wrote.",
+    "export": "Export results as CSV or Parquet tables, or as fio jobs.",
+    "import": "Convert latency logs of fio to results.",
     "oc": "Measure an open-channel device with uFLIP-OC.",
-    "powercut": "Cut the power of a simulated device, and see what it finds again.",
-    "serve": "Serve a simulated device as a real one, for any program.",
-    "reproduce": "Repeat a paper's experiments, its numbers beside ours.",
+    "powercut": "Cut the power of a simulated device, and report the losses.",
+    "serve": "Serve a simulated device over NBD, for any program.",
+    "reproduce": "Repeat a paper's experiments, and compare the numbers.",
     "selftest": "Compare the simulator with theory.",
     "devices": "List the devices that can be measured.",
-    "profile": "Begin, print and check profiles of simulated devices.",
-    "cache": "List or remove simulated devices that are kept in their state.",
-    "info": "Say what is known about a device; touches nothing.",
+    "profile": "Create, print and check profiles of simulated devices.",
+    "cache": "List or clear the cache of simulated devices.",
+    "info": "Print the properties of a device; touches nothing.",
 }
-"""Name of the verb, and of its file -> what it does."""
+"""Name of the verb, and of its file -> its help line."""
 
 COMPLETION = "_UFLIP_COMPLETE"
 """Set by the completion script of a shell: `_UFLIP_COMPLETE=bash_source uflip` prints it."""
@@ -91,7 +91,7 @@ def _epilog() -> str:
     return f"\b\nExit codes:\n{rows}"
 
 
-# What fio, SNIA and other tools call a verb of ours.
+# Names of our verbs in fio, SNIA and other tools.
 ELSEWHERE = {
     "precondition": "prepare",
     "fill": "prepare",
@@ -108,10 +108,10 @@ ELSEWHERE = {
 
 
 class LazyGroup(click.Group):
-    """A group of commands that are imported when they are used."""
+    """A group of commands that are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names, in the order in which one needs them."""
+        """Return the verbs, in the order in which users need them."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -124,7 +124,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or say which there are."""
+        """Find the verb; reject an unknown one with a list of all verbs."""
         if args[0] not in VERBS and not args[0].startswith("-"):
             meant = ELSEWHERE.get(args[0], "")
             error = unknown_name("command", args[0], VERBS, where="uflip", meant=meant)
@@ -148,20 +148,20 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with the code of what happened.
+    """Run the command line and exit with its exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the name of the program; those of the process by default.
+        Without the program name; by default those of the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # Whoever closed them wants to read nothing.
+    # The streams may be closed; discard the output then.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     code = _run(given)
     if signals.in_a_hurry():
-        # Nothing is waited for any more: neither threads at work nor those that hang in the kernel.
+        # Do not wait: threads may be at work, or hang in the kernel.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         os._exit(code)
@@ -177,8 +177,8 @@ def _run(arguments: list[str]) -> int:
     try:
         signals.at_work()
         _check_text(arguments)
-        # Not `cli()` itself: click would print its errors in its own way, and exit.
-        # It takes the words from the list that it is given.
+        # Not `cli()` itself: click would print its errors in its own format, and exit.
+        # It removes words from the list that it gets, hence the copy.
         with cli.make_context("uflip", list(arguments)) as context:
             cli.invoke(context)
             sys.stdout.flush()
@@ -187,34 +187,34 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.ctx.get_help() if error.ctx else "")
     except BrokenPipeError:
-        # The reader (`| head`) has what it wants.
+        # The reader (`| head`) closed the pipe.
         _let_go_of_output()
     except BaseException as error:
         as_json = "--json" in arguments
         if isinstance(error, OSError) and error.filename is None:
-            _let_go_of_output()  # no file that has a name: it may be what could not be written
-            as_json = False  # nor can the error be, there
+            _let_go_of_output()  # no file name: the error may come from writing the output
+            as_json = False  # which then cannot hold the error either
         return _fail(_placed(_explain(error), arguments), as_json=as_json)
     return 0
 
 
 def _let_go_of_output() -> None:
-    """Python must not complain again, about what was not written, while it exits."""
+    """Redirect standard output to /dev/null, so that Python's final flush cannot fail."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Refuse what is no text: it could not be stored, printed or found again."""
+    """Reject arguments that are not text: they could not be stored, printed or found again."""
     for before, argument in pairwise(("", *arguments)):
         if not _is_text(argument):
             secret = before == SECRET or argument.startswith(f"{SECRET}=")
             raise UsageError(
                 "An argument is not valid text",
                 where=SECRET if secret else "uflip",
-                got="what is not shown here" if secret else argument,
+                got="(not shown)" if secret else argument,
                 allowed="names and values in UTF-8, without NUL",
-                action="rename the file, or give another name that leads to it",
+                action="rename the file, or use another path to it",
             )
 
 
@@ -226,7 +226,7 @@ def _is_text(argument: str) -> bool:
 
 
 def _explain(error: BaseException) -> UflipError:
-    """Turn whatever was raised into an error with four parts."""
+    """Turn any exception into an error with four parts."""
     if isinstance(error, InterruptedRun):
         return interrupted_by(signals.caught(), error)
     if isinstance(error, UflipError):
@@ -246,26 +246,26 @@ def _explain(error: BaseException) -> UflipError:
 
 
 def _of_the_system(error: BaseException) -> UflipError | None:
-    """Explain what the system refused, wherever it was asked."""
+    """Explain a refusal of the operating system, or return None."""
     if isinstance(error, MemoryError):
         return UnavailableError(
             "There is not enough memory",
             where="this process",
             got=str(error),
-            action="ask for less at a time, or give it more memory (ulimit -v, the cgroup)",
+            action="use a smaller size, or allow more memory (ulimit -v, the cgroup)",
         )
     if isinstance(error, OSError) and error.errno is not None:
         return ResultsError(
             "The operating system refused an operation",
             where=str(error.filename or ""),
             got=error.strerror or str(error),
-            action="check the place, its permissions, and that there is room",
+            action="check the path, its permissions, and the free space",
         )
     return None
 
 
 def _of_ours(error: BaseException) -> UflipError:
-    """Show a mistake of ours, with all that helps to find it."""
+    """Print the traceback of a bug, and return an error that asks for a report."""
     import traceback
 
     echo("".join(traceback.format_exception(error)), err=True, newline=False)
@@ -277,7 +277,7 @@ def _of_ours(error: BaseException) -> UflipError:
 
 
 def _placed(error: UflipError, arguments: Sequence[str]) -> UflipError:
-    """Say at least in which command it was, where nobody knew more."""
+    """Add the command as the place of an error that has none."""
     if not error.where:
         error.where = " ".join(["uflip", *(word for word in arguments[:1] if word in VERBS)])
     return error
@@ -291,8 +291,7 @@ def _fail(error: UflipError, *, as_json: bool) -> int:
             _let_go_of_output()
         else:
             return error.exit_code
-    # Where nobody can read it any more (the terminal is gone, the disk of the log is full) the exit
-    # code says it alone.
+    # If nobody can read the message (closed terminal, full disk), only the exit code remains.
     with suppress(OSError, ValueError):
         echo_error(error)
     return error.exit_code

@@ -1,4 +1,4 @@
-"""What `uflip run` does with several devices: one display for all, a line for each at the end."""
+"""`uflip run` with several devices: one progress display, and a line per device at the end."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ from uflip.session.multi_device import begin_all, resume_all
 from uflip.session.multi_device_task import DeviceOutcome
 from uflip.session.request import BenchmarkRequest
 
-# More names do not fit into a line.
+# A line has space for this number of names.
 MOST_NAMES = 4
 
 
@@ -32,7 +32,7 @@ def run(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Begin benchmarks of several devices, or go on with them; the options are those of `run`."""
+    """Start or resume benchmarks of several devices; the options are those of `run`."""
     _check_not_of_one("--plan", wanted.plan_file)
     _check_not_of_one("--record", wanted.record)
     total = len(devices) if resume is None else _devices_in(resume)
@@ -60,8 +60,8 @@ def _check_not_of_one(option: str, value: Path | None) -> None:
             "The option cannot be used with several devices",
             where=option,
             got=f"{option} {value} with several",
-            allowed="what holds for each of them",
-            action="leave it out, or give a command for each device",
+            allowed="options that apply to each device",
+            action="leave it out, or run one command per device",
         )
 
 
@@ -72,16 +72,16 @@ def _devices_in(folder: Path) -> int:
 
 
 class Shown:
-    """How far all are together, and what is at work; told on any thread.
+    """Combined progress of several devices, and the devices at work; callable on any thread.
 
     Parameters
     ----------
     sink : Sink
-        Where it is shown.
+        The progress display.
     total : int
-        How many devices there are.
+        Number of devices.
     names : sequence of str
-        Their names, where they are known.
+        Their names, if known.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Shown:
         self._lock = Lock()
 
     def __call__(self, place: int, share: float, text: str) -> None:
-        """Take note of how far one is."""
+        """Record the progress of a device."""
         with self._lock:
             self._shares[place] = share
             self._texts[place] = text
@@ -118,7 +118,7 @@ class Shown:
 def _conclude(
     folder: Path, outcomes: Sequence[DeviceOutcome], *, quiet: bool, as_json: bool
 ) -> None:
-    """Say how each ended; the exit code is that of the first that failed."""
+    """Print the status of each device; exit with the code of the first failure."""
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     code = errors[0].exit_code if errors else 0
     if as_json:
@@ -147,7 +147,7 @@ def _conclude(
 
 def _next(folder: Path, outcomes: Sequence[DeviceOutcome]) -> None:
     if any(outcome.status != "complete" for outcome in outcomes):
-        echo(f"\nTo go on with what is not complete: uflip run --resume {folder}")
+        echo(f"\nTo resume the incomplete ones: uflip run --resume {folder}")
     complete = [outcome.results for outcome in outcomes if outcome.status == "complete"]
     if complete:
         echo(f"\nNext:\n  uflip explore {folder}")

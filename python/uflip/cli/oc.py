@@ -39,11 +39,11 @@ Examples:
   uflip oc sim:dfc
   uflip oc sim:dfc --scale quick --only oc0,oc2
   uflip oc sim:dfc --out results/dfc
-  uflip run --resume results/dfc            (go on after Ctrl-C)
+  uflip run --resume results/dfc            (resume after Ctrl-C)
   uflip oc pattern sim:dfc --channels 8 --threads 8 --blocks 2 --pages 512 --mix WR
 
 \b
-Jobs over physical addresses, as FOX has them: uflip oc pattern --help
+Jobs over physical addresses, as in FOX: uflip oc pattern --help
 """
 
 PATTERN_EPILOG = """\b
@@ -55,7 +55,7 @@ Examples:
   uflip oc pattern sim:dfc --pages 512 --mix W --save written.snapshot
 
 \b
-What every option means: docs/reference/open-channel.md
+Meaning of the options: docs/reference/open-channel.md
 """
 
 LOG_FORMATS = (".csv", ".parquet")
@@ -68,7 +68,7 @@ class Oc(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; a word that is none is a device."""
+        """Find the subcommand; any other word is a device."""
         if args[0] not in self.commands:
             args = ["run", *args]
         return super().resolve_command(ctx, args)
@@ -76,7 +76,7 @@ class Oc(click.Group):
 
 @click.group("oc", cls=Oc, epilog=EPILOG, subcommand_metavar="[run|pattern] DEVICE [OPTIONS]")
 def command() -> None:
-    """Measure an open-channel device with uFLIP-OC; without `pattern`, all of its benchmark."""
+    """Measure an open-channel device with uFLIP-OC; `pattern` runs a single job instead."""
 
 
 @command.command("run")
@@ -92,7 +92,7 @@ def command() -> None:
     "--only",
     metavar="NAMES",
     multiple=True,
-    help="Only these of oc0, oc1, oc2, oc3, separated by commas.",
+    help="Only some of oc0, oc1, oc2, oc3, separated by commas.",
 )
 @click.option(
     "--sacrifice",
@@ -108,7 +108,7 @@ def command() -> None:
 @click.option(
     "--inside",
     is_flag=True,
-    help="Record what LUNs and channels do, for the explorer.",
+    help="Record the operations of LUNs and channels, for the explorer.",
 )
 @quiet_option
 @json_option
@@ -123,7 +123,7 @@ def run(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Run uFLIP-OC's four micro-benchmarks on DEVICE, and keep the results."""
+    """Run the four micro-benchmarks of uFLIP-OC on DEVICE, and store the results."""
     from uflip.benchmarks import summary
     from uflip.cli.progress_events import Watching
     from uflip.oc.device import open_flash_device
@@ -135,7 +135,7 @@ def run(
         device=device, scale=scale, only=names, sacrifice=sacrifice, inside=inside
     )
     if not request.is_of_jobs:
-        open_flash_device(device)  # says what a device of another kind is
+        open_flash_device(device)  # raises an error for a device of another kind
     with Watching(quiet=quiet or as_json) as watch:
         folder = begin(request, out, watch)
     results = Results.load(folder)
@@ -170,14 +170,14 @@ def run(
     "--vector", callback=whole(), metavar="PAGES", help="Pages per command.  [default: 1]"
 )
 @click.option(
-    "--sleep", metavar="DURATION", callback=read_duration, help="Between two commands of a thread."
+    "--sleep", metavar="DURATION", callback=read_duration, help="Pause between a thread's commands."
 )
 @click.option(
     "--iteration",
     metavar="ORDER",
     help="sequential, round_robin or isolated.  [default: sequential]",
 )
-@click.option("--repeat", callback=whole(), metavar="N", help="How often.  [default: 1]")
+@click.option("--repeat", callback=whole(), metavar="N", help="Repetitions.  [default: 1]")
 @click.option(
     "--log",
     metavar="FILE",
@@ -199,7 +199,7 @@ def pattern(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Execute one job over physical addresses on DEVICE, as FOX does."""
+    """Run one job over physical addresses on DEVICE, as FOX does."""
     from uflip.oc.device import open_flash_device
     from uflip.oc.one_job import found_in
 
@@ -241,7 +241,7 @@ def _mix_of(read: int, mix: str | None) -> str:
             "The mix of reads and writes is given twice",
             where="--mix and --read",
             got=f"--mix {mix} --read {read}",
-            action="leave one of the two away",
+            action="leave out one of the two",
         )
     common = gcd(read, 100)
     reads, letters = read // common, 100 // common
@@ -250,7 +250,7 @@ def _mix_of(read: int, mix: str | None) -> str:
 
 
 def _check_share(read: int, totals: "JobTotals") -> None:
-    """Refuse a job that is too short for its share of reads, or has no threads for it."""
+    """Reject a job that is too short for its share of reads, or lacks the threads for it."""
     made = 100 * totals.pages_read / (totals.pages_read + totals.pages_written)
     if abs(made - read) > SHARE_ERROR_PERCENT:
         raise UsageError(
@@ -258,8 +258,8 @@ def _check_share(read: int, totals: "JobTotals") -> None:
             where="--read",
             got=f"{read} % of reads: {totals.pages_read} pages read, {totals.pages_written} "
             "written",
-            allowed=f"a share that it makes within {SHARE_ERROR_PERCENT} %",
-            action="let it cover more pages or blocks, change the number of threads, or give --mix",
+            allowed=f"a share within {SHARE_ERROR_PERCENT} %",
+            action="cover more pages or blocks, change the number of threads, or give --mix",
         )
 
 
@@ -274,7 +274,7 @@ def _write_log(place: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> N
     from uflip.results import outputs
 
     with outputs.written(place) as temporary, native_errors():
-        temporary.unlink()  # the native part writes to new names only
+        temporary.unlink()  # the native part creates new files only
         if place.path.suffix == ".csv":
             trace.write_csv(str(temporary), sector_bytes)
         else:

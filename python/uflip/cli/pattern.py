@@ -1,8 +1,8 @@
-"""`uflip pattern`: one run of one pattern on a device, as one would use fio."""
+"""`uflip pattern`: one run of one pattern on a device, as with fio."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -26,15 +26,15 @@ from uflip.cli.pattern_options import (
     spec_option,
     stop_options,
 )
-from uflip.cli.pattern_output import print_run, spool_folder, trace_place, write_trace
+from uflip.cli.pattern_output import print_run, spool_folder, trace_output_path, write_trace
 from uflip.cli.pattern_preset import (
     PRESET_DURABILITY,
     preset_batch,
     preset_options,
     preset_traces,
+    print_preset,
     refuse_batches,
     run_preset,
-    tell_preset,
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.device.guard import check_before_all
@@ -44,8 +44,11 @@ from uflip.spec import Functions
 if TYPE_CHECKING:
     from uflip._native import Trace
     from uflip.data.device import DeviceInfo
+    from uflip.data.single_run import OneRun
     from uflip.data.spec import Spec
+    from uflip.device.disturbance import Standing
     from uflip.device.handle import Device
+    from uflip.native_wait import OnProgress
 
 EPILOG = """\b
 Examples:
@@ -60,9 +63,17 @@ Examples:
   echo '{"kind": "basic", "mode": "read", "location": "random"}' | uflip pattern null --spec -
 
 \b
-What is not given has a default; --json shows the complete specification.
+Options that are not given have defaults; --json shows the complete specification.
 A read-only pattern opens the device for reading only.
 """
+
+
+class _TargetOptions(TypedDict):
+    size: int | None
+    buffered: bool
+    data: str
+    destroy: str | None
+    completion: str | None
 
 
 @click.command("pattern", epilog=EPILOG)
@@ -81,7 +92,7 @@ A read-only pattern opens the device for reading only.
     "--inside",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="Record what happens inside a simulated device, and keep the run as a new result folder, "
+    help="Record internal events of a simulated device, and store the run as a new result folder, "
     "for the explorer.",
 )
 @save_option
@@ -114,13 +125,14 @@ def command(
 ) -> None:
     """Execute one I/O pattern on DEVICE and print what it took."""
     durability = PRESET_DURABILITY if preset and durability is None else durability
-    spec = _wanted(preset, batches, spec_file, parameters)
+    spec = _requested_spec(preset, batches, spec_file, parameters)
     writable = spec.writes or size is not None
+    target = _TargetOptions(
+        size=size, buffered=buffered, data=data, destroy=destroy, completion=completion
+    )
     _check_inside(device, preset, inside)
-    if writable:  # before plans and numbers are loaded
-        check_before_all(
-            device, size=size, buffered=buffered, data=data, destroy=destroy, completion=completion
-        )
+    if writable:  # before plans and numpy are loaded
+        check_before_all(device, **target)
     from uflip import signals
     from uflip.cli.progress import run_display
     from uflip.cli.progress_events import Watching
@@ -130,64 +142,62 @@ def command(
     from uflip.results.single_run import describe
     from uflip.session.open_device import open_watched
 
-    # All that can be wrong is looked for before anything is created or opened for writing.
+    # Check everything before anything is created or opened for writing.
     for path in [trace_file] if preset is None else preset_traces(trace_file, batches):
         _check_trace_file(path, force)
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
-    complete = resolve(spec, info).spec
-    _doubt_seed(complete, info)
+    _warn_about_seed(complete := resolve(spec, info).spec, info)
     with signals.shielded():
         with Watching(quiet=quiet or as_json) as watch:
             opened = open_watched(
-                device,
-                info,
-                watch,
-                size=size,
-                buffered=buffered,
-                durability=durability,
-                data=data,
-                writable=writable,
-                destroy=destroy,
-                io_timeout_ns=io_timeout,
-                completion=completion,
-            )
+                device, info, watch,
+                durability=durability, writable=writable, io_timeout_ns=io_timeout, **target,
+            )  # fmt: skip
         with opened, run_display(quiet=quiet or as_json, simulated=info.simulated) as show:
             info = opened.info
             if preset is not None:
-                several = run_preset(opened, spec, batches, trace_file, show, force=force)
+                batches_run = run_preset(opened, spec, batches, trace_file, show, force=force)
             else:
-                stood = opened.standing()
-                opened.looks_inside = inside is not None
-                trace = opened.run(
-                    spec,
-                    show,
-                    spool=spool_folder(info, trace_file or inside),
-                    in_pieces=inside is None,
-                )
-                stands = opened.standing()
-                check_target(stood, stands, device)
-                others = disturbed(stood, stands, [trace], buffered=buffered)
-                _keep(opened, complete, trace, inside)
+                spool = spool_folder(info, trace_file or inside)
+                trace, before, after = _run_once(opened, spec, show, spool, inside is not None)
+                check_target(before, after, device)
+                others = disturbed(before, after, [trace], buffered=buffered)
+                _store_result(opened, complete, trace, inside)
             if save is not None:
                 save_device(opened, save, force=force)
     if preset is not None:
-        tell_preset(several, as_json=as_json)
+        print_preset(batches_run, as_json=as_json)
         return
     if trace_file is not None:
-        write_trace(trace, trace_place(trace_file, force))
-    alone = describe(trace, info, opened.durability)
+        write_trace(trace, trace_output_path(trace_file, force))
+    _print_result(describe(trace, info, opened.durability), others, device, as_json=as_json)
+
+
+def _run_once(
+    opened: "Device", spec: Functions, show: "OnProgress", spool: Path | None, inside: bool
+) -> "tuple[Trace, Standing | None, Standing | None]":
+    """Run the pattern; return its trace, and the status of the target before and after."""
+    before = opened.standing()
+    opened.looks_inside = inside
+    trace = opened.run(spec, show, spool=spool, in_pieces=not inside)
+    return trace, before, opened.standing()
+
+
+def _print_result(
+    document: "OneRun", others: dict[str, int], device: str, *, as_json: bool
+) -> None:
     if others:
-        alone["disturbed"] = others
-        told = ", ".join(f"{name} {count}" for name, count in others.items())
-        echo(f"warning: somebody else used {device} meanwhile: {told}", err=True)
+        document["disturbed"] = others
+        counts = ", ".join(f"{name} {count}" for name, count in others.items())
+        echo(f"warning: another program used {device} during the run: {counts}", err=True)
     if as_json:
-        echo_json(alone)
+        echo_json(document)
     else:
-        print_run(alone)
+        print_run(document)
 
 
-def _wanted(
+def _requested_spec(
     preset: str | None, batches: int | None, spec_file: str | None, parameters: Mapping[str, Typed]
 ) -> Functions:
     """Return the pattern, or the first batch of a preset."""
@@ -210,12 +220,12 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
             where="--inside",
             got=f"--preset {preset}",
             allowed="one pattern",
-            action="leave --preset or --inside away",
+            action="leave out --preset or --inside",
         )
     refuse_existing(folder)
 
 
-def _doubt_seed(spec: "Spec", info: "DeviceInfo") -> None:
+def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
     from uflip.device.resolve import repeats_state
 
     if repeats_state(spec, info):
@@ -226,7 +236,7 @@ def _doubt_seed(spec: "Spec", info: "DeviceInfo") -> None:
         )
 
 
-def _keep(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
+def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path | None) -> None:
     if folder is None:
         return
     from uflip.session import single
@@ -242,4 +252,4 @@ def _check_trace_file(path: Path | None, force: bool) -> None:
     from uflip.results import outputs
 
     outputs.check_ending(path, "trace", "--trace", (".csv", ".parquet"))
-    trace_place(path, force)
+    trace_output_path(path, force)

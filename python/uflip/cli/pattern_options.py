@@ -1,4 +1,4 @@
-"""A pattern as options or as JSON: what `uflip pattern` and `uflip sweep` take alike."""
+"""Options that describe a pattern, or JSON: shared by `uflip pattern` and `uflip sweep`."""
 
 import sys
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ SPEC = DocumentKind(
 )
 
 Typed = str | int | float | None
-"""What an option has when it was read; None, or False of a flag, where it was not given."""
+"""The parsed value of an option; None, or False of a flag, if it was not given."""
 
 
 def _size(name: str, text: str) -> Any:
@@ -42,13 +42,13 @@ pattern_options = together(
         click.option(
             "--pattern", metavar="|".join(BASELINES), help="A baseline: mode and location in one."
         ),
-        click.option("--mode", metavar="|".join(MODES), help="What an I/O does."),
-        click.option("--location", metavar="|".join(LOCATIONS), help="Where I/Os go."),
-        click.option("--time", metavar="|".join(TIMES), help="When they are submitted."),
+        click.option("--mode", metavar="|".join(MODES), help="Operation of the I/Os."),
+        click.option("--location", metavar="|".join(LOCATIONS), help="Order of the addresses."),
+        click.option("--time", metavar="|".join(TIMES), help="When I/Os are submitted."),
         _size("--io-size", "Size of an I/O."),
         _size("--io-shift", "Shift of every address against multiples of the I/O size."),
-        _size("--target-offset", "Where the target space begins."),
-        _size("--target-size", "How large it is."),
+        _size("--target-offset", "Start of the target space."),
+        _size("--target-size", "Size of the target space."),
         _count("--partitions", "Partitions of the target; partitioned only."),
         click.option(
             "--incr",
@@ -58,9 +58,9 @@ pattern_options = together(
         ),
         _count("--skew-percent", "Zipf's θ in hundredths; zipf only."),
         _count("--hot-space-percent", "Share of the target that is hot; hotcold only."),
-        _count("--hot-io-percent", "Share of the I/Os that go there; hotcold only."),
-        _count("--write-stream", "Stream of writes that they belong to; 0 where not given."),
-        _count("--hot-write-stream", "That of writes to the hot area; hotcold only."),
+        _count("--hot-io-percent", "Share of the I/Os to the hot area; hotcold only."),
+        _count("--write-stream", "Write stream of the I/Os; 0 by default."),
+        _count("--hot-write-stream", "Write stream of the hot area; hotcold only."),
         click.option(
             "--pause",
             metavar="DURATION",
@@ -72,40 +72,45 @@ pattern_options = together(
             "--interval",
             metavar="DURATION",
             callback=read_duration,
-            help="From one arrival to the next, on average; fixed and poisson only.",
+            help="Mean time between arrivals; fixed and poisson only.",
         ),
         _count("--parallel-degree", "Processes, each in its part of the target."),
-        _count("--queue-depth", "I/Os of each process under way at a time."),
+        _count("--queue-depth", "I/Os of each process in flight."),
         _count("--io-count", "I/Os of each process; of the rarer pattern in a mix.", 1, MOST_IOS),
-        _count("--io-ignore", "Of these, at the start, left out of the statistics."),
+        _count("--io-ignore", "I/Os at the start that the statistics ignore."),
         _count("--seed", "Seed of random addresses."),
         click.option("--mix", metavar="|".join(BASELINES), help="Mix in a second baseline."),
         _count("--ratio", "I/Os of the first pattern for each one of the second."),
-        _count("--first-percent", "Instead: the chance of the first pattern, for each I/O."),
+        _count("--first-percent", "Instead: probability of the first pattern, for each I/O."),
     ]
 )
 
-# How well the mean must be known, and the budget; see `uflip.spec.until_converged`.
+# The required precision of the mean, and the budget; see `uflip.spec.until_converged`.
 stop_options = together(
     [
         click.option(
             "--until-converged",
             is_flag=True,
-            help="Run until the mean is known; --io-count and --io-ignore are found.",
+            help="Run until the mean has converged; determines --io-count and --io-ignore.",
         ),
-        click.option("--confidence", callback=real(), metavar="P", help="Of its interval."),
         click.option(
-            "--half-width", callback=real(), metavar="SHARE", help="Of the mean, to either side."
+            "--confidence", callback=real(), metavar="P", help="Confidence of the interval."
         ),
-        _count("--min-ios", "No end before so many I/Os."),
-        _count("--max-ios", "Budget of I/Os, as --io-count counts them."),
+        click.option(
+            "--half-width",
+            callback=real(),
+            metavar="SHARE",
+            help="Required half-width of the interval, relative to the mean.",
+        ),
+        _count("--min-ios", "Minimum number of I/Os."),
+        _count("--max-ios", "Maximum number of I/Os, as --io-count counts them."),
         click.option(
             "--max-time",
             metavar="DURATION",
             callback=read_duration,
-            help="Budget of time.",
+            help="Maximum time.",
         ),
-        _size("--max-bytes-written", "Budget of bytes written."),
+        _size("--max-bytes-written", "Maximum of bytes written."),
     ]
 )
 
@@ -116,7 +121,7 @@ spec_option = click.option(
 
 
 def given_pattern(spec_file: str | None, parameters: Mapping[str, Typed]) -> Functions:
-    """Make a specification of what was typed."""
+    """Return the specification of the given options."""
     chosen = only_given(parameters)
     return described(chosen) if spec_file is None else _read_spec(spec_file, chosen)
 
@@ -128,7 +133,7 @@ def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
             "--spec cannot be combined with options of the pattern",
             where="--spec",
             got=f"--spec with --{first}",
-            action=f"leave --{first} away, or write it into the specification",
+            action=f"leave out --{first}, or write it into the specification",
         )
     path = Path(name)
     content = _read_stdin() if name == "-" else read_document(path, SPEC)

@@ -1,4 +1,4 @@
-"""What `uflip pattern` prints and writes about its one run."""
+"""Output of `uflip pattern`: the printed run and its trace file."""
 
 import csv
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def print_run(document: OneRun) -> None:
-    """Print a run for people: one line per question."""
+    """Print a run as text, one line per topic."""
     device = document["device"]
     echo(f"{_title(document['spec'])} on {device.url}", bold=True)
     pairs = [("I/Os", _amount(document)), ("rate", _rate(document))]
@@ -46,7 +46,7 @@ def print_run(document: OneRun) -> None:
 
 
 def _names(mix: Mix) -> tuple[str, str]:
-    """Name the two patterns of a mix by the first thing in which they differ."""
+    """Return names for the two patterns of a mix: the first property in which they differ."""
     first, second = mix.first, mix.second
     if first.mode != second.mode:
         return first.mode, second.mode
@@ -91,7 +91,7 @@ def _rate(document: OneRun | ModeDocument) -> str:
 
 
 def _of_mode(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
-    """Print how many I/Os of a mode there are, what they move, their rate and their times."""
+    """Return the number of I/Os of a mode, their volume, rate and response times."""
     statistics = numbers["statistics"]
     count = format_count(int(statistics["count"] or 0))
     amount = f"{count} ({format_size(numbers['bytes'])})"
@@ -102,7 +102,7 @@ def _of_mode(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
 
 
 def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
-    """Print the paper's four statistics, and the percentiles that the sample supports."""
+    """Return the paper's four statistics, and the percentiles that the sample supports."""
     main = ("mean", "std", "min", "max")
     percentiles = [name for name in statistics if name.startswith("p")]
     return [
@@ -112,7 +112,7 @@ def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
 
 
 def _how_it_ended(ended: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:
-    """Print whether the mean is known, how well, and if not, why not."""
+    """Return whether the mean has converged, how precisely, and if not, why."""
     if ended is None:
         return []
     return [
@@ -122,7 +122,7 @@ def _how_it_ended(ended: StopDocument | None, spec: Pattern) -> list[tuple[str, 
 
 
 def _prefixes(spec: Pattern) -> list[str]:
-    """Name the series of a pattern: a mix in turns has two, patterns side by side their own."""
+    """Return names of the series of a pattern: two for a mix in turns, one per parallel pattern."""
     if isinstance(spec, Mix) and spec.ratio is not None:
         return [f"{name}: " for name in _names(spec)]
     if not isinstance(spec, Parallel):
@@ -151,7 +151,7 @@ def _durations(statistics: Numbers, names: list[str]) -> str:
 
 
 def _causes(document: OneRun) -> str:
-    """Print what the time of an average I/O was spent on, largest part first."""
+    """Return the causes of an average I/O's time, the largest first."""
     from uflip.report.words import cause_name
 
     causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
@@ -168,23 +168,23 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
         return []
     counted = {name: value for name, value in counters.items() if value}
     text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
-    # Unlike everything above: what a device does for an I/O it may do long after it.
+    # Unlike the times above: work for an I/O may happen long after it.
     whole = ", of the whole run" if document["ignored"] else ""
     amplified = "" if ratio is None else f"{ratio:.2f}{whole}"
     return [("counters", text and text + whole), ("write amplification", amplified)]
 
 
-def trace_place(path: Path, force: bool) -> "OutputPath":
-    """Look whether a trace may get this name."""
+def trace_output_path(path: Path, force: bool) -> "OutputPath":
+    """Check the name of a trace file before the run."""
     from uflip.results import checksums, outputs
 
     return outputs.check(path, checksums.TRACE, "--trace", force=force)
 
 
 def spool_folder(info: DeviceInfo, beside: Path | None) -> Path | None:
-    """Return where the I/Os of a long run go while it lasts.
+    """Return the folder for the I/Os of a long run while it lasts.
 
-    That is beside the output that was asked for, if there is one, and otherwise the folder for
+    That is the folder of the requested output, if there is one, and otherwise the folder for
     large temporary files: TMPDIR, or /var/tmp, since /tmp is often in memory. The null device is
     faster than any file: its I/Os stay in memory.
     """
@@ -203,13 +203,13 @@ def write_trace(trace: Trace, place: "OutputPath") -> None:
     Raises
     ------
     ResultsError
-        If the file cannot be written; nothing is left of it then.
+        If the file cannot be written; no partial file is left.
     """
     from uflip.results import outputs
 
     with outputs.written(place) as temporary:
         if place.path.suffix == ".parquet":
-            temporary.unlink()  # the native part writes to new names only
+            temporary.unlink()  # the native part creates new files only
             with native_errors():
                 trace.write_table(str(temporary), "[]", trace.columns)
         else:

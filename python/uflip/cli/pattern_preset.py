@@ -9,7 +9,7 @@ import click
 
 from uflip.cli.common import echo_pairs, together, whole
 from uflip.cli.pattern_options import Typed
-from uflip.cli.pattern_output import trace_place, write_trace
+from uflip.cli.pattern_output import trace_output_path, write_trace
 from uflip.cli.terminal import echo, echo_json
 from uflip.durability import FUA
 from uflip.errors import UsageError
@@ -29,11 +29,11 @@ PRESETS = ("myers-sinclair",)
 # Their latency is "the time it takes to perform the write *and* flush that write" (§4).
 PRESET_DURABILITY = FUA
 
-# From this share on a class is the rule, and its spacing tells nothing.
+# A class with at least this share is the rule, and its spacing carries no information.
 COMMON = 0.5
-# A class that lasts for less of the series than this was there for a while only.
+# A class that spans less of the series than this occurred only for a while.
 WHOLE = 0.5
-# A trace of each has a name of its own, looked at before the first.
+# Each batch has a trace file of its own, checked before the first run.
 MOST_BATCHES = 10_000
 
 preset_options = together(
@@ -47,7 +47,7 @@ preset_options = together(
             "--batches",
             metavar="N",
             callback=whole(1, MOST_BATCHES),
-            help="Batches of a preset; 5 without it.",
+            help="Batches of a preset.  [default: 5]",
         ),
     ]
 )
@@ -55,7 +55,7 @@ preset_options = together(
 
 @dataclass(frozen=True)
 class PresetRun:
-    """A preset that was run: on what, what, and what was found."""
+    """A finished preset: device, pattern and findings."""
 
     device: "DeviceInfo"
     durability: str
@@ -64,7 +64,7 @@ class PresetRun:
     found: "Findings"
 
     def document(self) -> Mapping[str, object]:
-        """What `--json` prints: everything but the single response times."""
+        """Return the `--json` document: everything but the single response times."""
         found = self.found
         return {
             "device": self.device,
@@ -80,18 +80,18 @@ class PresetRun:
 
 
 def refuse_batches(batches: int | None) -> None:
-    """Refuse --batches where there is no preset."""
+    """Reject --batches without a preset."""
     if batches is not None:
         raise UsageError(
             "--batches needs --preset",
             where="--batches",
             got=str(batches),
-            action=f"give --preset {PRESETS[0]} as well, or leave --batches away",
+            action=f"give --preset {PRESETS[0]} as well, or leave out --batches",
         )
 
 
 def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Basic":
-    """Return the first batch; of a preset only length and seed can be chosen."""
+    """Return the first batch; only its length and seed can be chosen."""
     from uflip.methodology.myers_sinclair import batch
 
     typed = only_given(parameters)
@@ -102,14 +102,14 @@ def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Bas
             where="--preset",
             got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
             allowed="--io-count (of a batch), --seed, --batches",
-            action="leave the other options away, or the preset",
+            action="leave out the other options, or the preset",
         )
     chosen = {"batch_ios": count, "seed": seed}
     return batch(0, **{name: int(each) for name, each in chosen.items() if each is not None})
 
 
 def preset_traces(trace_file: Path | None, batches: int | None) -> list[Path]:
-    """Name the file of each batch: FILE-1, FILE-2, ..."""
+    """Return the trace file of each batch: FILE-1, FILE-2, ..."""
     from uflip.methodology.myers_sinclair import BATCHES
 
     if trace_file is None:
@@ -129,14 +129,14 @@ def run_preset(
     *,
     force: bool,
 ) -> PresetRun:
-    """Run all batches; each is written out before the next, where a trace is wanted."""
+    """Run all batches; write the trace of each before the next, if requested."""
     from uflip.methodology import myers_sinclair
 
     traces = preset_traces(trace_file, batches)
 
     def keep(number: int, trace: "Trace") -> None:
         if traces:
-            write_trace(trace, trace_place(traces[number], force))
+            write_trace(trace, trace_output_path(traces[number], force))
 
     count = myers_sinclair.BATCHES if batches is None else batches
     found = myers_sinclair.run(
@@ -150,8 +150,8 @@ def run_preset(
     return PresetRun(device.info, device.durability, first, count, found)
 
 
-def tell_preset(run: PresetRun, *, as_json: bool) -> None:
-    """Print what was found: the phases, then the classes of each."""
+def print_preset(run: PresetRun, *, as_json: bool) -> None:
+    """Print the phases, then the latency classes of each."""
     if as_json:
         echo_json(run.document())
         return
@@ -168,7 +168,7 @@ def _startup(found: "Findings") -> str:
     if found.startup is not None:
         return f"the first {format_count(found.startup.ios)} writes"
     too_short = found.analysis.phase == "too-short"
-    return "too few writes to tell; more of them: --io-count" if too_short else "none found"
+    return "too few writes for a verdict; give a larger --io-count" if too_short else "none found"
 
 
 def _print_classes(title: str, classes: "LatencyClasses") -> None:
@@ -201,7 +201,7 @@ def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
 
 
 def _every(each: "LatencyClass", ios: int) -> str:
-    """Say how far it is from one to the next, where most writes are something else."""
+    """Return the mean spacing of a class, unless most writes belong to it."""
     spacing = each.spacing_ios
     if spacing is None or each.share > COMMON:
         return ""

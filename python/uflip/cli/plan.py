@@ -1,4 +1,4 @@
-"""`uflip plan`: what `uflip run` would do, how much, and for how long; touches nothing."""
+"""`uflip plan`: show what `uflip run` would do, how much, and for how long; touches nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -73,7 +73,7 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
     "--out",
     metavar="FILE",
     type=ANY_PATH,
-    help="Write the plan to a file (TOML), to be edited and given to `uflip run --plan`.",
+    help="Write the plan to a file (TOML), to be edited and passed to `uflip run --plan`.",
 )
 @force_option
 @click.option("--runs", "each", is_flag=True, help="List every run, in order.")
@@ -127,7 +127,7 @@ def _place_of(out: Path, force: bool) -> outputs.OutputPath:
 
 
 def _repetitions(plan: Plan) -> str:
-    """Say how often each run is made; a plan that was edited may list fewer than it asks for."""
+    """Return the repetitions as text; an edited plan may list fewer than it requests."""
     listed = max((run.repetition for run in plan.runs), default=plan.repetitions)
     if listed == plan.repetitions:
         return f"{listed} of each run"
@@ -135,39 +135,37 @@ def _repetitions(plan: Plan) -> str:
 
 
 def _notes(plan: Plan, *, known: bool) -> list[str]:
-    """Say what comes beside the runs: the state before, resets, repetitions, wear."""
+    """Return notes about the plan: initial state, resets, repetitions, wear."""
     notes = [f"repetitions: {_repetitions(plan)}"]
     if plan.durability != CACHED:
         notes.append(f"durability {plan.durability}: {meaning(plan.durability)}")
     if any(run.spec.stop for run in plan.runs):
-        notes.append(
-            "lengths: a run ends when its mean is known; each line shows the most that it makes"
-        )
+        notes.append("lengths: a run ends when its mean has converged; each line shows the maximum")
     longer = [spec for run in plan.runs if (spec := goes_on_in(plan, run)) is not None]
     if longer:
         most = max(spec.ios * spec.io_bytes for spec in longer)
         notes.append(
-            f"baselines of writes: up to {format_size(most)} each, counted above, on a device that "
-            "answers writes from a buffer"
+            f"baselines of writes: up to {format_size(most)} each, included above, on a device "
+            "that answers writes from a buffer"
         )
     if plan.state is None:
         notes.append("state: the device is measured as it is")
     elif known:
-        notes.append(f"state: {plan.state.request['state']}, in which the device is known to be")
+        notes.append(f"state: {plan.state.request['state']}; the device is in it already")
     else:
         notes.append(f"before the first run: {announce_state(plan.state)}")
     if refreshes(plan):
         notes.append(
-            "what runs leave: after one that writes sequentially, or within a part, "
-            f"{TIMES} times as much at random all over; counted with it"
+            "clean-up: after each run that writes sequentially, or within a part, "
+            f"random writes all over the target, {TIMES} times as much; included with the run"
         )
     if plan.state is not None and plan.resets:
         noun = "reset" if plan.resets == 1 else "resets"
         size = format_size(plan.resets * plan.state.bytes_written)
-        notes.append(f"{plan.resets} {noun} of the state, {size}: counted with the run behind it")
+        notes.append(f"{plan.resets} {noun} of the state, {size}: included with the next run")
         notes.extend(_why_reset(plan))
     elif plan.state is not None:
-        notes.append("no reset of the state: no run touches what an earlier one wrote sequentially")
+        notes.append("no reset of the state: no run touches sequential writes of an earlier one")
     if plan.block_bytes is not None:
         notes.append(
             f"sequential writes: no two runs share a block of {format_size(plan.block_bytes)}"
@@ -176,15 +174,15 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
 
 
 def _why_reset(plan: Plan) -> list[str]:
-    """Say what forces resets, and how many would do if all runs were short."""
+    """Return the reasons for resets, and the number needed if all runs were short."""
     lines = [f"  before {name}: {why}" for name, why in plan.why_reset.items()]
     if len(lines) > RESETS_SHOWN:
         more = len(lines) - RESETS_SHOWN
         lines = [*lines[:RESETS_SHOWN], f"  and {more} more for the same reason (--json has all)"]
     if plan.fewest_resets is not None and plan.fewest_resets < plan.resets:
         lines.append(
-            f"  room is kept for the most that a run may write; if every run ended as soon as it "
-            f"may, {plan.fewest_resets} would do; --method paper has fixed lengths"
+            f"  space is reserved for the longest possible runs; with the shortest, "
+            f"{plan.fewest_resets} would suffice; --method paper has fixed lengths"
         )
     return lines
 
@@ -204,7 +202,7 @@ def _rows(plan: Plan, estimated: PlanEstimate) -> list[tuple[str, ...]]:
 def _row(
     name: str | None, plan: Plan, estimated: PlanEstimate, title: str = "total"
 ) -> tuple[str, ...]:
-    """Sum up one micro-benchmark, or (without a name) all of them."""
+    """Return the totals of one micro-benchmark, or (without a name) of all of them."""
     pairs = zip(plan.runs, estimated.each, strict=True)
     chosen = [cost for run, cost in pairs if name in (None, run.micro_benchmark)]
     skipped = sum(name in (None, skip.micro_benchmark) for skip in plan.skipped)
@@ -239,7 +237,7 @@ def _places(spec: Spec) -> str:
 
 
 def _skipped(plan: Plan) -> dict[str, list[str]]:
-    """Gather what is skipped by reason."""
+    """Group the skipped runs by reason."""
     reasons: dict[str, list[str]] = {}
     units = {run.parameter: run.unit for run in plan.runs}
     for skip in plan.skipped:

@@ -1,7 +1,7 @@
-"""`uflip plan` of an open-channel device: its jobs, and how much they read, write and erase.
+"""`uflip plan` for an open-channel device: its jobs, with pages read, written and erased.
 
-How long they take follows from the device, and is found by carrying them out: on a simulated one
-that takes seconds.
+Their time depends on the device and is not estimated: running them on a simulated device takes
+seconds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 
 
 def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -> None:
-    """Show what `uflip run` would do on a device whose host places data.
+    """Print what `uflip run` would do on an open-channel device.
 
     Parameters
     ----------
     request : Request
-        What is wanted.
+        The requested benchmark.
     out : object
-        What was given to `--out`; such plans have no file.
+        The value of `--out`; such plans have no file format.
     each : bool
         List every job.
     as_json : bool
-        As a document.
+        Print JSON.
 
     Raises
     ------
@@ -64,14 +64,14 @@ def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -
         spec = job.spec
         if isinstance(spec, Job) and spec.wears_out:
             block = f"{spec.first_channel}:{spec.first_lun}:{spec.first_block}"
-            echo(f"{job.micro_benchmark} wears out block {block}: it ends when that fails")
+            echo(f"{job.micro_benchmark} wears out block {block}: it ends when the block fails")
     if each:
         echo()
         echo_table(("job", *HEAD[1:]), [(job.id, *_amounts([found])[1:]) for job, found in pairs])
 
 
 def _amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:
-    """How many jobs, and what they amount to together."""
+    """Return the number of jobs, and their totals."""
     return (
         str(len(totals)),
         format_count(sum(each.total_ios for each in totals)),

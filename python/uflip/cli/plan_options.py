@@ -1,4 +1,4 @@
-"""What `plan` and `run` share: the options that a plan is made from."""
+"""Options of a plan, shared by `plan` and `run`."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ plan_options = together(
         click.option(
             "--suite",
             metavar="|".join(SUITES),
-            help="Which micro-benchmarks: uflip: those of the papers; today: queues, caches, reads "
+            help="Micro-benchmarks: uflip: those of the papers; today: queues, caches, reads "
             f"under writes and other extensions.  [default: {SUITE}]",
         ),
         click.option(
@@ -59,22 +59,22 @@ plan_options = together(
             "--repetitions",
             callback=whole(1, MOST_REPETITIONS),
             metavar="N",
-            help="How often each run is made at least; auto repeats what is not known further.  "
-            "[default: 3; 1 for quick]",
+            help="Minimum number of repetitions; auto adds more until the interval is narrow "
+            "enough.  [default: 3; 1 for quick]",
         ),
         click.option(
             "--method",
             metavar="|".join(METHODS),
-            help="auto: each run ends when its mean is known; startup: fixed lengths after the "
-            "start-up that baselines show; paper: fixed lengths.  [default: auto; startup for "
-            "quick]",
+            help="auto: each run ends when its mean has converged; startup: fixed lengths after "
+            "the start-up that the baselines show; paper: fixed lengths.  [default: auto; startup "
+            "for quick]",
         ),
         click.option(
             "--max-bytes-written",
             metavar="SIZE",
             callback=read_size,
-            help="Leave out runs beyond so many bytes written, resets of the state included; the "
-            "state before the first run is not counted.",
+            help="Leave out runs beyond this amount of written data, resets of the state included, "
+            "the initial state excluded.",
         ),
         click.option(
             "--max-time",

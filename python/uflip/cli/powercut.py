@@ -1,4 +1,4 @@
-"""`uflip powercut`: let the power of a simulated device go while it works, and see what is left."""
+"""`uflip powercut`: cut the power of a simulated device during I/O, and report the losses."""
 
 import click
 
@@ -30,7 +30,7 @@ Examples:
 
 \b
 A device without [power_loss] in its profile gets power_loss_protection=false and
-spare_read_bytes=16. Each cut is one more on the device that recovered from the last.
+spare_read_bytes=16. Each further cut hits the device that recovered from the last.
 """
 
 SEEDS = UNSIGNED + 1
@@ -46,14 +46,14 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     callback=read_duration,
     default="100ms",
     show_default=True,
-    help="How long the host works before each cut, on the clock of the device.",
+    help="Time of I/O before each cut, on the clock of the device.",
 )
 @click.option(
     "--pattern",
     metavar="|".join(BASELINES),
     default="RW",
     show_default=True,
-    help="What the host does.",
+    help="Pattern of the host's I/Os.",
 )
 @click.option(
     "--io-size", metavar="SIZE", callback=read_size, default="32KiB", show_default=True,
@@ -65,7 +65,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     callback=whole(1, MOST_AT_ONCE),
     default="1",
     show_default=True,
-    help="I/Os under way at a time.",
+    help="I/Os in flight.",
 )
 @click.option(
     "--cuts",
@@ -73,7 +73,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     callback=whole(1, 10_000),
     default="1",
     show_default=True,
-    help="Cuts, one after the other.",
+    help="Number of cuts, one after the other.",
 )
 @click.option(
     "--seed",
@@ -81,7 +81,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
     callback=whole(),
     default="2009",
     show_default=True,
-    help="Of random I/Os.",
+    help="Seed of random I/Os.",
 )
 @durability_option
 @json_option
@@ -97,11 +97,11 @@ def command(
     durability: str | None,
     as_json: bool,
 ) -> None:
-    """Cut the power of the simulated DEVICE while it works, let it recover, and say what was lost
-    and how long it took to be ready again.
+    """Cut the power of the simulated DEVICE during I/O, let it recover, and report what was lost
+    and how long the recovery took.
     """
     url = with_power_loss(device)
-    # As many I/Os as a pattern may have: its power goes before.
+    # More I/Os than the device can make before the power cut.
     specs = [
         baseline(pattern, io_size=io_size, io_count=MOST_IOS, seed=(seed + number) % SEEDS)
         for number in range(cuts)

@@ -1,7 +1,7 @@
-"""`uflip prepare`: precondition a device, and know how far that got.
+"""`uflip prepare`: precondition a device.
 
-SNIA and fio call it preconditioning what uFLIP calls enforcing a state: writes that bring a device
-into a well-defined one.
+SNIA and fio call it preconditioning; uFLIP calls it enforcing a state: writes that bring a device
+into a well-defined state.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ Examples:
   uflip prepare file:scratch.bin --state sequential --target-size 256MiB
 
 \b
-Ctrl-C stops it; the same command goes on from there.
+Ctrl-C stops it; the same command continues from there.
 """
 
 
@@ -54,8 +54,8 @@ Ctrl-C stops it; the same command goes on from there.
 @save_option
 @force_option
 @open_options
-@click.option("--again", is_flag=True, help="Even if the device is known to be in this state.")
-@click.option("--dry-run", is_flag=True, help="Say what would be written; touch nothing.")
+@click.option("--again", is_flag=True, help="Write it even if the device is in this state.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written; touch nothing.")
 @quiet_option
 @json_option
 def command(
@@ -80,12 +80,12 @@ def command(
     """Precondition DEVICE: bring it into a well-defined state, to make measurements repeatable.
 
     The whole target is written once sequentially, and, for the random state, three times as much
-    by writes of random size (up to 128 KiB) at random places. What was stored there is lost.
+    by writes of random size (up to 128 KiB) at random places. All data stored there is lost.
     """
     if dry_run:
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
-        # Before anything else is even loaded.
+        # Before anything else is loaded.
         check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
     from uflip.cli.prepare_device import prepare
 

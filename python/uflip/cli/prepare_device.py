@@ -1,4 +1,4 @@
-"""What `uflip prepare` does, once nothing speaks against writing to the target."""
+"""Implementation of `uflip prepare`, after the target was checked."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,12 +35,12 @@ def prepare(
     as_json: bool,
     **opening: Unpack[Opening],
 ) -> None:
-    """Bring a device into a state, and say so; the options are those of the verb."""
+    """Bring a device into a state and report it; the options are those of the verb."""
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_has_states(info)
     check_saving(info, save, force=force)
     wanted = plan_state(info, state, target_size, seed)
-    if wanted is None:  # "as-is" is a state to measure in, not one to bring a device into
+    if wanted is None:  # "as-is" is a state to measure in, not a state to enforce
         raise unknown_name("state", state, STATES[:-1], where="--state")
     worn = describe_wear(wear_of(info), wanted.bytes_written)
     if dry_run:

@@ -1,4 +1,4 @@
-"""`uflip profile`: simulated devices as files that people write: begun, looked at, checked."""
+"""`uflip profile`: create, print and check profiles of simulated devices."""
 
 from pathlib import Path
 
@@ -19,23 +19,23 @@ from uflip.units import format_size
 
 TOML = ".toml"
 CHECKED = DocumentKind(
-    "profile", LARGEST_PROFILE, "check the path; `uflip profile new` begins one", UsageError
+    "profile", LARGEST_PROFILE, "check the path; `uflip profile new` creates one", UsageError
 )
 
 EPILOG = """\b
 Examples:
   uflip profile export sim:demo              a device as TOML, complete, with its sources
-  uflip profile new sim:demo mine.toml       the same with comments, as a file to begin from
-  uflip profile check mine.toml              everything that is wrong with it, by line
+  uflip profile new sim:demo mine.toml       the same with comments, as a file to start from
+  uflip profile check mine.toml              list all faults, by line
   uflip run sim:mine.toml --scale quick
 
 \b
-What every key means: docs/reference/profiles.md
+Meaning of the keys: docs/reference/profiles.md
 """
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What is wrong with a profile, and where."""
+    """A fault in a profile, with its place."""
 
     line: int
     key: str
@@ -45,13 +45,13 @@ class Fault(msgspec.Struct, frozen=True):
 
 @click.group("profile", epilog=EPILOG, subcommand_metavar="new|export|check ...")
 def command() -> None:
-    """Begin, print and check profiles: simulated devices of your own."""
+    """Create, print and check profiles: simulated devices of your own."""
 
 
 @command.command("export")
 @device_argument
 def export(device: str) -> None:
-    """Print the simulated DEVICE as a profile: every key, and where each number comes from."""
+    """Print the simulated DEVICE as a profile: every key, and the source of each number."""
     echo(profile_text(device), newline=False)
 
 
@@ -60,7 +60,7 @@ def export(device: str) -> None:
 @click.argument("path", metavar="FILE.toml", type=ANY_PATH)
 @force_option
 def new(device: str, path: Path, force: bool) -> None:
-    """Write a profile to begin from: that of the simulated DEVICE, with a comment on every key."""
+    """Write a profile to start from: that of the simulated DEVICE, with a comment on every key."""
     from uflip.results import checksums, outputs
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
@@ -74,14 +74,14 @@ def new(device: str, path: Path, force: bool) -> None:
 @click.argument("path", metavar="FILE.toml")
 @json_option
 def check(path: str, as_json: bool) -> None:
-    """Say everything that is wrong with a profile: keys, units, values, sources."""
+    """List all faults of a profile: keys, units, values, sources."""
     if not path.endswith(TOML):
         raise UsageError(
             "Not the name of a profile",
             where="FILE",
             got=path,
             allowed="a path that ends in .toml",
-            action="give its whole name; built-in profiles need no check",
+            action="give the whole name; built-in profiles need no check",
         )
     text = read_text(Path(path), CHECKED)
     with native_errors():

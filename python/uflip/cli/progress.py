@@ -1,4 +1,4 @@
-"""What is said of runs that are made: time left, the run at hand, its rate, the last response."""
+"""Progress of runs: time left, current run, I/O rate, last response time."""
 
 import time
 from collections import deque
@@ -23,16 +23,16 @@ from uflip.units import format_count, format_duration_ns, format_size
 
 
 class PlanProgress:
-    """Turns the events of a plan into a status.
+    """Draw the events of a plan as a status line.
 
     Parameters
     ----------
     plan : Plan
-        What is executed.
+        The plan being executed.
     estimated : Estimate
         Its estimate, for the time left.
     sink : Sink
-        Where it is shown.
+        The progress display.
     """
 
     def __init__(self, plan: Plan, estimated: PlanEstimate, sink: Sink) -> None:
@@ -55,7 +55,7 @@ class PlanProgress:
             self._draw(event.index, 0.0, describe_run(event.run))
         elif isinstance(event, RunProgress):
             now_ns = time.monotonic_ns()
-            # The pause before it is over when the first I/Os are.
+            # The pause before the run ends with its first I/Os.
             self._began_ns = self._began_ns or now_ns
             share = event.done / event.total
             response = format_duration_ns(event.last_response_ns)
@@ -72,14 +72,14 @@ class PlanProgress:
 
 
 class IoRate:
-    """I/Os per second, as they were in the last seconds.
+    """I/Os per second over the last seconds.
 
     Parameters
     ----------
     simulated : bool
-        The I/Os are of a simulated device: how quickly they are made says nothing about it.
+        Whether the device is simulated: the rate is then the simulator's, not the device's.
     clock_s : callable
-        Tells the time [s].
+        Returns the time [s].
     """
 
     WINDOW_S = 2.0
@@ -90,11 +90,11 @@ class IoRate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def begin(self) -> None:
-        """Take note that another run begins."""
+        """Start measuring another run."""
         self._seen.clear()
 
     def text(self, done: int) -> str:
-        """Say the rate where it is known, with the room to what comes behind it."""
+        """Return the rate with trailing blanks, or nothing before it is known."""
         now = self._clock_s()
         self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= self.WINDOW_S:
@@ -106,7 +106,7 @@ class IoRate:
 
 
 def describe_run(run: PlannedRun) -> str:
-    """Name a run as a person would.
+    """Return the name of a run for people.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What progress is shown on: a bar, a line that is written over, or a line every few seconds.
+"""Progress displays: a bar, a line that is overwritten, or a line every few seconds.
 
-It is drawn on standard error. A terminal has a bar where rich is installed, and else one line that
-is written over. Pipes, logs and services have a line of their own every few seconds, which says the
-same; `UFLIP_PROGRESS` is another number of seconds, and 0 is none.
+They are drawn on standard error. A terminal has a bar if rich is installed, and otherwise one line
+that is overwritten. Pipes, logs and services get a new line with the same text every few seconds;
+`UFLIP_PROGRESS` changes the number of seconds, and 0 disables it.
 """
 
 import os
@@ -17,29 +17,29 @@ from uflip.escape import in_line
 from uflip.units import parse_number
 
 INTERVAL = "UFLIP_PROGRESS"
-"""Names the seconds between two lines where there is no terminal."""
+"""The seconds between two lines without a terminal."""
 INTERVAL_S = 5.0
-# Who wants fewer lines wants none.
+# Longer intervals would never show a line.
 MOST_S = 1e6
 
 
 class Sink(Protocol):
-    """What a status is drawn on."""
+    """A progress display."""
 
     def draw(self, done: float, text: str) -> None:
-        """Show that `done` runs (with a fraction) are over, and a text."""
+        """Show that `done` runs (with a fraction) are finished, and a text."""
 
     def expect(self, total: int) -> None:
-        """Take note that there are so many runs now."""
+        """Change the total number of runs."""
 
 
 def display(total: int, *, quiet: bool) -> AbstractContextManager[Sink]:
-    """Choose how to show progress: a bar, a line, lines, or nothing.
+    """Select a progress display: a bar, a line, lines, or none.
 
     Parameters
     ----------
     total : int
-        How many runs there are.
+        Total number of runs.
     quiet : bool
         Show nothing.
     """
@@ -55,24 +55,24 @@ def display(total: int, *, quiet: bool) -> AbstractContextManager[Sink]:
 
 
 def check_interval() -> None:
-    """Refuse what would not do once something is shown, before anything is made.
+    """Check the interval before any work is done.
 
     Raises
     ------
     UsageError
-        As `interval_s`, where lines are shown.
+        As `interval_s`, if lines are shown.
     """
     if not sys.stderr.isatty():
         interval_s()
 
 
 def interval_s() -> float:
-    """Read the seconds between two lines from the environment.
+    """Return the seconds between two lines from the environment.
 
     Raises
     ------
     UsageError
-        If they are none.
+        If the value is not a number in range.
     """
     return parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MOST_S)
 
@@ -86,18 +86,18 @@ class _Nothing:
 
 
 class _Lines:
-    """A line of its own every few seconds, for who reads a log."""
+    """A new line every few seconds, for logs."""
 
     def __init__(self, total: int, interval_s: float) -> None:
         self._total, self._interval_s = total, interval_s
         self._said = time.monotonic()
 
     def expect(self, total: int) -> None:
-        """Count to another number from now on."""
+        """Change the total number of runs."""
         self._total = total
 
     def draw(self, done: float, text: str) -> None:
-        """Say it, if it was not said just now."""
+        """Print the text, unless the last line is too recent."""
         now = time.monotonic()
         if text and now - self._said >= self._interval_s:
             self._said = now
@@ -106,13 +106,13 @@ class _Lines:
 
 
 class _Line:
-    """One line of the terminal, written over and over."""
+    """One terminal line that is overwritten."""
 
     def __init__(self, total: int) -> None:
         self._total = total
 
     def expect(self, total: int) -> None:
-        """Count to another number from now on."""
+        """Change the total number of runs."""
         self._total = total
 
     def draw(self, done: float, text: str) -> None:
@@ -131,7 +131,7 @@ class _Line:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        sys.stderr.write("\r\033[K")  # take the line away
+        sys.stderr.write("\r\033[K")  # erase the line
         sys.stderr.flush()
 
 
@@ -159,7 +159,7 @@ class _Bar:
         )
 
     def expect(self, total: int) -> None:
-        """Count to another number from now on."""
+        """Change the total number of runs."""
         self._total = total
         self._progress.update(self._task, total=total)
 

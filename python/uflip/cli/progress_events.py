@@ -1,4 +1,4 @@
-"""What a terminal shows of a session: a line for what begins, a bar for how far it is."""
+"""Progress of a session on a terminal: a line at the start of each step, and a bar."""
 
 import time
 from contextlib import ExitStack
@@ -25,7 +25,7 @@ from uflip.units import format_count, format_duration_ns, format_size
 
 
 class Watching:
-    """Takes the events of a session; `with Watching(quiet=quiet) as watch: ...`.
+    """Shows the events of a session; `with Watching(quiet=quiet) as watch: ...`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Watching:
     def _show_opening(
         self, event: FileBegins | FileProgress | DeviceBegins | DeviceProgress
     ) -> None:
-        """Show an event of a device that takes a while to be opened."""
+        """Show an event of opening a device."""
         if isinstance(event, FileBegins):
             what = "creating" if event.new else "enlarging"
             self._begin(f"{what} {event.url}: {format_size(event.missing_bytes)} to write ...", 1)
@@ -97,7 +97,7 @@ class Watching:
             self._draw(event.index + share, f"{event.run.id}  {share:.0%}")
 
     def _begin(self, line: str, total: int) -> None:
-        """End what was shown before, say what begins, and show how far it is if it takes time."""
+        """End the previous display, print a line, and start a display if the step takes time."""
         self._shown.close()
         echo(line, err=True)
         self._sink = self._shown.enter_context(display(total, quiet=False)) if total else None
@@ -119,14 +119,14 @@ class Watching:
 
 
 class StateShown:
-    """How far a state is, and how long the rest will take."""
+    """Progress of enforcing a state, with the time left."""
 
     def __init__(self, wanted: Enforcement, done_ios: int) -> None:
         self._wanted, self._done_ios = wanted, done_ios
         self._began = time.monotonic_ns()
 
     def text(self, made: int, total: int) -> str:
-        """Say it for a terminal."""
+        """Return the progress as text."""
         now = made - self._done_ios
         left_ns = (
             (time.monotonic_ns() - self._began) * (total - made) / now
@@ -138,7 +138,7 @@ class StateShown:
 
 
 def announce_state(wanted: Enforcement, done_ios: int = 0) -> str:
-    """Say what enforcing a state takes, before it begins."""
+    """Return what enforcing a state takes, as a line to print before it begins."""
     left = 1 - done_ios / wanted.total_ios
     head = f"{wanted.request['state']} state over {format_size(wanted.request['target_size'])}"
     gone_on = f"going on after {done_ios / wanted.total_ios:.0%}, " if done_ios else ""

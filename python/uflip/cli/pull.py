@@ -1,4 +1,4 @@
-"""`uflip pull`: a result from a results site."""
+"""`uflip pull`: download a result from a results site."""
 
 from pathlib import Path
 
@@ -18,9 +18,9 @@ Examples:
 @click.argument("url")
 @click.argument("result", metavar="ID")
 @click.option("--out", type=ANY_PATH, help="A new folder.  [default: results/ID]")
-@click.option("--token", metavar="TOKEN", help="Who asks.  [default: $UFLIP_SITE_TOKEN]")
+@click.option("--token", metavar="TOKEN", help="Your token.  [default: $UFLIP_SITE_TOKEN]")
 def command(url: str, result: str, out: Path | None, token: str | None) -> None:
-    """Fetch the result ID from the site at URL; every file is checked."""
+    """Download the result ID from the site at URL; every file is checked."""
     from uflip.errors import UsageError
     from uflip.site.client import Client
 

@@ -1,4 +1,4 @@
-"""`uflip replay`: the I/Os of a trace, on any device."""
+"""`uflip replay`: replay the I/Os of a trace on any device."""
 
 import textwrap
 from pathlib import Path
@@ -34,8 +34,8 @@ Examples:
 
 \b
 Formats: fio (write_iolog, version 2 and 3), blkparse (its text), msr (MSR Cambridge, CSV),
-uflip (runs/*.parquet). Without --speed each I/O follows the one before; with it I/Os arrive when
-they did, and their response times count from there.
+uflip (runs/*.parquet). Without --speed each I/O follows the one before; with it I/Os arrive at
+their recorded times, and response times count from the arrival.
 """
 
 
@@ -46,27 +46,27 @@ they did, and their response times count from there.
     "--format",
     "trace_format",
     metavar="|".join(recording_formats()),
-    help="Of the trace.  [default: what it looks like]",
+    help="Format of the trace.  [default: detected]",
 )
 @click.option(
     "--fit",
     metavar=FITS,
     default="refuse",
     show_default=True,
-    help="What becomes of I/Os beyond the end of the device: an error; they begin again at its "
-    "beginning; all offsets shrink, or grow, in proportion.",
+    help="I/Os beyond the end of the device: refuse the trace; wrap to the beginning; scale all "
+    "offsets in proportion.",
 )
 @click.option(
     "--speed",
     metavar="FACTOR",
     callback=real(0.0, 1e6),
-    help="An open loop: I/Os arrive when they did, FACTOR times as fast.",
+    help="Replay as an open loop: I/Os arrive at their recorded times, FACTOR times as fast.",
 )
 @click.option(
     "--queue-depth",
     metavar="N",
     callback=whole(1, 1024),
-    help="I/Os under way at most.  [default: 1; in an open loop as many as the device takes]",
+    help="Maximum I/Os in flight.  [default: 1; in an open loop the limit of the device]",
 )
 @click.option(
     "--out",
@@ -77,8 +77,8 @@ they did, and their response times count from there.
     "--resume",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="Go on with the replay in this folder, which was cut short: the same TRACE, with the same "
-    "--fit, --speed and --queue-depth.",
+    help="Resume the interrupted replay in this folder, with the same TRACE, --fit, --speed and "
+    "--queue-depth.",
 )
 @durability_option
 @completion_option
@@ -100,10 +100,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Replay the I/Os of TRACE on DEVICE and keep the results.
+    """Replay the I/Os of TRACE on DEVICE and store the results.
 
-    What the trace writes is written: everything that is stored on a block device, and in a file, is
-    overwritten. A trace that only reads opens the device for reading only.
+    The writes of the trace overwrite the data of a block device or file. A trace that only reads
+    opens the device for reading only.
     """
     from uflip.cli.progress_events import Watching
     from uflip.session import BenchmarkRequest, replay
@@ -113,7 +113,7 @@ def command(
     )
     if resume is not None:
         destroy = options.pop("destroy")
-        options.pop("data")  # it has a default that cannot be told, and follows from the results
+        options.pop("data")  # its default looks like a given value; it follows from the results
         check_alone(
             {"out": out} | options,
             "--resume FOLDER, with DEVICE, --format, --fit, --speed, "
@@ -139,7 +139,7 @@ def command(
 
 
 def show_results(folder: Path, *, quiet: bool, as_json: bool) -> None:
-    """Show what is in the result folder of a replay or import, which no design hint is about."""
+    """Show the result folder of a replay or import, without a pointer to design hints."""
     from uflip.benchmarks import summary, text
     from uflip.results import Results
 

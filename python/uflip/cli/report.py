@@ -1,4 +1,4 @@
-"""`uflip report`: results as one self-contained page of HTML."""
+"""`uflip report`: write results as one self-contained HTML page."""
 
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from uflip.units import format_size
 @quiet_option
 @json_option
 def command(results: Path, out: Path, force: bool, quiet: bool, as_json: bool) -> None:
-    """Turn the results in the folder RESULTS into one HTML page that needs nothing else."""
+    """Write the result folder RESULTS as one self-contained HTML page."""
     from uflip.benchmarks import write_report
     from uflip.results import Results, checksums, outputs
 
-    # Before seconds are spent on figures.
+    # Check the name before seconds are spent on figures.
     outputs.check(out, checksums.REPORT, "--out", force=force)
     outputs.check_ending(out, "report", "--out", (".html",))
     loaded = Results.load(results)

@@ -1,4 +1,4 @@
-"""`uflip reproduce`: the figures and tables of the papers, published values beside ours."""
+"""`uflip reproduce`: figures and tables of the papers, with published values and ours."""
 
 import textwrap
 from collections.abc import Mapping
@@ -33,13 +33,13 @@ Examples:
   uflip reproduce uflip-table3 --ablate kingston-dti
 
 \b
-A miss is no error: it is printed with the reason, and nothing is tuned to hide it.
+A miss is not an error: it is printed with the reason, and nothing is tuned to hide it.
 """
 
 WIDTH = 96
 HEADS = ("what", "kind", "published", "ours", "deviation", "tolerance", "within", "")
 NAMED = 4
-"""So many of the constants that were fitted to a value are named; --json has all."""
+"""Maximum number of fitted constants named in a note; --json has all."""
 
 
 @click.command("reproduce", epilog=EPILOG)
@@ -49,32 +49,32 @@ NAMED = 4
     "--out",
     metavar="FIGURE",
     type=ANY_PATH,
-    help="Draw the figure too: .png, .svg or .pdf; an older one is replaced.",
+    help="Also draw the figure: .png, .svg or .pdf; an older one is replaced.",
 )
 @force_option
 @click.option(
     "--refit",
     metavar="DEVICE",
     help="uflip-table3 only: fit this device of the table again without some of its cells, and "
-    "score it on them. Takes minutes to hours.",
+    "compare it with them. Takes minutes to hours.",
 )
 @click.option(
     "--without",
     metavar="COLUMNS",
     multiple=True,
-    help="With --refit: hold these columns out together.  [default: each by itself]",
+    help="With --refit: hold these columns out together.  [default: each alone]",
 )
 @click.option(
     "--leave",
     type=click.Choice(["cell", "column"]),
-    help="With --refit: may other devices of the table know of a column that is held out (cell), "
-    "or none (column).  [default: cell]",
+    help="With --refit: hold the columns out for this device only (cell), or for all devices of "
+    "the table (column).  [default: cell]",
 )
 @click.option(
     "--ablate",
     metavar="DEVICE",
-    help="uflip-table3 only: take each fitted constant of this device away by itself, and say what "
-    "the row loses. Takes minutes to hours.",
+    help="uflip-table3 only: remove each fitted constant of this device in turn, and print the "
+    "loss of the row. Takes minutes to hours.",
 )
 @executor_options
 @quiet_option
@@ -94,7 +94,7 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Carry out the experiment ID of a paper; without ID, list them."""
+    """Run the experiment ID of a paper; without ID, list them."""
     where = carried_out(jobs, workers, scheduler)
     if ablate is not None:
         _check_table3(reproduction_id, "--ablate", out, alone=not (refit or without or leave))
@@ -135,16 +135,16 @@ def command(
 def _check_table3(
     reproduction_id: str | None, option: str, out: Path | None, *, alone: bool
 ) -> None:
-    """Refuse what does not go together with a study of a device's constants."""
+    """Reject options that cannot be combined with a study of a device's constants."""
     if reproduction_id == "uflip-table3" and out is None and alone:
         return
     raise UsageError(
         "--refit and --ablate need uflip-table3",
         where=option,
         got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
-        f"{'' if alone else ', with options that do not go together'}",
+        f"{'' if alone else ', with options that cannot be combined'}",
         allowed="uflip-table3 with --refit DEVICE, --without, --leave, or with --ablate DEVICE",
-        action="name the ID and one of the two, and leave --out away: there is no figure of it",
+        action="give the ID and one of the two, and leave out --out: this study has no figure",
     )
 
 
@@ -195,7 +195,7 @@ def _list(out: Path | None, as_json: bool) -> None:
             where="--out",
             got=f"--out {out} without an ID",
             allowed=", ".join(REPRODUCTIONS),
-            action="say which one to draw",
+            action="give the ID of the figure",
         )
     if as_json:
         keys = ("id", "title", "source")
@@ -218,7 +218,7 @@ def _document(outcome: "ReproductionOutcome", out: Path | None) -> Mapping[str, 
 
 
 def _print(outcome: "ReproductionOutcome") -> None:
-    """Print the rows, and below them what one has to know about some."""
+    """Print the rows, and their notes below."""
     echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
     notes: list[str] = []
     shown = outcome.rows
@@ -244,7 +244,7 @@ def _marks(row: "ReproductionRow", notes: list[str]) -> str:
 
 
 def _fitted(row: "ReproductionRow") -> str:
-    """Say which constants were set with an eye to the value."""
+    """Return a note that lists the constants fitted to the value."""
     if not row.fitted_by:
         return ""
     more = len(row.fitted_by) - NAMED
@@ -257,7 +257,7 @@ def _cells(row: "ReproductionRow", mark: str) -> tuple[str, ...]:
         value if isinstance(value, str) else _number(value) for value in (row.published, row.ours)
     )
     return (
-        # A unit is not said twice: "relocated pages [pages]".
+        # Do not repeat the unit: "relocated pages [pages]".
         row.what if row.unit in row.what else f"{row.what} [{row.unit}]",
         row.kind,
         published,
@@ -270,7 +270,7 @@ def _cells(row: "ReproductionRow", mark: str) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Three or four digits, without needless zeros.
+    """Return a number with three or four digits, without trailing zeros.
 
     Examples
     --------

@@ -37,18 +37,18 @@ Examples:
 
 \b
 Several devices, and one with --jobs, --workers, --scheduler or --together, have a result folder
-each in FOLDER. Real ones are measured one after the other, then simulated ones on all cores; one
-that fails does not stop the others, and the exit code is that of the first that did.
+each in FOLDER. Real devices are measured one after the other, then simulated ones on all cores. A
+failed device does not stop the others; the exit code is that of the first failure.
 
 \b
-Ctrl-C ends the run at hand; all runs finished before are kept, and --resume makes the others.
-Without a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS names others, 0 is none.
+Ctrl-C ends the current run; finished runs are stored, and --resume makes the others. Without a
+terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the interval, 0 disables it.
 """
 
 OF_THE_TARGET = ("size", "buffered", "data", "destroy", "completion")
-# What is said again to a benchmark that goes on, or may be. What is written follows from the
-# results, but that option has a default that cannot be told from what was given.
-SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
+# Options that --resume accepts. The data follow from the results, but --data has a default that
+# cannot be distinguished from a given value.
+RESUMABLE = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 
 
 @click.command("run", epilog=EPILOG)
@@ -61,7 +61,7 @@ SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 @click.option(
     "--together",
     is_flag=True,
-    help="Measure several real devices at the same time: none disturbs another here.",
+    help="Measure several real devices at the same time, if they do not disturb each other.",
 )
 @executor_options
 @plan_options
@@ -76,12 +76,12 @@ SAID_AGAIN = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
     "--resume",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="Go on with the benchmark in this folder, which was cut short.",
+    help="Resume the interrupted benchmark in this folder.",
 )
 @click.option(
     "--inside",
     is_flag=True,
-    help="Record what happens inside a simulated device, for the explorer.",
+    help="Record internal events of a simulated device, for the explorer.",
 )
 @state_option
 @target_options
@@ -105,11 +105,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the micro-benchmarks on DEVICE, or on each of several, and keep the results.
+    """Run the micro-benchmarks on DEVICE, or on each of several, and store the results.
 
-    Without --only, all micro-benchmarks of uFLIP and the long baseline runs. A device that is not
-    known to be in a well-defined state is brought into one first (see `uflip prepare`).
-    Everything that is stored on a block device, and in a file, is overwritten.
+    Without --only, all micro-benchmarks of uFLIP and the long baseline runs. A device whose state
+    is unknown is brought into a well-defined state first (see `uflip prepare`). All data on a block
+    device, and in a file, is overwritten.
     """
     options["io_timeout_ns"] = io_timeout
     placed = jobs or workers or scheduler
@@ -137,7 +137,7 @@ def command(
             where="--destroy",
             got=" ".join(destroy),
             allowed="one",
-            action="leave the others out",
+            action="leave out the others",
         )
     options["destroy"] = destroy[0] if destroy else None
     device = devices[0] if devices else None
@@ -162,7 +162,7 @@ def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any
     from uflip.cli.progress_events import Watching
     from uflip.session import resume as go_on
 
-    said = {name: options[name] for name in SAID_AGAIN if name != "data"}
+    said = {name: options[name] for name in RESUMABLE if name != "data"}
     with Watching(quiet=quiet) as watch:
         go_on(folder, device=device, on_event=watch, **said)
 
@@ -170,7 +170,7 @@ def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any
 def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
     if device is None:
         raise no_device("run")
-    # A target that must not be written to is refused before plans and numbers are loaded.
+    # Refuse a protected target before plans and numpy are loaded.
     check_before_all(device, **{name: options[name] for name in OF_THE_TARGET})
     from uflip.cli.progress_events import Watching
     from uflip.session import BenchmarkRequest, begin
@@ -181,16 +181,16 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
 
 
 def _check_alone(**given: Any) -> None:
-    """Refuse options that a benchmark which goes on has had already."""
+    """Reject options that cannot be changed on --resume."""
     check_alone(
-        {name: value for name, value in given.items() if name not in SAID_AGAIN},
+        {name: value for name, value in given.items() if name not in RESUMABLE},
         "--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, --quiet, --json; "
         "of several devices with --together, --jobs, --workers, --scheduler",
     )
 
 
 def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
-    """Show what was found; whatever stops that, the results are there."""
+    """Show the results; an interruption here loses nothing."""
     try:
         _show(out, quiet, as_json)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`uflip selftest`: the simulator against closed forms, deviations printed."""
+"""`uflip selftest`: compare the simulator with closed forms, and print the deviations."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from uflip.cli.terminal import echo, echo_json
 if TYPE_CHECKING:
     from uflip.selftest import SelfTestRow
 
-# As for a bug in uflip: that is what a deviation from theory would be.
+# A deviation from theory is a bug in uflip.
 EXIT_CODE = 1
 
 

@@ -1,4 +1,4 @@
-"""`uflip serve`: a simulated device as a real block device, in real time."""
+"""`uflip serve`: serve a simulated device over NBD in real time."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -64,24 +64,24 @@ MOST_SLOWDOWN = 1000.0
     "--socket",
     metavar="PATH",
     type=ANY_PATH,
-    help="Make this UNIX socket, for you alone; it is removed at the end.",
+    help="Create this UNIX socket, accessible only to you; it is removed at the end.",
 )
 @click.option(
     "--tcp",
     metavar="ADDRESS:PORT",
-    help="Listen on this machine as well; whoever is on it may connect.  [port 0: any free]",
+    help="Listen on this machine as well; all its users may connect.  [port 0: any free]",
 )
 @click.option(
     "--data",
     metavar="FILE",
     type=ANY_PATH,
-    help="Keep what is written in this sparse file, made where it is not there.  [in memory]",
+    help="Store written data in this sparse file, which is created if missing.  [in memory]",
 )
 @click.option(
     "--destroy",
     metavar="PATH",
-    help="Let clients write to this --data file, which `uflip serve` did not make; with what it "
-    "holds, as in disk.img+ext4.",
+    help="Let clients overwrite this --data file, which `uflip serve` did not create; name its "
+    "contents, as in disk.img+ext4.",
 )
 @click.option("--read-only", is_flag=True, help="Clients may not write.")
 @click.option(
@@ -90,28 +90,28 @@ MOST_SLOWDOWN = 1000.0
     callback=real(0.0, MOST_SLOWDOWN),
     default="1",
     show_default=True,
-    help="So many times slower than the device; 0: as fast as it is computed.",
+    help="Slowdown relative to the device; 0: as fast as it is computed.",
 )
 @click.option(
     "--state",
     metavar="|".join(STATES),
     default=STATES[-1],
     show_default=True,
-    help="The state to bring devices into first; as-is: that of the profile, or of the snapshot.",
+    help="Initial state of the devices; as-is: that of the profile, or of the snapshot.",
 )
 @click.option(
     "--stats",
     metavar="PATH",
     type=ANY_PATH,
-    help="Make a second socket, at which everybody who connects gets what was served, as JSON.",
+    help="Create a second socket, which sends statistics as JSON to every client.",
 )
 @click.option(
     "--record",
     metavar="FILE.csv",
     type=ANY_PATH,
-    help="Write down every read and write, zeroes as well: a trace in the form of MSR Cambridge, "
-    "for `uflip replay` and `uflip analyse`. Flushes and trims, which it has no line for, are "
-    "counted at the end.",
+    help="Record every read and write, including write zeroes, as a trace in the format of MSR "
+    "Cambridge, for `uflip replay` and `uflip analyse`. The format has no flushes and trims; they "
+    "are counted at the end.",
 )
 @save_option
 @force_option
@@ -119,8 +119,8 @@ MOST_SLOWDOWN = 1000.0
     "--run",
     "program",
     metavar="COMMAND",
-    help="Serve while this command of the shell runs, which finds the first device at $UFLIP_URI."
-    " With --json what it prints goes to standard error.",
+    help="Serve while this shell command runs; $UFLIP_URI is the URI of the first device."
+    " With --json, its output goes to standard error.",
 )
 @no_cache_option
 @quiet_option
@@ -143,11 +143,11 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Serve DEVICE over NBD: fio, qemu, nbdcopy, a database or a file system meet a simulated SSD.
+    """Serve DEVICE over NBD: a simulated SSD for fio, qemu, nbdcopy, a database or a file system.
 
-    Its response times are those of the simulated device in wall-clock time, and data is kept.
-    Ctrl-C ends it, and says what was served and how late the host was. So it does after a COMMAND
-    that failed; what is recorded and saved is kept then, too.
+    Response times are those of the simulated device in wall-clock time, and data is stored.
+    Ctrl-C ends serving, and prints statistics and the lag of the host. The same holds after a
+    failed COMMAND; the recording and the snapshot are then written, too.
     """
     _check(devices, socket, tcp, data, state)
     _check_data(devices[0], data, destroy, read_only=read_only)
@@ -173,14 +173,14 @@ def command(
         ]
         listening = partial(serve, listeners, exports, speed, statistics=statistics)
         try:
-            # Whatever fails and whichever signal comes: the rest is kept, and told.
+            # After any failure or signal, the recording and the snapshot are still completed.
             with suppress(KeyboardInterrupt), signals.shielded(), _recording(place) as into:
                 document, broken = _serve(
                     partial(listening, record=into), listeners, exports, program, errors,
                     quiet=quiet or as_json, as_json=as_json,
                 )  # fmt: skip
                 if broken is not None:
-                    broken.where = f"--record {record}"  # it had another name meanwhile
+                    broken.where = f"--record {record}"  # it was written under a temporary name
                     errors.append(broken)
                 if save is not None:
                     with _remembered(errors):
@@ -191,7 +191,7 @@ def command(
             errors.append(error)
     assert document is not None, "or an error was raised"
     if not errors and _is_cut_short(program):
-        cut = InterruptedRun("Interrupted", action="what was served until then is kept, and told")
+        cut = InterruptedRun("Interrupted", action="everything served until then is stored")
         errors.append(interrupted_by(signals.caught(), cut))
     conclude(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
@@ -204,20 +204,20 @@ def _place_of(record: Path, *, force: bool) -> "OutputPath":
 
 @contextmanager
 def _recording(place: "OutputPath | None") -> Iterator[Path | None]:
-    """Return a name for a recording, which it has until nothing more is written to it."""
+    """Return a temporary path for a recording; rename it at the end."""
     if place is None:
         yield None
         return
     from uflip.results import outputs
 
     with outputs.written(place) as temporary:
-        temporary.unlink()  # it is written to new names only
+        temporary.unlink()  # the native part creates new files only
         yield temporary
 
 
 @contextmanager
 def _remembered(errors: list[UflipError]) -> Iterator[None]:
-    """Keep an error for later: there is more to be kept first."""
+    """Collect an error, so that the remaining steps are still made."""
     try:
         yield
     except UflipError as error:
@@ -225,7 +225,7 @@ def _remembered(errors: list[UflipError]) -> Iterator[None]:
 
 
 def _is_cut_short(program: str | None) -> bool:
-    """Whether a signal ended what had an end of its own; Ctrl-C alone is how serving ends."""
+    """Whether a signal ended serving early; Ctrl-C alone is its normal end."""
     return signals.caught() is not None and (
         program is not None or signals.caught() != signal.SIGINT
     )
@@ -243,7 +243,7 @@ def _opened(devices: tuple[str, ...], state: str, stack: ExitStack, *, quiet: bo
 
 
 def _announcing(url: str) -> Report:
-    """Say once how long a device takes to be made."""
+    """Return a callback that prints once how long creating a device takes."""
     said = False
 
     def report(_done: int, _total: int, left_ns: int) -> None:
@@ -259,13 +259,13 @@ def _announcing(url: str) -> Report:
 def _bring(device: Device, state: str) -> None:
     if state == STATES[-1] or not device.info.simulated:
         return
-    # Plans and numbers take a while to load.
+    # Loading plans and numpy takes a while.
     from uflip.methodology import plan_state
     from uflip.session.events import ignore
     from uflip.session.state import bring_into_state
 
     wanted = plan_state(device.info, state)
-    assert wanted is not None, "it is one that has writes"
+    assert wanted is not None, "every other state has writes"
     bring_into_state(device, wanted, None, ignore)
 
 
@@ -279,7 +279,7 @@ def _serve(
     quiet: bool,
     as_json: bool,
 ) -> tuple[ServedDocument, UflipError | None]:
-    """Serve until a signal comes, or a program has ended; return what `served` does."""
+    """Serve until a signal arrives or the program ends; return the result of `served`."""
     handle = begin()
     with suppress(KeyboardInterrupt), _remembered(errors):
         try:
@@ -308,7 +308,7 @@ def _wait_for_a_signal(handle: "_native.Handle[Told]", *, quiet: bool) -> None:
 
 
 def _uri(listener: _native.Listener, export: Export, exports: list[Export]) -> str:
-    """Return how clients name an export."""
+    """Return the NBD URI of an export."""
     name = "" if export is exports[0] else quote(export.name, safe="")
     if listener.is_unix:
         return f"nbd+unix:///{name}?socket={quote(listener.address)}"
@@ -318,7 +318,7 @@ def _uri(listener: _native.Listener, export: Export, exports: list[Export]) -> s
 def _check(
     devices: tuple[str, ...], socket: Path | None, tcp: str | None, data: Path | None, state: str
 ) -> None:
-    """Refuse what cannot be meant before any device is made."""
+    """Reject invalid combinations before any device is created."""
     if state not in STATES:
         raise unknown_name("state", state, STATES, where="--state")
     if socket is None and tcp is None:
@@ -326,7 +326,7 @@ def _check(
             "No listen address given",
             where="uflip serve",
             allowed="--socket PATH, --tcp 127.0.0.1:PORT",
-            action="name a socket: `uflip serve sim:demo --socket demo.sock`",
+            action="give a socket: `uflip serve sim:demo --socket demo.sock`",
         )
     for url in devices:
         if parse_url(url).kind not in ("sim", "null"):
@@ -344,20 +344,20 @@ def _check(
             where="--state",
             got=f"null with --state {state}",
             allowed=STATES[-1],
-            action="leave --state away, or serve a simulated device",
+            action="leave out --state, or serve a simulated device",
         )
     if data is not None:
         _check_one(devices, "--data")
 
 
 def _check_data(device: str, data: Path | None, destroy: str | None, *, read_only: bool) -> None:
-    """Refuse a data file before the device is made, and a `--destroy` that names no such file."""
+    """Check the data file before the device is created; reject `--destroy` without such a file."""
     if destroy is not None and (data is None or read_only):
         raise UsageError(
             "--destroy belongs to a --data file that clients may write to",
             where="--destroy",
             got="no --data" if data is None else "--read-only",
-            action="leave --destroy away, or name the file with --data",
+            action="leave out --destroy, or name the file with --data",
         )
     if data is not None:
         check_data(data, inspect_device(device).capacity_bytes, destroy, read_only=read_only)
@@ -369,11 +369,11 @@ def _check_one(devices: tuple[str, ...], option: str) -> None:
             "One file can serve one device only",
             where=option,
             got=f"{len(devices)} devices",
-            action="serve each device with a file of its own, by a command of its own",
+            action="serve each device by a command of its own, with its own file",
         )
 
 
 def _name_of(url: str) -> str:
-    """Name an export after its device."""
+    """Return the name of a device's export."""
     target = parse_url(url)
     return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind

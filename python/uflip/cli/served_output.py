@@ -1,4 +1,4 @@
-"""What `uflip serve` tells at its end: what was served, what a recording lacks, and what failed."""
+"""Final output of `uflip serve`: statistics, gaps of the recording, failures."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def conclude(
     as_json: bool,
     err: bool,
 ) -> None:
-    """Tell what was served, and what failed; the exit code is that of the first that did."""
+    """Print the statistics and the failures; exit with the code of the first failure."""
     if as_json:
         error = {"error": failure_of(errors[0])} if errors else {}
         echo_json({**document, **error})
@@ -31,7 +31,7 @@ def conclude(
             _show_left_out(document, record, err=err)
     for each in errors[1:]:
         echo_error(each)
-    if errors and as_json:  # it is told already
+    if errors and as_json:  # the first error is in the document already
         click.get_current_context().exit(errors[0].exit_code)
     if errors:
         raise errors[0]
@@ -45,13 +45,13 @@ def _show(document: ServedDocument, *, err: bool) -> None:
 
 
 def _show_left_out(document: ServedDocument, record: Path, *, err: bool) -> None:
-    """Say how much of what clients did a recording does not have."""
+    """Print how many flushes and trims the recording does not contain."""
     flushes, trims = (
         sum(export[name] for export in document["exports"]) for name in ("flushes", "trims")
     )
     if flushes or trims:
         left_out = f"{format_count(flushes)} flushes, {format_count(trims)} trims"
-        echo(f"not in {plain(str(record))}, whose form has no line for them: {left_out}", err=err)
+        echo(f"not in {plain(str(record))}, whose format lacks them: {left_out}", err=err)
 
 
 def _row_of(export: ServedExport) -> list[str]:

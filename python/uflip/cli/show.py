@@ -1,4 +1,4 @@
-"""`uflip show`: the results of a run on a terminal, or as JSON for programs."""
+"""`uflip show`: print the results of a run, as text or as JSON."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from uflip.escape import plain
 
 @click.command("show")
 @click.argument("results", type=ANY_PATH)
-@click.option("--full", is_flag=True, help="A row per run instead of a line per experiment.")
+@click.option("--full", is_flag=True, help="Print a row per run, not per experiment.")
 @json_option
 def command(results: Path, full: bool, as_json: bool) -> None:
     """Print the results in the folder RESULTS, finished or not."""

@@ -1,4 +1,4 @@
-"""`uflip site`: results of many, on a server of one's own."""
+"""`uflip site`: run a server for the results of many people."""
 
 import os
 from pathlib import Path
@@ -39,20 +39,20 @@ store_option = click.option(
     "--store",
     metavar="URL",
     envvar="UFLIP_SITE_STORE",
-    help="s3://BUCKET/PREFIX: keep the files there; AWS_ENDPOINT, AWS_REGION and the keys as AWS "
-    "has them.  [default: in FOLDER alone]",
+    help="s3://BUCKET/PREFIX: store the files there; AWS_ENDPOINT, AWS_REGION and the usual AWS "
+    "keys apply.  [default: in FOLDER alone]",
 )
 
 
 class Verb(click.Command):
-    """A verb of a site; what all need is looked for before any of it is imported."""
+    """A verb of a site; checks the required libraries before it is imported."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Carry the verb out."""
+        """Run the verb."""
         from uflip.site.database import check_library
 
         check_library()
-        # Tokens, and results that are not published, are for the operator of the site alone.
+        # Only the operator of the site may read tokens and unpublished results.
         before = os.umask(0o077)
         try:
             return super().invoke(ctx)
@@ -61,14 +61,14 @@ class Verb(click.Command):
 
 
 class SiteGroup(click.Group):
-    """The group of them."""
+    """The group of the site's verbs."""
 
     command_class = Verb
 
 
 @click.group("site", cls=SiteGroup, epilog=EPILOG)
 def command() -> None:
-    """Serve results of many people and machines: submitted, checked, browsed and cited."""
+    """Run a site for results of many people: submitted, checked, browsed and cited."""
 
 
 @command.command("serve")
@@ -80,8 +80,7 @@ def command() -> None:
     metavar="ADDRESS",
     default="127.0.0.1",
     show_default=True,
-    help="The address to listen on; 0.0.0.0 and ::, which are all of this machine's, need "
-    "--base-url.",
+    help="Address to listen on; 0.0.0.0 and ::, which are all interfaces, need --base-url.",
 )
 @click.option(
     "--port",
@@ -89,18 +88,18 @@ def command() -> None:
     default=str(PORT),
     show_default=True,
     callback=whole(0, LARGEST_PORT),
-    help="The port to listen on; 0: a free one.",
+    help="Port to listen on; 0: a free one.",
 )
 @click.option(
     "--base-url",
     metavar="URL",
     default="",
-    help="What addresses begin with, where the site is seen from.",
+    help="Base of all URLs, as clients see the site.",
 )
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A proxy in front checks by which name the site is asked, and says who asks.",
+    help="Trust a proxy in front: it checks the host name, and reports the client's address.",
 )
 @click.option(
     "--per-minute",
@@ -108,7 +107,7 @@ def command() -> None:
     default=str(PER_MINUTE),
     show_default=True,
     callback=whole(1, 10**9),
-    help="Requests that one caller may make in a minute.",
+    help="Requests that one client may make per minute.",
 )
 def serve(
     *,
@@ -121,7 +120,7 @@ def serve(
     behind_proxy: bool,
     per_minute: int,
 ) -> None:
-    """Serve the site in FOLDER, which is made if it is not there, until Ctrl-C."""
+    """Serve the site in FOLDER, which is created if missing, until Ctrl-C."""
     from uflip.site import cleanup
     from uflip.site.serving import serve
     from uflip.web.listen_address import listening
@@ -134,7 +133,7 @@ def serve(
         try:
             gone = cleanup.sweep(site.sessions, site.blobs)
             if gone:
-                echo(f"{gone} that a kill left unfinished taken away", err=True)
+                echo(f"{gone} left unfinished by a kill were removed", err=True)
             echo(seen)
             echo("Ctrl-C ends it")
             serve(site, listener, any_host=behind_proxy, per_minute=per_minute)
@@ -152,16 +151,16 @@ def serve(
     metavar="reader|submitter|admin",
     default="submitter",
     show_default=True,
-    help="What the token allows: to look at what is its own; to submit; everything.",
+    help="Rights of the token: read its own results; submit; everything.",
 )
-@click.option("--revoke", is_flag=True, help="End what the token of NAME allows.")
+@click.option("--revoke", is_flag=True, help="Revoke the token of NAME.")
 @json_option
 def token(
     *, folder: Path, name: str, database: str | None, role: str, revoke: bool, as_json: bool
 ) -> None:
-    """Make the token of the account NAME on the site in FOLDER, and print it this one time.
+    """Create a token for the account NAME on the site in FOLDER, and print it once.
 
-    Where there is no site in FOLDER yet, one is made, and told of.
+    If FOLDER contains no site, one is created, with a note.
     """
     from uflip.site import accounts
 
@@ -169,7 +168,7 @@ def token(
         accounts.check_new(name, role)
     site = _opened(folder, database, make=not revoke)
     if site.new:
-        echo(f"There was no site in {folder}: a NEW one was made", err=True)
+        echo(f"There was no site in {folder}: a NEW one was created", err=True)
     try:
         with site.sessions.begin() as session:
             if revoke:
@@ -182,10 +181,10 @@ def token(
     if as_json:
         echo_json({"name": name, "role": role, "token": made, "revoked": revoke})
     elif made is None:
-        echo(f"the token of {name} allows nothing any more")
+        echo(f"the token of {name} was revoked")
     else:
         echo(made)
-        echo("shown this one time; set it as UFLIP_SITE_TOKEN", err=True)
+        echo("shown only once; set it as UFLIP_SITE_TOKEN", err=True)
 
 
 @command.command("seed")
@@ -197,12 +196,12 @@ def token(
     "devices",
     metavar="DEVICE",
     multiple=True,
-    help="Only these, as `uflip run` names them; `file` is a new file beside the site.",
+    help="Only these, as for `uflip run`; `file` is a new file next to the site.",
 )
 @click.option(
-    "--scale", metavar="NAME", default="quick", show_default=True, help="As of `uflip run`."
+    "--scale", metavar="NAME", default="quick", show_default=True, help="As for `uflip run`."
 )
-@click.option("--only", metavar="NAME", multiple=True, help="Of all micro-benchmarks, only these.")
+@click.option("--only", metavar="NAME", multiple=True, help="Only these micro-benchmarks.")
 @quiet_option
 @json_option
 def seed(
@@ -218,8 +217,8 @@ def seed(
 ) -> None:
     """Measure all built-in simulated devices and a file; publish them on the site in FOLDER.
 
-    A device that cannot be measured to the end is told of, and does not stop the others. After
-    Ctrl-C, or a kill, the same command goes on.
+    A device that fails is reported, and does not stop the others. After Ctrl-C, or a kill, the same
+    command continues.
     """
     from uflip.cli.progress_events import Watching
     from uflip.site.seed import check, collection
@@ -239,7 +238,7 @@ def seed(
                 continue
             done.append({"device": made.device, "id": made.result, "new": made.new})
             if not (quiet or as_json):
-                how = "published" if made.new else "is there"
+                how = "published" if made.new else "already published"
                 echo(f"{made.device}: {how} as {made.result}")
     finally:
         site.close()
@@ -256,7 +255,7 @@ def seed(
 @database_option
 @store_option
 def backup(folder: Path, out: Path, database: str | None, store: str | None) -> None:
-    """Copy the site in FOLDER, as it is at one moment, into the new folder OUT."""
+    """Copy a consistent state of the site in FOLDER into the new folder OUT."""
     from uflip.site.backup import back_up
 
     site = _opened(folder, database, store, make=False)
@@ -273,7 +272,7 @@ def backup(folder: Path, out: Path, database: str | None, store: str | None) -> 
 @database_option
 @store_option
 def restore(backup_folder: Path, folder: Path, database: str | None, store: str | None) -> None:
-    """Make the site in the new FOLDER from a BACKUP, every file checked."""
+    """Restore the site from a BACKUP into the new FOLDER; every file is checked."""
     from uflip.site.backup import restore_from
 
     counted = restore_from(backup_folder, folder, database, store)
@@ -281,14 +280,14 @@ def restore(backup_folder: Path, folder: Path, database: str | None, store: str 
 
 
 def _check_seen(host: str, base_url: str) -> None:
-    """Refuse an address that nobody can ask for, where no other is named."""
+    """Reject an address that clients cannot use, unless --base-url names another."""
     if host in ALL_ADDRESSES and not base_url:
         raise UsageError(
             "--base-url is required when listening on all interfaces",
             where="--host",
             got=f"--host {host} without --base-url",
             allowed="--base-url URL, or an address of this machine",
-            action="give --base-url: what addresses begin with, where the site is seen from",
+            action="give --base-url: the base of all URLs, as clients see the site",
         )
 
 

@@ -11,13 +11,13 @@ target_options = together(
             "--target-size",
             metavar="SIZE",
             callback=read_size,
-            help="Use only so much of the device, from its beginning.  [default: all of it]",
+            help="Use only this much of the device, from its beginning.  [default: all of it]",
         ),
         click.option(
             "--record",
             metavar="FILE",
             type=FILE_PATH,
-            help="Where the state of the device is noted.  [default: results/states/DEVICE.json]",
+            help="File that records the device's state.  [default: results/states/DEVICE.json]",
         ),
     ]
 )
@@ -25,6 +25,6 @@ target_options = together(
 state_option = click.option(
     "--state",
     metavar="|".join(STATES),
-    help="State to be enforced where the device is not known to be in it.  "
+    help="State to enforce, unless the device is known to be in it.  "
     "[default: random; for a simulated device that of its profile]",
 )

@@ -1,4 +1,4 @@
-"""`uflip submit`: a result to a results site, after showing what is sent and what stays."""
+"""`uflip submit`: upload a result to a results site, after listing what is left out."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,17 +21,17 @@ Examples:
   UFLIP_SITE_TOKEN=uflip_... uflip submit results/demo https://results.example.org --publish
 
 \b
-Serial numbers, paths and the command line stay here. What was sent before is not sent again: an
-upload that was cut short goes on. Who submits what somebody else submitted is told so; --publish
-ends with 3 where it is theirs, and private.
+Serial numbers, paths and the command line are not sent. Files that the site has are not sent again:
+an interrupted upload is resumed. The output names a result that somebody else has submitted
+already; --publish then ends with exit code 3 if it is private.
 """
 
 
 @click.command("submit", epilog=EPILOG)
 @click.argument("result", type=ANY_PATH)
 @click.argument("url")
-@click.option("--token", metavar="TOKEN", help="Who submits.  [default: $UFLIP_SITE_TOKEN]")
-@click.option("--publish", is_flag=True, help="Let everybody see it; otherwise only you do.")
+@click.option("--token", metavar="TOKEN", help="Your token.  [default: $UFLIP_SITE_TOKEN]")
+@click.option("--publish", is_flag=True, help="Let everybody see it; otherwise only you can.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
 @quiet_option
 @json_option
@@ -45,7 +45,7 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Send the result folder RESULT to the site at URL, which computes everything from it again."""
+    """Upload the result folder RESULT to the site at URL, which recomputes everything from it."""
     from uflip.site.client import Client, prepare, scratch_folder
 
     with scratch_folder() as scratch:
@@ -74,13 +74,13 @@ def command(
     if as_json:
         echo_json(document | {"sent": True} | done)
     else:
-        echo(f"{done['url']}  ({'new' if done['new'] else 'was there already'}, {_seen(done)})")
+        echo(f"{done['url']}  ({'new' if done['new'] else 'existed already'}, {_seen(done)})")
     if publish and not done["published"]:
         raise click.exceptions.Exit(RefusedError.exit_code)
 
 
 def _seen(done: "Submitted") -> str:
-    """Say who sees a result, and whose it is."""
+    """Return who can see a result, and whether it is the caller's."""
     if done["own"]:
         return "published" if done["published"] else "private until `--publish`"
     seen = "published" if done["published"] else "private; only they or an admin can publish it"

@@ -1,12 +1,12 @@
-"""A command of the shell that runs beside a server, in a process group of its own.
+"""Run a shell command next to a server, in a process group of its own.
 
-A signal that ends `uflip` is passed on to all of the group, so that nothing that the command has
-started stays; and the server goes on meanwhile, so that the command can end in order::
+A signal that ends `uflip` is forwarded to the whole group, so that no process of the command is
+left over. The server continues meanwhile, so that the command can end in order::
 
     Ctrl-C ─▶ uflip ─▶ group ─▶ over, or after a while SIGTERM ─▶ over, or left to itself
 
 Such a group is in the background of a terminal. If it waits for the terminal, it gets it until it
-has ended, as from a shell; Ctrl-C is then the command's, and ends `uflip` if it ends the command.
+ends, as from a shell; Ctrl-C then goes to the command, and ends `uflip` if it ends the command.
 """
 
 import os
@@ -20,18 +20,18 @@ from uflip.errors import DeviceError
 from uflip.native_wait import SLICE_S
 
 PATIENCE_S = 5.0
-"""How long a command may take to end after a signal, before another one or none is sent."""
-# What stops those who want the terminal, or are asked by it to stop.
+"""Maximum time for a command to end after a signal, before the next signal."""
+# Signals that stop a process that needs the terminal.
 STOPPED_BY = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP)
 
 
 def run(program: str, uri: str, *, to_stderr: bool) -> None:
-    """Run a command that finds a device at `uri` until it has ended, or a signal comes.
+    """Run a command with $UFLIP_URI set to `uri`, until it ends or a signal arrives.
 
     Raises
     ------
     DeviceError
-        If it fails.
+        If the command fails.
     """
     process = subprocess.Popen(
         program,
@@ -50,14 +50,14 @@ def run(program: str, uri: str, *, to_stderr: bool) -> None:
     finally:
         terminal.take_back()
     if code == -signal.SIGINT and terminal.lent:
-        signal.raise_signal(signal.SIGINT)  # it was for us, too
+        signal.raise_signal(signal.SIGINT)  # it was meant for this process, too
     elif code != 0:
         raise DeviceError(
             "The command that used the device failed",
             where=program,
             got=f"exit code {code}" if code > 0 else f"signal {-code}",
             allowed="exit code 0",
-            action="see what it says, and try it on a device that is served without --run",
+            action="read its output, and try it on a device that is served without --run",
         )
 
 
@@ -69,7 +69,7 @@ def _code(process: "subprocess.Popen[bytes]", patience_s: float) -> int | None:
 
 
 def _end(process: "subprocess.Popen[bytes]", number: int) -> None:
-    """Pass a signal on; SIGTERM is for those who do not mind it, as what a shell started with &."""
+    """Forward a signal; then SIGTERM, as commands in the background of a shell ignore SIGINT."""
     for each in dict.fromkeys((number, signal.SIGTERM)):
         _send(process.pid, each)
         _send(process.pid, signal.SIGCONT)
@@ -77,12 +77,12 @@ def _end(process: "subprocess.Popen[bytes]", number: int) -> None:
 
 
 def _send(group: int, number: int) -> None:
-    with suppress(ProcessLookupError):  # none of it is left
+    with suppress(ProcessLookupError):  # no process of the group is left
         os.killpg(group, number)
 
 
 class _Terminal:
-    """The terminal of this process, lent to a group of others when they first wait for it."""
+    """The terminal of this process, lent to a process group that waits for it."""
 
     def __init__(self, group: int) -> None:
         self._group = group
@@ -90,7 +90,7 @@ class _Terminal:
         self.lent = False
 
     def look(self) -> None:
-        """Lend it if it is waited for, and ours; who has it is not to be stopped."""
+        """Lend the terminal if the group waits for it and this process has it."""
         found = os.waitid(os.P_PID, self._group, os.WSTOPPED | os.WNOHANG)
         self._wanted |= found is not None and found.si_status in STOPPED_BY
         if self._wanted and (self.lent or _hand_over(os.getpgrp(), self._group)):
@@ -98,14 +98,14 @@ class _Terminal:
             _send(self._group, signal.SIGCONT)
 
     def take_back(self) -> None:
-        """Have it again."""
+        """Take the terminal back."""
         if self.lent:
             _hand_over(self._group, os.getpgrp())
 
 
 def _hand_over(giver: int, taker: int) -> bool:
-    """Give the terminal from one group to another; says whether the first had it."""
-    # Whoever is in the background would be stopped for that.
+    """Transfer the terminal between groups; return whether the giver had it."""
+    # A background process would be stopped by SIGTTOU.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
     try:
         terminal = os.open("/dev/tty", os.O_RDWR)
@@ -115,7 +115,7 @@ def _hand_over(giver: int, taker: int) -> bool:
             os.tcsetpgrp(terminal, taker)
         finally:
             os.close(terminal)
-    except OSError:  # there is none
+    except OSError:  # no terminal
         return False
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,4 +1,4 @@
-"""`uflip sweep`: one pattern on many simulated devices: grids and samples of what varies."""
+"""`uflip sweep`: one pattern on many simulated devices, over grids and samples of parameters."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -63,9 +63,9 @@ Examples:
   uflip sweep --resume rows --scheduler tls://rack:8786
 
 \b
-A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durability, or else a
-key of the profile. Each combination is a device of its own, in the state of its profile; they run
-on all cores, and the rows come in order, the same wherever they are carried out.
+A NAME is a parameter of the pattern (io_size, queue_depth, pattern, ...), durability, or a key of
+the profile. Each combination is a device of its own, in the state of its profile. They run on all
+cores; the rows are in order, and the same on every executor.
 """
 
 
@@ -75,7 +75,7 @@ on all cores, and the rows come in order, the same wherever they are carried out
     "--vary",
     metavar=FORMS,
     multiple=True,
-    help="What varies; more than one: every combination. A range needs --sample.",
+    help="Parameter to vary; several: every combination. A range needs --sample.",
 )
 @click.option(
     "--sample",
@@ -86,7 +86,7 @@ on all cores, and the rows come in order, the same wherever they are carried out
     "--sample-seed",
     metavar="N",
     callback=whole(),
-    help="The same seed draws the same.  [default: 0]",
+    help="Seed of the sample.  [default: 0]",
 )
 @pattern_options
 @stop_options
@@ -97,25 +97,25 @@ on all cores, and the rows come in order, the same wherever they are carried out
     metavar="TIMES",
     callback=real(0, MOST_WARM_UP),
     default="0",
-    help="Before: write so many times the device's size by the same pattern, untimed.",
+    help="First write this multiple of the device's size by the same pattern, untimed.",
 )
 @click.option(
     "--untimed",
     is_flag=True,
-    help="Functional: counters at the speed of memory, no times.",
+    help="Functional simulation: counters at the speed of memory, no times.",
 )
 @executor_options
 @click.option(
     "--data",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="Keep the rows in a new folder as they come, as Parquet.",
+    help="Store the rows in a new folder as they are measured, as Parquet.",
 )
 @click.option(
     "--resume",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="Go on with the sweep in this folder, which was cut short.",
+    help="Resume the interrupted sweep in this folder.",
 )
 @click.option(
     "-o",
@@ -135,20 +135,20 @@ on all cores, and the rows come in order, the same wherever they are carried out
     "--best",
     "by",
     metavar="MEASURE",
-    help="Say which point is best: iops, mean, p50, p99, max, write_amplification, ...; of a mix "
+    help="Print the best point by: iops, mean, p50, p99, max, write_amplification, ...; for a mix "
     "read_p99, write_p99, ...",
 )
 @click.option(
     "--pareto",
     metavar="MEASURE,...",
     multiple=True,
-    help="Say which points nobody beats in all of these: measures as for --best, and what a "
-    "point costs: spare_bytes, memory_bytes.",
+    help="Print the points that no other beats in all of these: measures as for --best, and costs "
+    "of a point: spare_bytes, memory_bytes.",
 )
 @click.option(
     "--sensitivity",
     metavar="MEASURE",
-    help="Say how much of a measure's variance each name explains; with --sample sobol:N.",
+    help="Print the share of a measure's variance that each name explains; with --sample sobol:N.",
 )
 @force_option
 @no_cache_option
@@ -220,7 +220,7 @@ def command(
             write_table(rows, place_of(table, force))
         if out is not None:
             draw(rows, design, what, out, force=force)
-    except UflipError as error:  # what was measured is told all the same
+    except UflipError as error:  # the rows are printed all the same
         failed = error
     _tell(planned, rows, findings(what, rows), failed, as_json=as_json)
 
@@ -233,7 +233,7 @@ def _tell(
     *,
     as_json: bool,
 ) -> None:
-    """Print rows and findings, and then what failed."""
+    """Print rows and findings, and then the failure."""
     names = list(planned.design.vary)
     if as_json:
         document = {**_document(planned, rows), **found.document()}
@@ -250,7 +250,7 @@ def _tell(
 
 
 def _varied_pattern(varied: "Varied", parameters: Mapping[str, object]) -> Mapping[str, str]:
-    """Return the first value of what makes a pattern, where it varies and is not given beside."""
+    """Return the first values of varied parameters that a pattern needs and that are not given."""
     beside = {
         "pattern": ("mode", "location"), "mode": ("pattern",), "location": ("pattern",),
         "ratio": ("first_percent",), "first_percent": ("ratio",),
@@ -265,7 +265,7 @@ def _varied_pattern(varied: "Varied", parameters: Mapping[str, object]) -> Mappi
 
 @contextmanager
 def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
-    """Say how to go on with rows that are kept."""
+    """Explain how to resume an interrupted sweep with stored rows."""
     try:
         yield
     except BaseException as error:
@@ -275,20 +275,20 @@ def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
         raise InterruptedRun(
             "Interrupted",
             where=str(folder),
-            got="the rows that were measured are kept",
+            got="the measured rows are stored",
             action=f"`uflip sweep --resume {shlex.quote(str(folder))}` measures the others",
         ) from error
 
 
 def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
-    """Refuse a sweep without a device, or of nothing."""
+    """Reject a sweep without a device, or without varied parameters."""
     if device is None or not vary:
         raise UsageError(
-            "A sweep needs a device and what varies",
+            "A sweep needs a device and parameters to vary",
             where="DEVICE" if device is None else "--vary",
             got="nothing",
             allowed="sim:NAME and --vary NAME=V1,V2,..., or --resume FOLDER",
-            action="name both; see `uflip sweep --help`",
+            action="give both; see `uflip sweep --help`",
         )
 
 

@@ -1,4 +1,4 @@
-"""What varies in a sweep, as it is typed: NAME=V1,V2,... or NAME=LOW..HIGH."""
+"""Parser of the varied parameters of a sweep: NAME=V1,V2,... or NAME=LOW..HIGH."""
 
 import re
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ FORMS = "NAME=V1,V2,... | NAME=LOW..HIGH[/STEP][:log]"
 _RANGE = re.compile(
     r"(?P<low>[^.,/:]+(\.\d+)?)\.\.(?P<high>[^,/:]+)(/(?P<step>[^,/:]+)|:(?P<log>log))?"
 )
-# A range with a step is a list; a longer one is a slip of the hand.
+# A range with a step becomes a list; a longer list is probably a typing error.
 MOST_STEPS = 10_000
 
 
 def read_varied(given: Sequence[str]) -> Varied:
-    """Read NAME=V1,V2,... as often as it was given.
+    """Parse the values of --vary, NAME=V1,V2,... each.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def read_varied(given: Sequence[str]) -> Varied:
                 allowed=f"{FORMS}, as in spare_factor=0.1,0.2 or spare_factor=0.1..0.3",
                 action="give a name and its values, separated by commas, or two ends of a range",
             )
-        # Units stay texts until the pattern or the profile reads them.
+        # Values with units stay texts until the pattern or the profile parses them.
         ends = _RANGE.fullmatch(values.strip())
         varied[name.strip()] = (
             [read_override("", value) for value in found] if ends is None else _range(text, ends)
@@ -69,7 +69,7 @@ def _range(text: str, found: re.Match[str]) -> list[Any] | Range:
 
 
 def _number(text: str, given: str) -> int | float:
-    """Read an end of a range: a number, a size or a duration."""
+    """Parse an end of a range: a number, a size or a duration."""
     value = read_override("", given.strip())
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
@@ -88,7 +88,7 @@ def _number(text: str, given: str) -> int | float:
 
 
 def read_sample(given: str | None, seed: int | None) -> Sample | None:
-    """Read METHOD:COUNT.
+    """Parse METHOD:COUNT.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def read_sample(given: str | None, seed: int | None) -> Sample | None:
                 where="--sample-seed",
                 got=str(seed),
                 allowed="a seed with --sample",
-                action="say how combinations are drawn: --sample lhs:100",
+                action="select a sampling method: --sample lhs:100",
             )
         return None
     method, _, count = given.partition(":")
     if method not in METHODS:
-        raise unknown_name("way to draw combinations", method, METHODS, where="--sample")
+        raise unknown_name("sampling method", method, METHODS, where="--sample")
     return Sample(method, parse_count(count, "--sample", 1, 100_000), seed or 0)  # type: ignore[arg-type]

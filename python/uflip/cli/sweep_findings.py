@@ -1,4 +1,4 @@
-"""What `uflip sweep` finds in its rows when it is asked: the best, the front, what matters."""
+"""Findings of `uflip sweep` in its rows: best point, Pareto front, sensitivity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FindingOptions:
-    """What is asked of the rows: a measure of each kind, None where it is not."""
+    """The requested findings: a measure for each kind, or None."""
 
     best: str | None
     objectives: tuple[str, ...] | None
@@ -27,7 +27,7 @@ class FindingOptions:
 
 @dataclass(frozen=True)
 class Best:
-    """The best row by a measure, and its value; None where no row can be ranked."""
+    """The best row by a measure, and its value; None if no row can be ranked."""
 
     by: str
     row: "SweepRow | None"
@@ -36,16 +36,16 @@ class Best:
 
 @dataclass(frozen=True)
 class SweepFindings:
-    """What was asked for: the best row, places of the rows on the front, shares of a variance."""
+    """The best row, the indices of the rows on the front, and the shares of a variance."""
 
     best: Best | None
     front: tuple[tuple[str, ...], list[int]] | None
     sensitivity: "tuple[str, Sequence[Index]] | None"
     doubt: str | None = None
-    """Why the shares are to be doubted, or why there are none."""
+    """Why the shares are doubtful, or why they are missing."""
 
     def document(self) -> Mapping[str, object]:
-        """What `--json` prints of it."""
+        """Return the `--json` document."""
         found: dict[str, object] = {}
         if self.best is not None:
             row = self.best.row
@@ -65,13 +65,13 @@ class SweepFindings:
 
 
 def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) -> FindingOptions:
-    """Take the options as they were typed."""
+    """Return the options as they were typed."""
     names = split_names(pareto, "--pareto")
     return FindingOptions(best, None if names is None else tuple(names), sensitivity)
 
 
 def check_asked(what: FindingOptions, planned: "Planned") -> None:
-    """Refuse what the rows of a sweep cannot tell, before any work is done.
+    """Reject findings that the rows of a sweep cannot support, before any work is done.
 
     Raises
     ------
@@ -94,15 +94,15 @@ def check_asked(what: FindingOptions, planned: "Planned") -> None:
         raise UsageError(
             "Sobol' indices need their design",
             where="--sensitivity",
-            got="combinations that were not drawn for it",
+            got="combinations of another design",
             allowed="--sample sobol:N",
-            action="draw them so: N is a power of two, 64 or more",
+            action="give --sample sobol:N; N is a power of two, 64 or more",
         )
     check(planned.points, what.sensitivity, timed=design.timed)
 
 
 def findings(what: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
-    """Return what was asked for."""
+    """Return the requested findings."""
     from uflip.sweeping.pareto import front
 
     objectives, measure = what.objectives, what.sensitivity
@@ -116,7 +116,7 @@ def findings(what: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
 
 
 def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[Index], str | None]":
-    """Return the shares of a variance and what speaks against them, or why there are none."""
+    """Return the shares of a variance with a doubt about them, or why they are missing."""
     from uflip.sweeping.sensitivity import doubt, sensitivity
 
     try:
@@ -126,7 +126,7 @@ def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[Index], str
 
 
 def print_findings(found: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
-    """Print them."""
+    """Print the findings."""
     if found.front is not None:
         objectives, points = found.front
         echo(f"\nPareto front of {', '.join(objectives)}: {len(points)} of {len(rows)} points")
@@ -153,7 +153,7 @@ def print_findings(found: SweepFindings, rows: "list[SweepRow]", names: list[str
 def draw(
     rows: "list[SweepRow]", design: "Design", what: FindingOptions, out: Path, *, force: bool
 ) -> None:
-    """Draw what fits what was asked: the front, a sample, or a grid."""
+    """Draw the figure that fits the options: a front, a sample, or a grid."""
     from uflip.report.figures import design_space
     from uflip.report.figures.points import draw_points
     from uflip.sweeping.pareto import front
@@ -173,7 +173,7 @@ def draw(
 
 
 def _default(rows: "list[SweepRow]") -> str:
-    """Return the measure that is drawn where none was named."""
+    """Return the measure that is drawn by default."""
     modes = [*rows[0].times]
     if not modes:
         return "write_amplification"
@@ -181,7 +181,7 @@ def _default(rows: "list[SweepRow]") -> str:
 
 
 def _column(rows: "list[SweepRow]", name: str) -> tuple[str, list[float | None]]:
-    """Return a measure of every row, in the unit that people read, which its name says."""
+    """Return a measure of every row, in the unit of its label."""
     from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured
 
     values = [measured(row, name) for row in rows]
@@ -199,10 +199,10 @@ def _best(rows: "list[SweepRow]", by: str) -> Best:
 
 
 def _best_line(found: Best) -> str:
-    """Say which point is best."""
+    """Return a line about the best point."""
     by, row, value = found.by, found.row, found.value
     if row is None or value is None:
-        return f"best {by}: no point has so many I/Os that it can be told"
+        return f"best {by}: no point has enough I/Os for it"
     point = " ".join(f"{name}={each}" for name, each in row.values.items())
     if by == "iops":
         return f"best {by}: {point}, {format_count(round(value))} IOPS"

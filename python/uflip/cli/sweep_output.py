@@ -1,4 +1,4 @@
-"""What `uflip sweep` says of its rows: a table, and a file of all numbers."""
+"""Output of `uflip sweep`: a table of its rows, and a CSV file with all numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from uflip.results.outputs import OutputPath
     from uflip.sweeping import Planned, SweepRow
 
-# What of the costs of a row can be printed.
+# Costs of a row that can be printed.
 COSTS = ("spare_bytes", "memory_bytes")
-# The response times of a row that are printed.
+# Printed response times of a row.
 SHOWN = ("mean", "p50", "p99", "max")
 
 
 def impossible_line(planned: "Planned") -> str:
-    """Say how many combinations of a sample make no device, and why the first does not."""
+    """Return how many combinations of a sample make no device, and the reason for the first."""
     count, drawn = len(planned.impossible), len(planned.impossible) + len(planned.points)
     values, error = planned.impossible[0]
     first = " ".join(f"{name}={value}" for name, value in values.items())
@@ -27,7 +27,7 @@ def impossible_line(planned: "Planned") -> str:
 
 
 def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:
-    """Print the table; of `others`, what rows cost stands before what was measured."""
+    """Print the table; costs in `others` are printed before the measurements."""
     there = {mode for row in rows for mode in row.times}
     modes = [mode for mode in MODES if mode in there]
     costs = [name for name in COSTS if name in others]
@@ -55,7 +55,7 @@ def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]
 
 
 def check_table(path: Path | None, force: bool) -> None:
-    """Refuse a name for the table before any work is done."""
+    """Check the name of the table before any work is done."""
     if path is None:
         return
     from uflip.results import outputs
@@ -65,14 +65,14 @@ def check_table(path: Path | None, force: bool) -> None:
 
 
 def place_of(path: Path, force: bool) -> "OutputPath":
-    """Return where the table goes."""
+    """Return the path of the table."""
     from uflip.results import checksums, outputs
 
     return outputs.check(path, checksums.TABLE, "--csv", force=force)
 
 
 def write_table(rows: "list[SweepRow]", place: "OutputPath") -> None:
-    """Write one line a point: what varied, then every number under its name."""
+    """Write one line per point: the varied values, then every number under its name."""
     from uflip.results.csv_text import write_table as write
     from uflip.sweeping.columns import columns, flat
 

@@ -1,6 +1,6 @@
-"""Everything that is printed for people goes through here, so that no text can drive a terminal.
+"""Printing for people: all text passes through here, so that no text can control a terminal.
 
-What text is made of before it is printed is said in `uflip.escape`; colours are added behind that.
+`uflip.escape` makes the text safe; colours are added afterwards.
 """
 
 import json
@@ -15,12 +15,12 @@ from uflip.escape import in_json, shown
 if TYPE_CHECKING:
     from uflip.data.comparison import ComparisonFailure
 
-# No word of an error needs more; an argument of a megabyte is no help to anybody.
+# Longer parts of an error do not help anybody.
 LONGEST_PART = 2000
 
 
 def shortened(text: str) -> str:
-    """Leave out the middle of what is too long to be read."""
+    """Cut out the middle of a text that is too long to read."""
     if len(text) <= LONGEST_PART:
         return text
     half = LONGEST_PART // 2
@@ -34,8 +34,8 @@ def echo(text: object = "", *, err: bool = False, newline: bool = True, **style:
 
 
 def echo_json(document: Any) -> None:
-    """Print a document for programs: every value as it is, and nothing that a terminal obeys."""
-    import msgspec  # a refusal does not wait for it
+    """Print a document for programs: values unchanged, but no terminal control characters."""
+    import msgspec  # imported late, so that a refusal does not wait for it
 
     text = json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False, allow_nan=False)
     click.echo(in_json(text))
@@ -62,13 +62,13 @@ def failure_of(error: UflipError) -> "ComparisonFailure":
 
 
 def _place_of(error: UflipError) -> str:
-    """Say where it was: at least the command that is being carried out, if nobody knew more."""
+    """Return the place of an error: by default the current command."""
     context = click.get_current_context(silent=True)
     return error.where or (context.command_path if context else "")
 
 
 def never_fail() -> None:
-    """Let no character that the terminal's encoding lacks end the program."""
+    """Let the streams escape characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")

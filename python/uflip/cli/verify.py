@@ -1,4 +1,4 @@
-"""`uflip verify`: is what lies in result folders what was measured?"""
+"""`uflip verify`: check that result folders contain what was measured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,41 +23,41 @@ Examples:
 
 \b
 A file is
-  proven      it is what was written: its digest is in the folder's ledger
-  unproven    it can be read and makes sense, but nothing says that it is what was written
-  impossible  it is what was written, and no device can have done that
-  damaged     it is not what was written
-  foreign     it is another run's, or another folder's, or of no run of the plan
-  missing     it was written, and is not there
+  proven      unchanged: its digest is in the folder's ledger
+  unproven    readable and plausible, but without a digest
+  impossible  unchanged, but physically impossible
+  damaged     changed since it was written
+  foreign     of another run, of another folder, or of no run of the plan
+  missing     written, but no longer there
 """
 
 
-BESIDE = "no results: what uflip keeps beside them"
+BESIDE = "not results: a file or folder that uflip keeps next to them"
 
 
 @dataclass(frozen=True)
 class Held:
-    """A folder, and what each of its files is worth."""
+    """A folder, and the integrity of each of its files."""
 
     folder: Path
     verdicts: "Sequence[FileStatus]"
 
     @property
     def lost(self) -> int:
-        """Files that are not what was written, or cannot have been measured."""
+        """Number of files that are not as written, or cannot have been measured."""
         return sum(not verdict.usable for verdict in self.verdicts)
 
     @property
     def bytes(self) -> int:
-        """Length of all files [bytes]."""
+        """Total length of all files [bytes]."""
         return sum(verdict.bytes for verdict in self.verdicts)
 
     def of(self, state: str) -> int:
-        """How many files are worth so much."""
+        """Return the number of files in a state."""
         return sum(verdict.state == state for verdict in self.verdicts)
 
     def document(self) -> Mapping[str, object]:
-        """What `--json` prints of it."""
+        """Return the `--json` document."""
         return {
             "results": str(self.folder),
             **{state: self.of(state) for state in ("proven", "unproven")},
@@ -72,12 +72,12 @@ class Held:
 @quiet_option
 @json_option
 def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
-    """Hold every file of the folders RESULTS against the digests that were written with it.
+    """Check every file of the folders RESULTS against the digests that were written with it.
 
-    Every run must also make physical sense. The exit code is 5 if any file is impossible, damaged,
-    foreign or missing, or a folder holds no results that can be read, and 0 if all are proven or
-    unproven. What uflip keeps beside results, states and
-    lists of devices, is passed over. Nothing is changed.
+    Every run must also be physically plausible. The exit code is 5 if any file is impossible,
+    damaged, foreign or missing, or if a folder has no readable results, and 0 if all files are
+    proven or unproven. Other files of uflip, states and lists of devices, are skipped. Nothing is
+    changed.
     """
     from uflip.results.integrity import verify
 
@@ -110,7 +110,7 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
 
 
 def _is_beside_results(path: Path) -> bool:
-    """Whether uflip itself keeps this where results are, and it is none."""
+    """Return whether the path is kept by uflip next to results, but is not a result."""
     from uflip.data import multi_device
     from uflip.results import state_record
 

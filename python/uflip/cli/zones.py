@@ -34,15 +34,15 @@ Examples:
   uflip zones sim:zns --open 0 --finish 1,2 --save opened.snapshot
 
 \b
-What a zone holds is lost when it is reset. blkzone and nvme-cli do the same. What zones are, and
-what they cost: docs/explanation/zones.md
+Resetting a zone loses its data. blkzone and nvme-cli do the same. Zones and their costs are
+explained in docs/explanation/zones.md
 """
 COMMANDS = ("reset", "finish", "open", "close")
-"""In this order they are carried out."""
+"""In the order in which they are carried out."""
 
 
 class ZoneCommand(NamedTuple):
-    """A command to a zone."""
+    """A command for a zone."""
 
     command: str
     zone: int
@@ -59,14 +59,14 @@ def _of_zones(command: str, what: str) -> Decorator[Function]:
 @click.command("zones", epilog=EPILOG)
 @device_argument
 @_of_zones("reset", "Empty zones")
-@_of_zones("finish", "Have zones count as full")
+@_of_zones("finish", "Mark zones as full")
 @_of_zones("open", "Keep zones open")
 @_of_zones("close", "Close zones")
 @click.option("--all", "everything", is_flag=True, help="List empty zones as well.")
 @save_option
 @force_option
 @open_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done; touch nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; touch nothing.")
 @json_option
 def command(
     *,
@@ -86,10 +86,10 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """List the zones of DEVICE: where each is written next, and its state; and change their states.
+    """List the zones of DEVICE with write pointers and states; change their states.
 
-    Without a command nothing is changed. Commands come in the order reset, finish, open, close,
-    each to its zones in order, one at a time, and each is timed.
+    Without a command nothing is changed. Commands are carried out in the order reset, finish, open,
+    close, zone by zone, and each is timed.
     """
     asked = dict(zip(COMMANDS, (reset, finish, open, close), strict=True))
     changes = any(zones is not None for zones in asked.values())
@@ -127,15 +127,15 @@ def command(
 
 
 def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[ZoneCommand]:
-    """Return what is to be done, a command to a zone each."""
+    """Return the requested commands, one for each zone."""
     limits = info.details.zones
     if limits is None:
         raise UsageError(
             "The device has no zones",
             where="DEVICE",
             got=info.url,
-            allowed="a simulated one that has, like sim:zns, or a zoned block device",
-            action="choose another device; `uflip info DEVICE` says what one has",
+            allowed="a simulated device with zones, like sim:zns, or a zoned block device",
+            action="choose another device; `uflip info DEVICE` prints the properties of one",
         )
     return [
         ZoneCommand(command, zone)
@@ -146,14 +146,14 @@ def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[ZoneComman
 
 
 def _numbers(text: str, option: str, count: int) -> list[int]:
-    """Read numbers and ranges of zones, in order and each once."""
+    """Parse numbers and ranges of zones; return them in order, each once."""
     if text == "all":
         return [*range(count)]
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         ends = [first, last] if dash else [first]
-        # Longer numbers are none of a zone, and take their time to be read.
+        # Longer numbers cannot be zones, and take time to parse.
         if not all(end.isascii() and end.isdigit() and len(end) < 20 for end in ends):
             raise _no_zones(text, option, count)
         begin, end = int(ends[0]), int(ends[-1])
@@ -174,7 +174,7 @@ def _no_zones(text: str, option: str, count: int) -> UsageError:
 
 
 def _carry_out(opened: "Device", wanted: list[ZoneCommand]) -> list[int]:
-    """Do what is wanted, and say how long each took [ns]."""
+    """Carry out the commands; return the time of each [ns]."""
     return [opened.manage_zone(command, zone) for command, zone in wanted]
 
 
@@ -197,7 +197,7 @@ def _document(
 
 
 def _told(wanted: list[ZoneCommand], took_ns: list[int], *, dry_run: bool) -> list[str]:
-    """Say for each command how many zones it was for, and how long it took."""
+    """Return for each command its number of zones, and its time."""
     from uflip.units import format_duration_ns
 
     told = []
@@ -205,7 +205,7 @@ def _told(wanted: list[ZoneCommand], took_ns: list[int], *, dry_run: bool) -> li
         count = sum(one.command == command for one in wanted)
         zones = f"{count} zone{'s' * (count != 1)}"
         if dry_run:
-            told.append(f"{command}: {zones}, which were not touched")
+            told.append(f"{command}: {zones}, not carried out")
             continue
         took = [ns for one, ns in zip(wanted, took_ns, strict=True) if one.command == command]
         told.append(
@@ -220,7 +220,7 @@ def _limit(most: int) -> str:
 
 
 def _echo_zones(report: "ZoneReport", *, everything: bool) -> None:
-    """Print what holds for all zones, and a table of those that hold something, or are special."""
+    """Print the properties of all zones, and a table of the zones that are not empty."""
     from uflip.cli.common import echo_pairs
     from uflip.units import format_size
 

@@ -48,7 +48,7 @@ def render(document: Summary, *, full: bool = False) -> str:
     document
         From `uflip.results.summary`.
     full
-        A row per run instead of a line per experiment.
+        Print a row per run, not a line per experiment.
 
     Returns
     -------
