@@ -51,7 +51,6 @@ ALLOWED = {
     "crates/bench": 8,
     "crates/foreign": 9,
     "crates/fuzz": 4,
-    "crates/host": 83,
     "crates/method": 23,
     "crates/py": 23,
     "crates/serve": 49,

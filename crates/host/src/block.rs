@@ -1,5 +1,5 @@
-//! Block devices: who they are, and how they are opened. Who may be written to is the
-//! [guard](crate::guard)'s business.
+//! Block devices: their properties, and how they are opened. The [guard](crate::guard) decides
+//! whether one may be written.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,165 +10,167 @@ use std::sync::Arc;
 use serde_json::Map;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, ErrorKind, Result, SECTOR_BYTES_MIN};
 
-use crate::brand::Brand;
 use crate::buffer::Data;
 use crate::direct::DirectDevice;
-use crate::file::how;
+use crate::file::io_method;
 use crate::guard::admit::{self, BlockReport};
 use crate::guard::machine::{Machine, Node, Number};
-use crate::guard::mark::Kept;
-use crate::guard::named::{Named, forget};
+use crate::guard::mark::OwnershipMark;
+use crate::guard::target::{Target, drop_cache};
 use crate::guard::token::Identity;
 use crate::guard::{Roots, attribute, lock};
+use crate::sector_stamp::SectorStamp;
 use crate::zoned;
 
-/// `_IO(0x12, 94)`: whether a block device is read-only.
+/// `_IO(0x12, 94)`: returns whether a block device is read-only.
 const BLKROGET: u32 = 0x125E;
 
-/// How to open a block device.
+/// The options for opening a block device.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockOptions<'a> {
     /// Whether it may be written.
     pub writable: bool,
     /// Accept I/O through the page cache.
     pub buffered: bool,
-    /// What is written.
+    /// The content of writes.
     pub data: Data,
-    /// What the user typed to give it up.
+    /// The `--destroy` token that the user typed.
     pub destroy: Option<&'a str>,
-    /// The brand of data that were written to it before, where none is found on it.
-    pub brand: Option<Brand>,
+    /// The stamp of data written earlier, if none is found on the medium.
+    pub stamp: Option<SectorStamp>,
 }
 
-/// Open the block device at `path`. When writable it is opened exclusively: the kernel then refuses
-/// a device that is mounted, swapped to, or held by another device, and nobody can mount it.
+/// Open the block device at `path`. A writable device is opened exclusively: the kernel then
+/// refuses a device that is mounted, used as swap or held by another device, and nobody can mount
+/// it.
 ///
 /// # Errors
 /// Not a block device, read-only, not permitted; [`ErrorKind::Refused`] for a device in use, and
 /// unless `destroy` is exactly its [`BlockReport::token`] when `writable`.
 pub fn open_block(path: &str, options: BlockOptions) -> Result<DirectDevice> {
-    let named = find(path)?;
+    let target = find(path)?;
     let machine = Machine::look(&Roots::default());
-    let number = Number::of(named.metadata.rdev());
-    let node = node_of(&machine, number, path)?;
+    let number = Number::from_dev(target.metadata.rdev());
+    let node = find_node(&machine, number, path)?;
     let mut info = describe(&machine, node, path);
     let mut flags = if options.buffered { 0 } else { libc::O_DIRECT };
     if options.writable {
-        // Looked at first, without opening it for writing.
-        let reader = named.reader().ok();
+        // A first check, before opening for writing.
+        let reader = target.reader().ok();
         admit::admit_block(&machine, number, reader.as_ref(), path, options.destroy)?;
         refuse_read_only(node.attribute("ro") == "1", path)?;
         flags |= libc::O_EXCL;
     }
-    let file = named.open(options.writable, flags).map_err(|error| not_opened(path, &error))?;
-    named.check_same(&file, path)?;
+    let file = target.open(options.writable, flags).map_err(|error| not_opened(path, &error))?;
+    target.check_same(&file, path)?;
     lock::hold(&file, options.writable, path)?;
-    let reader = named.reader().map_err(|error| not_opened(path, &error))?;
+    let reader = target.reader().map_err(|error| not_opened(path, &error))?;
     if options.writable {
-        // Once more, now that nobody can come in between: a medium may have been changed.
+        // A second check under the exclusive open: the medium may have been changed.
         refuse_read_only(is_read_only(&file), path)?;
         let machine = Machine::look(&machine.roots);
         admit::admit_block(&machine, number, Some(&reader), path, options.destroy)?;
     }
-    let found = Brand::found_on(&reader, info.capacity_bytes.0);
-    forget(&reader);
-    let brand = found.or(options.brand).unwrap_or_else(Brand::fresh);
-    tell_brand(&mut info, found, options.writable.then_some((brand, options.data)));
-    info.io = how(options.buffered);
+    let found = SectorStamp::find_on(&reader, info.capacity_bytes.0);
+    drop_cache(&reader);
+    let stamp = found.or(options.stamp).unwrap_or_else(SectorStamp::generate);
+    insert_stamp(&mut info, found, options.writable.then_some((stamp, options.data)));
+    info.io = io_method(options.buffered);
     info.data = options.data.name();
-    Ok(DirectDevice::new(info, file, options.data, Arc::new(Kept::device(brand))))
+    Ok(DirectDevice::new(info, file, options.data, Arc::new(OwnershipMark::device(stamp))))
 }
 
-/// Whether the block device at `path` may be written to, without opening it for writing.
+/// Check whether the block device at `path` may be written, without opening it for writing.
 ///
 /// # Errors
 /// As [`open_block`].
 pub fn check_block(path: &str, destroy: Option<&str>) -> Result<()> {
-    let named = find(path)?;
+    let target = find(path)?;
     let machine = Machine::look(&Roots::default());
-    let number = Number::of(named.metadata.rdev());
-    let node = node_of(&machine, number, path)?;
-    admit::admit_block(&machine, number, named.reader().ok().as_ref(), path, destroy)?;
+    let number = Number::from_dev(target.metadata.rdev());
+    let node = find_node(&machine, number, path)?;
+    admit::admit_block(&machine, number, target.reader().ok().as_ref(), path, destroy)?;
     refuse_read_only(node.attribute("ro") == "1", path)
 }
 
-/// What is known about the block device at `path`, from sysfs, and from a look at its data where it may
-/// be read.
+/// Return the properties of the block device at `path`, from sysfs, and from its data if it is
+/// readable.
 ///
 /// # Errors
 /// Missing, or not a block device.
 pub fn inspect_block(path: &str) -> Result<DeviceInfo> {
-    Ok(look_at(&Machine::look(&Roots::default()), path)?.0)
+    Ok(inspect(&Machine::look(&Roots::default()), path)?.0)
 }
 
-/// What is known about each of the block devices at `paths`, who uses it, what it holds, and what must be typed to
-/// have it overwritten; of those that can be named and hold anything. The machine is looked at once for all of them.
+/// Return the properties, users, contents and `--destroy` token of each block device at `paths`.
+/// Devices without a name or capacity are left out. The machine is examined once for all of them.
 #[must_use]
-pub fn known_blocks(paths: &[String]) -> Vec<(DeviceInfo, BlockReport)> {
+pub fn report_blocks(paths: &[String]) -> Vec<(DeviceInfo, BlockReport)> {
     let machine = Machine::look(&Roots::default());
     let known = |path: &String| {
-        let (info, named) = look_at(&machine, path).ok()?;
-        (info.capacity_bytes.0 > 0).then(|| (info, report_of(&machine, &named)))
+        let (info, target) = inspect(&machine, path).ok()?;
+        (info.capacity_bytes.0 > 0).then(|| (info, report_of(&machine, &target)))
     };
     paths.iter().filter_map(known).collect()
 }
 
-fn look_at(machine: &Machine, path: &str) -> Result<(DeviceInfo, Named)> {
-    let named = find(path)?;
-    let node = node_of(machine, Number::of(named.metadata.rdev()), path)?;
+fn inspect(machine: &Machine, path: &str) -> Result<(DeviceInfo, Target)> {
+    let target = find(path)?;
+    let node = find_node(machine, Number::from_dev(target.metadata.rdev()), path)?;
     let mut info = describe(machine, node, path);
-    let brand = named.reader().ok().and_then(|file| Brand::found_on(&file, info.capacity_bytes.0));
-    tell_brand(&mut info, brand, None);
-    Ok((info, named))
+    let stamp =
+        target.reader().ok().and_then(|file| SectorStamp::find_on(&file, info.capacity_bytes.0));
+    insert_stamp(&mut info, stamp, None);
+    Ok((info, target))
 }
 
-/// Note the brand that was found on a medium, or that will be written to it.
-pub(crate) fn tell_brand(
+/// Store the stamp that was found on a medium, or that will be written to it.
+pub(crate) fn insert_stamp(
     info: &mut DeviceInfo,
-    found: Option<Brand>,
-    written: Option<(Brand, Data)>,
+    found: Option<SectorStamp>,
+    written: Option<(SectorStamp, Data)>,
 ) {
-    let written = written.filter(|(_, data)| *data == Data::Random).map(|(brand, _)| brand);
-    if let Some(brand) = found.or(written) {
-        info.details.insert("brand".into(), brand.text().into());
+    let written = written.filter(|(_, data)| *data == Data::Random).map(|(stamp, _)| stamp);
+    if let Some(stamp) = found.or(written) {
+        info.details.insert("brand".into(), stamp.text().into());
         if found.is_none() {
             info.details.insert("brand_is_new".into(), true.into());
         }
     }
 }
 
-/// Who uses the block device at `path`, what it holds, and what must be typed to have it overwritten.
+/// Return the users, contents and `--destroy` token of the block device at `path`.
 ///
 /// # Errors
 /// Missing, or not a block device.
 pub fn report_block(path: &str) -> Result<BlockReport> {
-    let named = find(path)?;
-    Ok(report_of(&Machine::look(&Roots::default()), &named))
+    let target = find(path)?;
+    Ok(report_of(&Machine::look(&Roots::default()), &target))
 }
 
-fn report_of(machine: &Machine, named: &Named) -> BlockReport {
-    admit::report(machine, Number::of(named.metadata.rdev()), named.reader().ok().as_ref())
+fn report_of(machine: &Machine, target: &Target) -> BlockReport {
+    admit::report(machine, Number::from_dev(target.metadata.rdev()), target.reader().ok().as_ref())
 }
 
-fn find(path: &str) -> Result<Named> {
-    let named = Named::find(Path::new(path)).map_err(|error| {
+fn find(path: &str) -> Result<Target> {
+    let target = Target::find(Path::new(path)).map_err(|error| {
         Error::os("The block device cannot be opened", path, &error)
             .action("check the path and your permissions")
     })?;
-    let named = named.ok_or_else(|| {
+    let target = target.ok_or_else(|| {
         let error = std::io::Error::from_raw_os_error(libc::ENOENT);
         Error::os("The block device cannot be opened", path, &error)
             .action("`uflip devices` lists the block devices of this machine")
     })?;
-    if !named.is_block() {
+    if !target.is_block() {
         return Err(Error::device("This is not a block device")
             .at(path)
             .action("`uflip devices` lists the block devices; a file is named file:PATH"));
     }
-    Ok(named)
+    Ok(target)
 }
 
-fn node_of<'a>(machine: &'a Machine, number: Number, path: &str) -> Result<&'a Node> {
+fn find_node<'a>(machine: &'a Machine, number: Number, path: &str) -> Result<&'a Node> {
     machine.nodes.get(&number).ok_or_else(|| {
         Error::device("The kernel does not describe this block device")
             .at(path)
@@ -199,9 +201,9 @@ fn refuse_read_only(read_only: bool, path: &str) -> Result<()> {
 
 fn is_read_only(file: &File) -> bool {
     let mut read_only: libc::c_int = 0;
-    // SAFETY: an open descriptor and a place for the number.
-    let told = unsafe { libc::ioctl(file.as_raw_fd(), BLKROGET as _, &raw mut read_only) };
-    told == 0 && read_only != 0
+    // SAFETY: an open descriptor, and a valid integer to write to.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), BLKROGET as _, &raw mut read_only) };
+    status == 0 && read_only != 0
 }
 
 fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
@@ -218,7 +220,7 @@ fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
         disk.attribute("queue/discard_max_bytes").parse().is_ok_and(|most: u64| most > 0);
     details.insert("deallocates".into(), discards.into());
     details.insert("backing_file".into(), disk.attribute("loop/backing_file").into());
-    // Together they name a medium until the next start of the machine.
+    // Together they identify a medium until the next boot.
     details.insert("diskseq".into(), disk.attribute("diskseq").into());
     if let Some(limits) = zoned::limits_of(disk) {
         details.insert("zones".into(), limits.into());
@@ -226,7 +228,7 @@ fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
     let boot = attribute(&machine.roots.proc.join("sys/kernel/random/boot_id"));
     details.insert("boot_id".into(), boot.into());
     details.retain(|_, value| value.as_str() != Some(""));
-    let identity = Identity::of(disk);
+    let identity = Identity::read(disk);
     DeviceInfo {
         url: path.into(),
         kind: DeviceKind::Block,
@@ -237,17 +239,17 @@ fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
         capacity_bytes: Bytes(sectors * SECTOR_BYTES_MIN),
         sector_bytes: Bytes(sector.unwrap_or(SECTOR_BYTES_MIN)),
         clock: "monotonic",
-        io: how(false),
+        io: io_method(false),
         data: Data::Random.name(),
         details,
     }
 }
 
-/// Where the kernel describes the block device of a number, and the disk that it is a part of.
+/// Return the sysfs folder of the block device of a number, and that of its disk.
 pub(crate) fn disk_of(number: libc::dev_t) -> std::io::Result<(PathBuf, PathBuf)> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize()?;
-    // A partition has no queue of its own; its disk, one level up, has.
+    // A partition has no queue of its own; its disk, one level up, does.
     let disk = if node.join("queue").is_dir() { node.clone() } else { parent(&node) };
     Ok((node, disk))
 }

@@ -1,24 +1,24 @@
-//! What is written and where it is read to: page-aligned memory with known content.
+//! I/O buffers: page-aligned memory with defined content.
 //!
-//! A compressing or deduplicating device answers differently to zeros, to the same block again, and
-//! to data it cannot squeeze; so the content is a recorded parameter. `random` is incompressible,
-//! and successive writes begin at different places of a larger pool, so that no two neighbours are
-//! alike, without the cost of filling a buffer before every I/O (which moved a compressing target
-//! by a factor of two in fio). Every sector of it carries the [`Brand`] of the medium. What is read
-//! goes to a place of its own: it never becomes what is written.
+//! A compressing or deduplicating device responds differently to zeros, repeated blocks and
+//! incompressible data, so the content is a recorded parameter. `random` is incompressible, and
+//! successive writes begin at different offsets of a larger pool, so that no two adjacent blocks
+//! are alike. This avoids filling a buffer before every I/O (which changed the results of a
+//! compressing target by a factor of two in fio). Every sector carries the [`SectorStamp`] of the
+//! medium. Reads go to separate buffers: read data is never written.
 
 use uflip_core::random::{self, SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Error, Result};
 
-use crate::brand::Brand;
+use crate::sector_stamp::SectorStamp;
 
 const PAGE: usize = 4096;
-/// The pool is this much longer than the longest I/O: 256 different beginnings.
+/// The pool exceeds the largest I/O by this much: 256 different offsets.
 const POOL_SLACK: usize = 256 * PAGE;
-/// Any seed does; it is fixed so that what was written can be told afterwards.
+/// Fixed, so that written data can be identified afterwards.
 const CONTENT_SEED: u64 = 0x75_66_6c_69_70;
 
-/// What is written.
+/// The content of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Data {
     /// Incompressible.
@@ -31,7 +31,7 @@ impl Data {
     /// The names of all contents.
     pub const NAMES: &'static [&'static str] = &["random", "zeros"];
 
-    /// By name.
+    /// Return the content with this name.
     ///
     /// # Errors
     /// An unknown name; the error lists the known ones.
@@ -43,7 +43,7 @@ impl Data {
         }
     }
 
-    /// Its name.
+    /// Return the name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,12 +53,12 @@ impl Data {
     }
 }
 
-/// Page-aligned memory: the write pool, and behind it the read buffer.
+/// Page-aligned memory: the write pool, followed by the read buffers.
 pub(crate) struct Pool {
     memory: *mut u8,
     layout: std::alloc::Layout,
     longest: usize,
-    /// How many places there are to read to.
+    /// The number of read buffers.
     sinks: usize,
     turn: usize,
 }
@@ -67,20 +67,20 @@ pub(crate) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool for I/Os of up to `longest` bytes, with so many places to read to.
-    pub(crate) fn new(longest: usize, sinks: usize, data: Data, brand: Brand) -> Pool {
+    /// Create a pool for I/Os of up to `longest` bytes, with `sinks` read buffers.
+    pub(crate) fn new(longest: usize, sinks: usize, data: Data, stamp: SectorStamp) -> Pool {
         let longest = longest.next_multiple_of(PAGE);
         let length = longest + POOL_SLACK + longest * sinks;
         let layout = std::alloc::Layout::from_size_align(length, PAGE).expect("a sane length");
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
         assert!(!memory.is_null(), "out of memory for an I/O buffer of {length} bytes");
-        // SAFETY: `memory` points to `length` initialised bytes that nobody else knows of.
+        // SAFETY: `memory` points to `length` initialised bytes, not shared yet.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, length) };
         match data {
             Data::Random => {
                 random::fill(&mut Xoshiro256PlusPlus::seed_from_u64(CONTENT_SEED), bytes);
-                brand.stamp(bytes);
+                stamp.apply(bytes);
             }
             // Touched, so that no page fault falls into the first I/O.
             Data::Zeros => bytes.iter_mut().step_by(PAGE).for_each(|byte| {
@@ -91,34 +91,35 @@ impl Pool {
         Pool { memory, layout, longest, sinks, turn: 0 }
     }
 
-    /// How long an I/O may be.
+    /// Return the largest I/O [bytes].
     pub(crate) fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Where the next write's data begins.
+    /// Return the data of the next write.
     #[inline]
     pub(crate) fn next_data(&mut self) -> *const u8 {
         self.turn = (self.turn + PAGE) % POOL_SLACK;
-        // SAFETY: `turn` < POOL_SLACK, and the write pool is POOL_SLACK longer than any I/O.
+        // SAFETY: `turn` < POOL_SLACK, and the write pool exceeds any I/O by POOL_SLACK.
         unsafe { self.memory.add(self.turn) }
     }
 
-    /// Where a read goes. What was read is never looked at.
+    /// Return the read buffer. Read data is never examined.
     #[inline]
     pub(crate) fn sink(&mut self) -> *mut u8 {
         self.sink_of(0)
     }
 
-    /// Where a read goes of those that are under way together; some share where there are more of them.
+    /// Return the read buffer of queue entry `place`; entries share buffers if there are more of
+    /// them.
     #[inline]
     pub(crate) fn sink_of(&mut self, place: usize) -> *mut u8 {
         let behind = place % self.sinks * self.longest;
-        // SAFETY: as many read buffers of `longest` bytes stand behind the write pool.
+        // SAFETY: `sinks` read buffers of `longest` bytes follow the write pool.
         unsafe { self.memory.add(self.longest + POOL_SLACK + behind) }
     }
 
-    /// All of its memory, for the kernel.
+    /// Return the whole memory, for registration with the kernel.
     pub(crate) fn all(&self) -> libc::iovec {
         libc::iovec { iov_base: self.memory.cast(), iov_len: self.layout.size() }
     }

@@ -1,6 +1,6 @@
-//! The attributes of a file as the kernel has them cached. A server of files (NFS, FUSE) is not asked, so
-//! that one that hangs does not stop the caller: `AT_STATX_DONT_SYNC` of statx(2). Those of local files
-//! are always current.
+//! File attributes from the kernel's cache. A file server (NFS, FUSE) is not contacted, so that a
+//! hung server does not block the caller: `AT_STATX_DONT_SYNC` of statx(2). Attributes of local
+//! files are always current.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -16,17 +16,17 @@ pub(crate) struct CachedStat {
     /// The device number of its file system, and its inode there.
     pub(crate) device: libc::dev_t,
     pub(crate) inode: u64,
-    /// The number of the device that the node stands for.
+    /// The device number of a device node.
     pub(crate) node: libc::dev_t,
     mode: u32,
-    /// Its length and what of it is allocated [bytes].
+    /// Length and allocated size [bytes].
     pub(crate) length: u64,
     pub(crate) allocated: u64,
 }
 
 impl CachedStat {
     /// Return the attributes of an open file.
-    pub(crate) fn of(file: &File) -> Option<CachedStat> {
+    pub(crate) fn of_file(file: &File) -> Option<CachedStat> {
         statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
     }
 
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(found.is_file(), expected.is_file());
             assert_eq!(found.is_block_device(), expected.file_type().is_block_device());
         }
-        let found = CachedStat::of(&file).expect("open");
+        let found = CachedStat::of_file(&file).expect("open");
         assert_eq!((found.length, found.is_file()), (5000, true));
         assert!(CachedStat::at(&folder.path().join("g")).is_none());
     }

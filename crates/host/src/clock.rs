@@ -6,7 +6,7 @@ use uflip_core::Nanos;
 /// timer slack of 50 µs. So sleep until this long before the time, then spin.
 const SPIN_NS: u64 = 250_000;
 
-/// The current time of CLOCK_MONOTONIC.
+/// Return the current time of CLOCK_MONOTONIC.
 #[inline]
 #[must_use]
 pub fn now() -> Nanos {
@@ -16,7 +16,7 @@ pub fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Return at `t`, not before and as little after as possible; at once where `t` has passed.
+/// Return at `t`, never earlier and as little later as possible; at once if `t` has passed.
 pub fn wait_until(t: Nanos) {
     let remaining = t.saturating_sub(now()).0;
     if remaining > SPIN_NS {
@@ -27,7 +27,7 @@ pub fn wait_until(t: Nanos) {
     }
 }
 
-/// What one reading of the clock costs here [ns], from a million readings.
+/// Return the cost of one clock reading on this machine [ns], from a million readings.
 #[must_use]
 pub fn clock_cost_ns() -> f64 {
     const READINGS: u32 = 1_000_000;

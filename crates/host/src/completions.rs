@@ -1,9 +1,10 @@
-//! How the end of an I/O in a queue is learned of: the device interrupts a processor, or the processor that
-//! submitted looks until it is there (polling), which is quicker and leaves no time for anything else.
+//! The completion mode of queued I/Os: by interrupt, or by polling, in which the submitting CPU
+//! checks the queue. Polling is faster and leaves the CPU no time for other work.
 //!
-//! A device can be polled where it has hardware queues that interrupt nobody (`queue/io_poll`; of an NVMe drive
-//! as many as `nvme.poll_queues` says), below direct I/O; and where what lies above, a file system for instance,
-//! passes the looking on. That is tried with a read of a sector, as it is a property of no one of them.
+//! A device can be polled if it has hardware queues without interrupts (`queue/io_poll`; on an NVMe
+//! drive `nvme.poll_queues` sets their number), with direct I/O, and if the layers above it, such
+//! as a file system, support polling. A read of one sector tests all of this, because no single
+//! layer decides it.
 
 use std::fs::File;
 use std::io;
@@ -16,23 +17,23 @@ use uflip_core::{Error, Result};
 
 use crate::block::disk_of;
 
-/// How the end of an I/O in a queue is learned of.
+/// The completion mode of queued I/Os.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Completions {
-    /// Polled where the device can, else told by an interrupt.
+    /// Polled if the device supports it, else by interrupt.
     #[default]
     Auto,
-    /// By an interrupt.
+    /// By interrupt.
     Interrupt,
-    /// By looking.
+    /// By polling.
     Polled,
 }
 
 impl Completions {
-    /// The names of all.
+    /// The names of all modes.
     pub const NAMES: &'static [&'static str] = &["auto", "interrupt", "polled"];
 
-    /// By name.
+    /// Return the mode with this name.
     ///
     /// # Errors
     /// An unknown name; the error lists the known ones.
@@ -46,15 +47,15 @@ impl Completions {
     }
 }
 
-/// Why what is buffered cannot be polled.
+/// The reason why buffered I/Os cannot be polled.
 pub(crate) const BUFFERED: &str = "its I/Os go through the page cache";
 
-/// A queue whose completions are looked for.
+/// Create a polled queue.
 pub(crate) fn polled_ring(depth: u32) -> io::Result<IoUring> {
     IoUring::builder().setup_iopoll().build(depth)
 }
 
-/// Why `file` cannot be polled; `None` where it can. A sector is read to `sink` to find out.
+/// Return why `file` cannot be polled, or `None`. Reads a sector to `sink` as a test.
 pub(crate) fn why_not_polled(file: &File, sink: *mut u8, sector: u32) -> Option<String> {
     let metadata = file.metadata().ok()?;
     let number =
@@ -63,7 +64,7 @@ pub(crate) fn why_not_polled(file: &File, sink: *mut u8, sector: u32) -> Option<
     of_disk.or_else(|| read_polled(file, sink, sector).err().map(|error| error.to_string()))
 }
 
-/// Why the disk below the device of this number cannot be polled; `None` where it can.
+/// Return why the disk below the device of this number cannot be polled, or `None`.
 fn why_no_disk_polls(number: libc::dev_t) -> Option<String> {
     let Ok((_, disk)) = disk_of(number) else {
         return Some("no disk of its own lies below it".into());
@@ -74,10 +75,11 @@ fn why_no_disk_polls(number: libc::dev_t) -> Option<String> {
     (polls.trim() != "1").then(why)
 }
 
-/// Whether the file at `path`, which may not be there yet, can be polled, as far as the disk below it says.
+/// Check that the file at `path`, which may not exist yet, can be polled, as far as its disk
+/// decides.
 ///
 /// # Errors
-/// It cannot.
+/// If it cannot be polled.
 pub fn check_polled(path: &str, buffered: bool) -> Result<()> {
     let path = Path::new(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -85,7 +87,7 @@ pub fn check_polled(path: &str, buffered: bool) -> Result<()> {
     let why = match there {
         _ if buffered => Some(BUFFERED.into()),
         Ok(metadata) => why_no_disk_polls(metadata.dev()),
-        // Who opens it says what is wrong.
+        // Opening the file reports the error.
         Err(_) => None,
     };
     let url = format!("file:{}", path.display());
@@ -95,9 +97,9 @@ pub fn check_polled(path: &str, buffered: bool) -> Result<()> {
 fn read_polled(file: &File, sink: *mut u8, sector: u32) -> io::Result<()> {
     let mut ring = polled_ring(1)?;
     let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), sink, sector).build();
-    // SAFETY: the memory is at least a sector long, and is not given back before the read is over.
+    // SAFETY: the memory is at least a sector long, and lives until the read completes.
     unsafe { ring.submission().push(&entry) }.expect("it is empty");
-    // Whoever polls is sent back early where the processor is wanted elsewhere.
+    // A polling call returns early if the CPU is needed elsewhere.
     let result = loop {
         if let Err(error) = ring.submit_and_wait(1)
             && error.raw_os_error() != Some(libc::EINTR)
@@ -111,7 +113,7 @@ fn read_polled(file: &File, sink: *mut u8, sector: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 
-/// The error of a device that was asked to be polled and cannot.
+/// Create the error of a device that does not support the requested polling.
 pub(crate) fn not_polled(url: &str, why: &str) -> Error {
     Error::usage("The device cannot be polled")
         .at(url)

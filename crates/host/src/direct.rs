@@ -1,8 +1,8 @@
-//! Synchronous positional I/O on an open descriptor, timed right around the system calls.
+//! Synchronous positional I/O on an open descriptor, timed directly around the system calls.
 //!
-//! How long a write lasts is the [`Durability`] asked for: until `pwrite` returns; until a `pwritev2`
-//! with `RWF_DSYNC` does, which the kernel turns into a write with FUA, or into one that a flush of
-//! the device's cache follows; or, every N-th time, until `fdatasync` has made all of them durable.
+//! The end of a write depends on its [`Durability`]: when `pwrite` returns; when `pwritev2` with
+//! `RWF_DSYNC` returns, which the kernel turns into a FUA write, or a write and a flush of the
+//! device's cache; or, every N-th time, when `fdatasync` has made all of them durable.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -18,15 +18,15 @@ use uflip_core::{
 use crate::buffer::{Data, Pool};
 use crate::clock;
 use crate::completions::{BUFFERED, Completions, not_polled, why_not_polled};
-use crate::guard::mark::Kept;
-use crate::standing::{Standing, standing};
-use crate::watch::{Watch, Watched};
+use crate::guard::mark::OwnershipMark;
+use crate::target_status::{TargetStatus, target_status};
+use crate::watch::{InflightIo, Watch};
 use crate::zoned;
 
-/// What a pool holds before the first longer I/O asks for more.
+/// The initial size of a pool, before the first larger I/O.
 const POOL_BYTES: usize = 1 << 20;
 
-/// `_IO(0x12, 119)` of `linux/fs.h`: two numbers, where and how much.
+/// `_IO(0x12, 119)` of `linux/fs.h`; takes an offset and a length.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
 /// A file or block device, opened by [`crate::open_file`] or [`crate::open_block`].
@@ -35,22 +35,27 @@ pub struct DirectDevice {
     file: File,
     data: Data,
     durability: Durability,
-    /// Whether completions of a queue are looked for.
+    /// Whether completions of a queue are polled.
     polls: bool,
-    /// Writes since that was set, of all handles; counted where every N-th is flushed.
+    /// Writes since the durability was set, over all handles; counted for `flush:N`.
     written: Arc<AtomicU64>,
-    /// Whose data these are; the last handle leaves the file marked as ours.
-    kept: Arc<Kept>,
+    /// The ownership mark; the last handle closes it.
+    mark: Arc<OwnershipMark>,
     pool: Pool,
     completions: CompletionQueue,
     watch: Watch,
-    watched: Arc<Watched>,
+    inflight: Arc<InflightIo>,
 }
 
 impl DirectDevice {
-    pub(crate) fn new(info: DeviceInfo, file: File, data: Data, kept: Arc<Kept>) -> DirectDevice {
-        kept.listen(&file);
-        DirectDevice::watched_by(Watch::new(&info.url), info, file, data, kept)
+    pub(crate) fn new(
+        info: DeviceInfo,
+        file: File,
+        data: Data,
+        mark: Arc<OwnershipMark>,
+    ) -> DirectDevice {
+        mark.count_opens(&file);
+        DirectDevice::watched_by(Watch::new(&info.url), info, file, data, mark)
     }
 
     fn watched_by(
@@ -58,10 +63,10 @@ impl DirectDevice {
         info: DeviceInfo,
         file: File,
         data: Data,
-        kept: Arc<Kept>,
+        mark: Arc<OwnershipMark>,
     ) -> DirectDevice {
-        let pool = Pool::new(POOL_BYTES, 1, data, kept.brand());
-        let watched = watch.handle();
+        let pool = Pool::new(POOL_BYTES, 1, data, mark.stamp());
+        let inflight = watch.handle();
         DirectDevice {
             info,
             file,
@@ -69,24 +74,24 @@ impl DirectDevice {
             durability: Durability::default(),
             polls: false,
             written: Arc::default(),
-            kept,
+            mark,
             pool,
             completions: CompletionQueue::default(),
             watch,
-            watched,
+            inflight,
         }
     }
 
-    /// What writes wait for from now on.
+    /// Set the durability of all following writes.
     pub fn set_durability(&mut self, durability: Durability) {
         (self.durability, self.written) = (durability, Arc::default());
     }
 
-    /// Say how the end of an I/O in a queue is learned of, from now on; whether it is by polling.
+    /// Choose the completion mode of queued I/Os; return whether they are polled.
     ///
     /// # Errors
-    /// It was to be polled, and cannot.
-    pub fn choose_completions(&mut self, completions: Completions) -> Result<bool> {
+    /// If polling was required and is not supported.
+    pub fn set_completions(&mut self, completions: Completions) -> Result<bool> {
         self.polls = false;
         if completions == Completions::Interrupt {
             return Ok(false);
@@ -107,10 +112,10 @@ impl DirectDevice {
         Ok(self.polls)
     }
 
-    /// Make durable what was written.
+    /// Make all written data durable.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Any error of the operating system.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| {
             Error::os("The device could not be flushed", &self.info.url, &error)
@@ -118,13 +123,13 @@ impl DirectDevice {
         })
     }
 
-    /// Write what `data` points at, as durably as was asked for; returns the number of bytes written.
+    /// Write `size` bytes with the chosen durability; return the number of bytes written.
     #[inline]
     fn write(&self, data: *const u8, size: usize, offset: libc::off_t) -> isize {
         let fd = self.file.as_raw_fd();
         let moved = if self.durability == Durability::Fua {
             let all = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
-            // SAFETY: one piece, at least `size` bytes long, which is only read.
+            // SAFETY: one buffer of at least `size` bytes, which is only read.
             unsafe { libc::pwritev2(fd, &raw const all, 1, offset, libc::RWF_DSYNC) }
         } else {
             // SAFETY: `data` is at least `size` bytes long.
@@ -140,29 +145,29 @@ impl DirectDevice {
         moved
     }
 
-    /// Tell what is below that `size` bytes at `offset` are not needed any more: a block device discards
-    /// them, of a file they become a hole, which its file system passes on if it is mounted to.
+    /// Deallocate `size` bytes at `offset`: discard them on a block device; punch a hole into a
+    /// file, which its file system passes on if it is mounted with discard.
     ///
     /// # Errors
-    /// The target was opened for reading, or cannot do that.
+    /// If the target was opened for reading, or does not support it.
     pub fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
         if !self.deallocate(offset, size) {
             let error = std::io::Error::last_os_error();
             let what = format!("{size} at byte {} could not be deallocated", offset.0);
             return Err(Error::os(what, &self.info.url, &error).action(not_deallocated(&error)));
         }
-        self.grown();
+        self.update_allocated_size();
         Ok(())
     }
 
-    /// The system call alone; whether it did it.
+    /// Issue the system call; return whether it succeeded.
     #[inline]
     fn deallocate(&self, offset: Bytes, size: Bytes) -> bool {
         let fd = self.file.as_raw_fd();
         self.watch.deallocates();
         let done = if self.info.kind == DeviceKind::Block {
             let range = [offset.0, size.0];
-            // SAFETY: an open descriptor, and the two numbers that this request reads.
+            // SAFETY: an open descriptor, and a range of two integers that the call reads.
             unsafe { libc::ioctl(fd, BLKDISCARD, range.as_ptr()) }
         } else {
             let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -173,8 +178,7 @@ impl DirectDevice {
         done == 0
     }
 
-    /// A trim, or a command to a zone, as an I/O: when it began, how many bytes it was about, and when it
-    /// was over.
+    /// Execute a trim or zone command; return its start, its size in bytes or -1, and its end.
     #[inline]
     pub(crate) fn timed_call(&self, request: &Io) -> (Nanos, isize, Nanos) {
         let submitted = clock::now();
@@ -186,46 +190,46 @@ impl DirectDevice {
         (submitted, if done { request.size.0 as isize } else { -1 }, completed)
     }
 
-    /// Something is about to be done that may write: what others wrote until now is no doing of ours.
-    pub fn begin(&self) {
-        self.kept.begin();
+    /// Note that uflip begins to write: earlier changes were made by others.
+    pub fn begin_writes(&self) {
+        self.mark.begin();
     }
 
-    /// It is done: take note that what is there now is ours, unless others wrote.
-    pub fn rest(&self) {
-        self.kept.renew();
+    /// Update the mark after uflip's writes, unless others wrote meanwhile.
+    pub fn end_writes(&self) {
+        self.mark.renew();
     }
 
-    /// Sees from outside which I/O is under way, and whether a file is cut from now on.
+    /// Return a watch for other threads: the outstanding I/O, and whether the file was truncated.
     #[must_use]
     pub fn watch(&self) -> Watch {
         let is_random = self.data == Data::Random;
-        self.watch.following(&self.file, self.info.capacity_bytes, is_random)
+        self.watch.with_file(&self.file, self.info.capacity_bytes, is_random)
     }
 
-    /// How the target stands now: to be asked before and after a run.
-    pub fn standing(&mut self) -> Standing {
+    /// Return the present status of the target, for comparison before and after a run.
+    pub fn status(&mut self) -> TargetStatus {
         let name = self.info.url.strip_prefix("file:").unwrap_or(&self.info.url);
-        let mut now = standing(self.info.kind, name, &self.file);
-        self.kept.tell(&mut now);
+        let mut now = target_status(self.info.kind, name, &self.file);
+        self.mark.add_to(&mut now);
         now
     }
 
-    /// Take note of how much of a file is there: what is not allocated is a hole, and reads of it
-    /// never reach the device.
-    pub fn grown(&mut self) {
+    /// Store the allocated size of a file: unallocated parts are holes, and reads of them never
+    /// reach the device.
+    pub fn update_allocated_size(&mut self) {
         if let Ok(metadata) = self.file.metadata() {
             let allocated = metadata.blocks() * SECTOR_BYTES_MIN;
             self.info.details.insert("allocated_bytes".into(), allocated.into());
         }
     }
 
-    /// What writes wait for.
+    /// Return the durability of writes.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// Whether completions of a queue are looked for.
+    /// Return whether completions of a queue are polled.
     pub(crate) fn polls(&self) -> bool {
         self.polls
     }
@@ -234,36 +238,35 @@ impl DirectDevice {
         &self.file
     }
 
-    /// Say how I/Os are made, where not by this device itself.
-    pub(crate) fn tell_io(&mut self, io: String) {
+    /// Set the I/O method in the device's properties.
+    pub(crate) fn set_io_method(&mut self, io: String) {
         self.info.io = io;
     }
 
-    /// Memory for I/Os of up to `longest` bytes, of which so many read at a time.
+    /// Create a pool for I/Os of up to `longest` bytes, with `sinks` read buffers.
     pub(crate) fn pool(&self, longest: usize, sinks: usize) -> Pool {
-        Pool::new(longest, sinks, self.data, self.kept.brand())
+        Pool::new(longest, sinks, self.data, self.mark.stamp())
     }
 
-    /// Note the oldest I/O of a queue, or that there is none.
+    /// Store the oldest I/O of a queue for the watch; `None` if it is empty.
     pub(crate) fn watch_queue(&self, oldest: Option<&Io>) {
-        self.watched.rests();
+        self.inflight.clear();
         if let Some(io) = oldest {
-            self.watched.begins(io);
+            self.inflight.begin(io);
         }
     }
 
-    /// The error of an I/O of a queue that ended with `result`: an error number below zero, or too few
-    /// bytes.
+    /// Create the error of a queued I/O with `result`: a negative error number, or too few bytes.
     pub(crate) fn failed_in_queue(&self, request: &Io, result: i32) -> Error {
         let error = std::io::Error::from_raw_os_error(-result.min(0));
-        self.explained(request, result as isize, &error)
+        self.io_error(request, result as isize, &error)
     }
 
     pub(crate) fn failed(&self, request: &Io, moved: isize) -> Error {
-        self.explained(request, moved, &std::io::Error::last_os_error())
+        self.io_error(request, moved, &std::io::Error::last_os_error())
     }
 
-    fn explained(&self, request: &Io, moved: isize, error: &std::io::Error) -> Error {
+    fn io_error(&self, request: &Io, moved: isize, error: &std::io::Error) -> Error {
         let what = format!("{request} failed");
         if moved >= 0 {
             return Error::device(what)
@@ -273,7 +276,7 @@ impl DirectDevice {
         }
         let action = match error.raw_os_error() {
             _ if request.mode == Mode::Trim => not_deallocated(error),
-            _ if request.mode.requires_zones() => zoned::refused(error),
+            _ if request.mode.requires_zones() => zoned::command_error_action(error),
             Some(libc::ETOOMANYREFS) => zoned::TOO_MANY_OPEN,
             Some(libc::EOVERFLOW) => zoned::TOO_MANY_ACTIVE,
             Some(libc::ENOSPC) if self.info.kind == DeviceKind::Block => {
@@ -289,7 +292,7 @@ impl DirectDevice {
     }
 }
 
-/// What to do where a range cannot be deallocated.
+/// Return the action for a failed deallocation.
 fn not_deallocated(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EOPNOTSUPP) => "the device has no such command: choose another one",
@@ -321,29 +324,29 @@ impl Device for DirectDevice {
         assert!(self.completions.is_empty(), "a direct device is synchronous");
         let size = request.size.0 as usize;
         if size > self.pool.longest() && request.mode.moves_data() {
-            self.pool = Pool::new(size, 1, self.data, self.kept.brand());
+            self.pool = Pool::new(size, 1, self.data, self.mark.stamp());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
         let (submitted, moved, completed);
-        self.watched.begins(request);
+        self.inflight.begin(request);
         match request.mode {
             Mode::Read => {
                 let sink = self.pool.sink();
                 submitted = clock::now();
-                // SAFETY: the pool is at least `size` bytes long and ours alone.
+                // SAFETY: the buffer is at least `size` bytes long and not shared.
                 moved = unsafe { libc::pread(fd, sink.cast(), size, offset) };
                 completed = clock::now();
             }
             Mode::Write => {
                 let data = self.pool.next_data();
                 submitted = clock::now();
-                // `next_data` leaves at least `size` bytes behind it.
+                // `next_data` points to at least `size` bytes.
                 moved = self.write(data, size, offset);
                 completed = clock::now();
             }
             _ => (submitted, moved, completed) = self.timed_call(request),
         }
-        self.watched.ends();
+        self.inflight.end();
         if moved != size as isize {
             return Err(self.failed(request, moved));
         }
@@ -374,8 +377,8 @@ impl Device for DirectDevice {
                 Error::os("The device handle cannot be duplicated", &self.info.url, &error)
             })?;
             let (watch, info) = (self.watch.clone(), self.info.clone());
-            let kept = Arc::clone(&self.kept);
-            let handle = DirectDevice::watched_by(watch, info, file, self.data, kept);
+            let mark = Arc::clone(&self.mark);
+            let handle = DirectDevice::watched_by(watch, info, file, self.data, mark);
             let written = Arc::clone(&self.written);
             let (durability, polls) = (self.durability, self.polls);
             Ok(DirectDevice { durability, polls, written, ..handle })

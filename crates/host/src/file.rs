@@ -1,5 +1,5 @@
-//! Regular files: what is asked for, and what comes of it. Who may be written to is the
-//! [guard](crate::guard)'s business.
+//! Regular files: options, checks, opening and creation. The [guard](crate::guard) decides whether
+//! one may be written.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,62 +10,62 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Result, SECTOR_BYTES_MIN};
 
-use crate::block::tell_brand;
-use crate::brand::Brand;
+use crate::block::insert_stamp;
 use crate::buffer::Data;
 use crate::direct::DirectDevice;
-use crate::growth::{Back, Growth};
-use crate::guard::admit::Wanted;
+use crate::growth::{Growth, Rollback};
+use crate::guard::admit::WriteRequest;
 use crate::guard::kind::FileSystem;
 use crate::guard::machine::Machine;
-use crate::guard::mark::{self, Kept};
-use crate::guard::named::{Folder, Named, forget, reopen};
+use crate::guard::mark::{self, OwnershipMark};
+use crate::guard::target::{Folder, Target, drop_cache, reopen};
 use crate::guard::{Roots, admit, lock};
+use crate::sector_stamp::SectorStamp;
 
-/// How to open a file.
+/// The options for opening a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOptions<'a> {
     /// Whether it may be written.
     pub writable: bool,
-    /// Accept I/O through the page cache where direct I/O is not wanted or not there.
+    /// Accept I/O through the page cache if direct I/O is unwanted or unsupported.
     pub buffered: bool,
-    /// What is written.
+    /// The content of writes.
     pub data: Data,
-    /// Create the file, or let it grow, to this size; `None`: neither.
+    /// Create the file, or grow it, to this size; `None`: neither.
     pub size: Option<Bytes>,
-    /// What the user typed to give up a file that uflip did not make.
+    /// The `--destroy` text that the user typed for a file that uflip did not create.
     pub destroy: Option<&'a str>,
 }
 
-/// A file that the guard let through.
+/// A file that passed the guard.
 struct Opened {
     file: File,
     system: FileSystem,
-    kept: Kept,
-    /// The brand that was there already.
-    found: Option<Brand>,
+    mark: OwnershipMark,
+    /// The stamp already found on it.
+    found: Option<SectorStamp>,
     before: Before,
 }
 
-/// What was there before.
+/// The previous state of the file.
 enum Before {
-    /// A file of this length, ours or given up by the user.
-    Was { length: u64, ours: bool },
-    /// Nothing: the file was made in this folder.
-    Nothing(Folder),
+    /// A file of this length, created by uflip or released by the user.
+    Existing { length: u64, ours: bool },
+    /// No file: it was created in this folder.
+    Created(Folder),
 }
 
-/// Open the file at `path`; with [`FileOptions::size`] create it where there is none. It never
-/// shrinks, and what it holds beyond the given size is left alone. Where it is shorter than that, the
-/// caller makes the writes of the [`Growth`] before anything else, and then calls
-/// [`DirectDevice::grown`]; or takes the file back.
+/// Open the file at `path`; with [`FileOptions::size`], create it if it is missing. It never
+/// shrinks, and data beyond the given size stays. If it is shorter, the caller makes the writes of
+/// the [`Growth`] before anything else and then calls [`DirectDevice::update_allocated_size`], or
+/// rolls the growth back.
 ///
-/// `stop` says whether a file that uflip was killed over is looked through no further.
+/// `stop` cancels the scan of a file that a killed uflip left behind.
 ///
 /// # Errors
 /// Not a regular file, a missing one without a size, a size that is not whole sectors, a read-only
 /// file, no direct I/O; [`uflip_core::ErrorKind::Refused`] for a file that is in use, or holds
-/// something that is not ours.
+/// foreign data.
 pub fn open_file(
     path: &str,
     options: FileOptions,
@@ -74,8 +74,8 @@ pub fn open_file(
     check_size(path, options.size)?;
     let machine = Machine::look(&Roots::default());
     let opened = match find(path)? {
-        Some(named) if options.writable => existing(&machine, path, options, &named, stop)?,
-        Some(named) => read_only_file(&machine, path, options, &named)?,
+        Some(target) if options.writable => open_existing(&machine, path, options, &target, stop)?,
+        Some(target) => open_read_only(&machine, path, options, &target)?,
         None if options.writable && options.size.is_some() => create(&machine, path, options)?,
         None => {
             refuse_folder_below_dev(path)?;
@@ -85,59 +85,65 @@ pub fn open_file(
     prepare(path, options, opened)
 }
 
-/// Whether the file at `path` may be written to, without opening it for writing; one that is not there
-/// may be made.
+/// Check whether the file at `path` may be written, without opening it for writing. A missing file
+/// may be created.
 ///
 /// # Errors
 /// As [`open_file`].
 pub fn check_file(path: &str, destroy: Option<&str>, stop: &dyn Fn() -> bool) -> Result<()> {
     let machine = Machine::look(&Roots::default());
-    let Some(named) = find(path)? else {
+    let Some(target) = find(path)? else {
         refuse_folder_below_dev(path)?;
-        let Ok(folder) = Folder::of(Path::new(path)) else { return Ok(()) };
+        let Ok(folder) = Folder::containing(Path::new(path)) else { return Ok(()) };
         let place = format!("file:{path}");
         return admit::admit_file_system(&machine, folder.held(), &place).map(|_| ());
     };
-    admit::admit_kind(&machine, &named, &format!("file:{path}"))?;
-    refuse_read_only(path, &named)?;
-    let reader = named.reader().map_err(|error| unreadable(path, &error))?;
+    admit::admit_kind(&machine, &target, &format!("file:{path}"))?;
+    refuse_read_only(path, &target)?;
+    let reader = target.reader().map_err(|error| unreadable(path, &error))?;
     let place = format!("file:{path}");
-    admit::admit_file(&machine, &reader, wanted(&place, path, destroy), None, stop).map(|_| ())
+    admit::admit_file(&machine, &reader, write_request(&place, path, destroy), None, stop)
+        .map(|_| ())
 }
 
-fn wanted<'a>(place: &'a str, path: &'a str, destroy: Option<&'a str>) -> Wanted<'a> {
-    Wanted { place, path, destroy, instead: "name a file that does not exist yet, with --size" }
+fn write_request<'a>(place: &'a str, path: &'a str, destroy: Option<&'a str>) -> WriteRequest<'a> {
+    WriteRequest {
+        place,
+        path,
+        destroy,
+        instead: "name a file that does not exist yet, with --size",
+    }
 }
 
-/// What is known about the file at `path`, without opening it for writing: as [`open_file`] would
-/// tell it, `buffered` or not.
+/// Return the properties of the file at `path`, as [`open_file`] would report them, without opening
+/// it for writing.
 ///
 /// # Errors
 /// As [`open_file`], without those of writing.
 pub fn inspect_file(path: &str, buffered: bool) -> Result<DeviceInfo> {
-    let Some(named) = find(path)? else {
+    let Some(target) = find(path)? else {
         refuse_folder_below_dev(path)?;
         return Err(missing(path));
     };
     let options =
         FileOptions { writable: false, buffered, data: Data::Random, size: None, destroy: None };
     let machine = Machine::look(&Roots::default());
-    let Opened { file, system, .. } = open_to_read(&machine, path, options, &named)?;
-    let size = named.metadata.len();
+    let Opened { file, system, .. } = open_to_read(&machine, path, options, &target)?;
+    let size = target.metadata.len();
     let mut info = describe(path, &file, &system, Bytes(size), options)?;
-    let brand = named.reader().ok().and_then(|reader| brand_of(&reader, size));
-    tell_brand(&mut info, brand, None);
+    let stamp = target.reader().ok().and_then(|reader| find_stamp(&reader, size));
+    insert_stamp(&mut info, stamp, None);
     Ok(info)
 }
 
-fn find(path: &str) -> Result<Option<Named>> {
+fn find(path: &str) -> Result<Option<Target>> {
     if path.is_empty() {
         return Err(Error::usage("A file device needs a path")
             .got("'file:'")
             .allowed("file:PATH")
             .action("name a file, as in file:scratch.bin"));
     }
-    Named::find(Path::new(path)).map_err(|error| {
+    Target::find(Path::new(path)).map_err(|error| {
         Error::os("The file cannot be opened", format!("file:{path}"), &error)
             .action("check the path and its permissions")
     })
@@ -157,50 +163,56 @@ fn check_size(path: &str, size: Option<Bytes>) -> Result<()> {
     }
 }
 
-/// The data that a file holds: those of its mark, or those that are found in it.
-fn brand_of(reader: &File, size: u64) -> Option<Brand> {
-    Brand::found_on(reader, size).or_else(|| mark::brand(reader))
+/// Return the stamp of a file's data, found in the data or in its mark.
+fn find_stamp(reader: &File, size: u64) -> Option<SectorStamp> {
+    SectorStamp::find_on(reader, size).or_else(|| mark::stamp(reader))
 }
 
-/// A file that is there, to be written to.
-fn existing(
+/// Open an existing file for writing.
+fn open_existing(
     machine: &Machine,
     path: &str,
     options: FileOptions,
-    named: &Named,
+    target: &Target,
     stop: &dyn Fn() -> bool,
 ) -> Result<Opened> {
     let place = format!("file:{path}");
-    let system = admit::admit_kind(machine, named, &place)?;
-    refuse_read_only(path, named)?;
-    let reader = named.reader().map_err(|error| unreadable(path, &error))?;
-    let wanted = wanted(&place, path, options.destroy);
-    let first = admit::admit_file(machine, &reader, wanted, None, stop)?;
-    refuse_memory(path, &system, options)?;
+    let system = admit::admit_kind(machine, target, &place)?;
+    refuse_read_only(path, target)?;
+    let reader = target.reader().map_err(|error| unreadable(path, &error))?;
+    let request = write_request(&place, path, options.destroy);
+    let first = admit::admit_file(machine, &reader, request, None, stop)?;
+    refuse_memory_file_system(path, &system, options)?;
     lock::refuse_held(&reader, &place)?;
     let file =
-        named.open(true, flags(options)).map_err(|error| not_opened(path, options, &error))?;
-    named.check_same(&file, &place)?;
+        target.open(true, flags(options)).map_err(|error| not_opened(path, options, &error))?;
+    target.check_same(&file, &place)?;
     lock::hold(&file, true, &place)?;
-    // Once more, now that no other benchmark can come in between.
+    // A second check under the lock: another benchmark may have opened it meanwhile.
     let machine = Machine::look(&machine.roots);
-    let known = first.brand.map(|_| first.seen);
-    let ours = admit::admit_file(&machine, &reader, wanted, known, stop)?.brand;
+    let known = first.stamp.map(|_| first.version);
+    let ours = admit::admit_file(&machine, &reader, request, known, stop)?.stamp;
     let length = reader.metadata().map_or(0, |metadata| metadata.len());
-    let found = ours.or_else(|| Brand::found_on(&reader, length));
-    forget(&reader);
-    let kept = Kept::mark(&file, found.unwrap_or_else(Brand::fresh));
-    Ok(Opened { file, system, kept, found, before: Before::Was { length, ours: ours.is_some() } })
+    let found = ours.or_else(|| SectorStamp::find_on(&reader, length));
+    drop_cache(&reader);
+    let mark = OwnershipMark::create(&file, found.unwrap_or_else(SectorStamp::generate));
+    Ok(Opened {
+        file,
+        system,
+        mark,
+        found,
+        before: Before::Existing { length, ours: ours.is_some() },
+    })
 }
 
-/// A file that is there, to be read only.
-fn read_only_file(
+/// Open an existing file for reading.
+fn open_read_only(
     machine: &Machine,
     path: &str,
     options: FileOptions,
-    named: &Named,
+    target: &Target,
 ) -> Result<Opened> {
-    let opened = open_to_read(machine, path, options, named)?;
+    let opened = open_to_read(machine, path, options, target)?;
     lock::hold(&opened.file, false, &format!("file:{path}"))?;
     Ok(opened)
 }
@@ -209,41 +221,41 @@ fn open_to_read(
     machine: &Machine,
     path: &str,
     options: FileOptions,
-    named: &Named,
+    target: &Target,
 ) -> Result<Opened> {
-    let system = admit::admit_kind(machine, named, &format!("file:{path}"))?;
-    refuse_memory(path, &system, options)?;
+    let system = admit::admit_kind(machine, target, &format!("file:{path}"))?;
+    refuse_memory_file_system(path, &system, options)?;
     let file =
-        named.open(false, flags(options)).map_err(|error| not_opened(path, options, &error))?;
-    let kept = Kept::read(&file);
+        target.open(false, flags(options)).map_err(|error| not_opened(path, options, &error))?;
+    let mark = OwnershipMark::for_reading(&file);
     Ok(Opened {
         file,
         system,
-        kept,
+        mark,
         found: None,
-        before: Before::Was { length: named.metadata.len(), ours: false },
+        before: Before::Existing { length: target.metadata.len(), ours: false },
     })
 }
 
-/// A file that is not there yet.
+/// Create a new file.
 fn create(machine: &Machine, path: &str, options: FileOptions) -> Result<Opened> {
     let place = format!("file:{path}");
     let not_made = |error: std::io::Error| {
         Error::os("The file cannot be made", &place, &error)
             .action("check the path and its permissions")
     };
-    let folder = Folder::of(Path::new(path)).map_err(not_made)?;
+    let folder = Folder::containing(Path::new(path)).map_err(not_made)?;
     admit::refuse_below_dev(&folder.real_path(), &place)?;
     let system = admit::admit_file_system(machine, folder.held(), &place)?;
-    refuse_memory(path, &system, options)?;
-    // Without direct I/O first: where that is refused, the file would have been made all the same.
-    let made = Named::create(&folder, 0o666).map_err(not_made)?;
+    refuse_memory_file_system(path, &system, options)?;
+    // First without direct I/O: a refused direct open would leave the file behind.
+    let made = Target::create(&folder, 0o666).map_err(not_made)?;
     let file = reopen(&made, true, flags(options));
     let file = file.map_err(|error| not_opened(path, options, &error));
     let file = file.inspect_err(|_| folder.remove(&made))?;
     lock::hold(&file, true, &place).inspect_err(|_| folder.remove(&file))?;
-    let kept = Kept::mark(&file, Brand::fresh());
-    Ok(Opened { file, system, kept, found: None, before: Before::Nothing(folder) })
+    let mark = OwnershipMark::create(&file, SectorStamp::generate());
+    Ok(Opened { file, system, mark, found: None, before: Before::Created(folder) })
 }
 
 fn flags(options: FileOptions) -> i32 {
@@ -261,45 +273,47 @@ fn not_opened(path: &str, options: FileOptions, error: &std::io::Error) -> Error
     }
 }
 
-/// Everything that follows from how long the file is and how long it shall be.
+/// Build the device, and the growth if the file is too short.
 fn prepare(
     path: &str,
     options: FileOptions,
     opened: Opened,
 ) -> Result<(DirectDevice, Option<Growth>)> {
-    let Opened { file, system, kept, found, before } = opened;
-    let have = if let Before::Was { length, .. } = before { length } else { 0 };
+    let Opened { file, system, mark, found, before } = opened;
+    let have = if let Before::Existing { length, .. } = before { length } else { 0 };
     let size = options.size.map_or(have, |size| size.0);
-    let described = described(path, options, &file, &system, (&kept, found), have, size);
+    let described = describe_grown(path, options, &file, &system, (&mark, found), have, size);
     if described.is_err()
-        && let Before::Nothing(folder) = &before
+        && let Before::Created(folder) = &before
     {
         folder.remove(&file);
     }
     let info = described?;
     let (sector, capacity) = (info.sector_bytes.0, info.capacity_bytes.0);
-    let kept = Arc::new(kept);
+    let mark = Arc::new(mark);
     let same = file.try_clone();
     let same = same.map_err(|error| Error::os("The file cannot be held", &info.url, &error))?;
-    let mut device = DirectDevice::new(info, file, options.data, Arc::clone(&kept));
+    let mut device = DirectDevice::new(info, file, options.data, Arc::clone(&mark));
     if have < capacity {
-        let back = match before {
-            Before::Nothing(folder) => Back::Removed { file: same, folder },
-            Before::Was { length, ours } => Back::Shortened { file: same, length, kept, ours },
+        let rollback = match before {
+            Before::Created(folder) => Rollback::Remove { file: same, folder },
+            Before::Existing { length, ours } => {
+                Rollback::Truncate { file: same, length, mark, ours }
+            }
         };
-        return Ok((device, Some(Growth::new(have / sector * sector, capacity, back))));
+        return Ok((device, Some(Growth::new(have / sector * sector, capacity, rollback))));
     }
-    device.grown();
+    device.update_allocated_size();
     Ok((device, None))
 }
 
-/// What is known of a file that shall have `size`, of which it has `have`.
-fn described(
+/// Return the properties of a file that will have `size` bytes, of which `have` exist.
+fn describe_grown(
     path: &str,
     options: FileOptions,
     file: &File,
     system: &FileSystem,
-    (kept, found): (&Kept, Option<Brand>),
+    (mark, found): (&OwnershipMark, Option<SectorStamp>),
     have: u64,
     size: u64,
 ) -> Result<DeviceInfo> {
@@ -316,12 +330,12 @@ fn described(
     if have < info.capacity_bytes.0 && !options.writable {
         return Err(read_only(path, "it is shorter than the size asked for"));
     }
-    tell_brand(&mut info, found, options.writable.then_some((kept.brand(), options.data)));
+    insert_stamp(&mut info, found, options.writable.then_some((mark.stamp(), options.data)));
     Ok(info)
 }
 
-/// An error where direct I/O is wanted and the file system would only pretend to do it.
-fn refuse_memory(path: &str, system: &FileSystem, options: FileOptions) -> Result<()> {
+/// Refuse direct I/O on a file system that only pretends to support it.
+fn refuse_memory_file_system(path: &str, system: &FileSystem, options: FileOptions) -> Result<()> {
     if system.in_memory() && !options.buffered {
         return Err(no_direct_io(path, &system.kind));
     }
@@ -354,22 +368,22 @@ fn describe(
         capacity_bytes: size,
         sector_bytes: Bytes(sector),
         clock: "monotonic",
-        io: how(options.buffered),
+        io: io_method(options.buffered),
         data: options.data.name(),
         details,
     })
 }
 
-/// How I/Os are made, as it is stored with a result.
-pub(crate) fn how(buffered: bool) -> String {
+/// Return the I/O method, as stored with a result.
+pub(crate) fn io_method(buffered: bool) -> String {
     if buffered { "pread/pwrite, buffered" } else { "pread/pwrite O_DIRECT" }.into()
 }
 
-/// The alignment that direct I/O on `file` needs, as the kernel tells it (Linux 6.1 and later).
+/// Return the alignment of direct I/O on `file`, from the kernel (Linux 6.1 and later).
 fn direct_io_alignment(file: &File) -> Option<u64> {
     // SAFETY: statx is plain data, for which all zeros is a valid value.
     let mut stat: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: an open descriptor, an empty path with AT_EMPTY_PATH, and a valid place to write to.
+    // SAFETY: an open descriptor, an empty path with AT_EMPTY_PATH, and a valid buffer to write to.
     let result = unsafe {
         libc::statx(
             file.as_raw_fd(),
@@ -379,21 +393,21 @@ fn direct_io_alignment(file: &File) -> Option<u64> {
             &raw mut stat,
         )
     };
-    let told = result == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
+    let known = result == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
     let alignment = u64::from(stat.stx_dio_offset_align);
-    (told && alignment > 0).then(|| alignment.max(SECTOR_BYTES_MIN))
+    (known && alignment > 0).then(|| alignment.max(SECTOR_BYTES_MIN))
 }
 
-/// A missing file below /dev is refused for where it would be, not for being missing.
+/// Refuse a missing file below /dev because of its place, not because it is missing.
 fn refuse_folder_below_dev(path: &str) -> Result<()> {
-    match Folder::of(Path::new(path)) {
+    match Folder::containing(Path::new(path)) {
         Ok(folder) => admit::refuse_below_dev(&folder.real_path(), &format!("file:{path}")),
         Err(_) => Ok(()),
     }
 }
 
-fn refuse_read_only(path: &str, named: &Named) -> Result<()> {
-    if named.metadata.mode() & 0o222 == 0 {
+fn refuse_read_only(path: &str, target: &Target) -> Result<()> {
+    if target.metadata.mode() & 0o222 == 0 {
         return Err(read_only(path, "its mode has no write permission"));
     }
     Ok(())

@@ -1,12 +1,10 @@
-//! Real devices: files and block devices through direct, synchronous positional I/O, and the null
+//! Real devices: files and block devices with direct, synchronous positional I/O, and the null
 //! device that measures the harness itself.
 //!
-//! Nothing here writes to anything that was not opened as writable, creates a file that no size was
-//! given for, or opens a path under `/dev` as a file. What may be written to is decided in one place,
-//! [`guard`].
+//! This crate writes only to targets opened as writable, creates files only with a given size, and
+//! never opens a path under `/dev` as a file. One place, [`guard`], decides what may be written.
 
 mod block;
-mod brand;
 mod buffer;
 mod cached_stat;
 mod clock;
@@ -18,13 +16,15 @@ mod growth;
 mod guard;
 mod null;
 mod queued;
-mod standing;
+mod sector_stamp;
+mod target_status;
 mod watch;
 mod wear;
 mod zoned;
 
-pub use block::{BlockOptions, check_block, inspect_block, known_blocks, open_block, report_block};
-pub use brand::Brand;
+pub use block::{
+    BlockOptions, check_block, inspect_block, open_block, report_block, report_blocks,
+};
 pub use buffer::Data;
 pub use clock::{clock_cost_ns, now, wait_until};
 pub use completions::{Completions, check_polled};
@@ -33,10 +33,11 @@ pub use direct::DirectDevice;
 pub use file::{FileOptions, check_file, inspect_file, open_file};
 pub use growth::Growth;
 pub use guard::Roots;
-pub use guard::admit::{BlockReport, told};
+pub use guard::admit::{BlockReport, format_uses};
 pub use guard::signature::Signature;
 pub use null::NullDevice;
 pub use queued::QueuedDevice;
-pub use standing::Standing;
+pub use sector_stamp::SectorStamp;
+pub use target_status::TargetStatus;
 pub use watch::Watch;
-pub use wear::{Wear, wear_of};
+pub use wear::{Wear, read_wear};

@@ -1,4 +1,4 @@
-//! The device that does nothing, at once: what a run on it takes is the cost of the harness.
+//! The null device, which completes at once: a run on it measures the cost of the harness.
 
 use uflip_core::{
     Bytes, Completion, CompletionQueue, Counters, Device, DeviceInfo, DeviceKind, Io, Nanos,
@@ -7,7 +7,7 @@ use uflip_core::{
 
 use crate::clock;
 
-/// Does nothing, on the wall clock.
+/// A device without any work, on the wall clock.
 #[derive(Clone, Debug)]
 pub struct NullDevice {
     info: DeviceInfo,
@@ -15,7 +15,7 @@ pub struct NullDevice {
 }
 
 impl NullDevice {
-    /// A null device that pretends to have `capacity`.
+    /// Create a null device with a nominal `capacity`.
     #[must_use]
     pub fn new(capacity: Bytes) -> NullDevice {
         let info = DeviceInfo {

@@ -1,16 +1,16 @@
-//! I/Os that wait in a queue of the kernel: io_uring with registered file and memory, on top of a device
-//! that was opened, guarded and marked like any other.
+//! Queued I/O: io_uring with registered file and memory, on a device that was opened, checked and
+//! marked as usual.
 //!
 //! ```text
 //!  submit            next_completion, nothing else to do            complete
-//!  ▼ clock, SQE ──▶ io_uring_enter: what was put in goes in  ──▶  CQEs, one clock for all that are there
+//!  ▼ clock, SQE ──▶ io_uring_enter: submits new entries        ──▶  CQEs, one clock reading for all present
 //! ```
 //!
-//! An I/O counts from the instant at which it is put into the queue. The kernel is entered when two are put in
-//! (`TOGETHER`) or the loop has nothing more to put in; then it waits, or looks on until the next I/O is due.
-//! What is there when it comes back gets one reading of the clock. Completions
-//! interrupt nobody: they wait in the kernel until it is entered, and a flag says that some do. A device that is
-//! polled has nobody told at all: whoever enters the kernel looks for them there.
+//! An I/O counts from its entry into the submission queue. The kernel is entered when two entries
+//! are queued (`SUBMIT_BATCH`), or when the loop has no more to submit; then it waits, or spins until
+//! the next I/O is due. Completions found on return share one clock reading. Completions raise no
+//! interrupt in user space: they wait in the kernel until the next entry, and a flag reports them.
+//! A polled device raises no interrupts at all; entering the kernel polls it.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -26,63 +26,66 @@ use crate::clock;
 use crate::completions::polled_ring;
 use crate::direct::DirectDevice;
 
-/// So many I/Os are under way at most; the engine allows no more.
+/// The largest queue depth; the engine has the same limit.
 const DEPTH_MAX: u32 = 1024;
-/// So many I/Os are handed to the kernel in one call. Where there are more it gathers them first and makes one
-/// request of neighbours (`io_submit_sqes` plugs the block layer from three on): a device that was asked for
-/// 4 KiB at a time would be given 128 KiB.
-const TOGETHER: usize = 2;
-/// What is due so soon is waited for on the processor: the kernel would wake us too late.
+/// Entries submitted in one call. With more, the kernel would plug the block layer
+/// (`io_submit_sqes` does so from three on) and merge adjacent requests: a device measured with 4
+/// KiB requests would receive 128 KiB.
+const SUBMIT_BATCH: usize = 2;
+/// Shorter waits spin on the CPU: the kernel would wake the process too late.
 const SPIN_NS: u64 = 100_000;
-/// All read buffers together [bytes]; longer ones share.
+/// The size of all read buffers [bytes]; larger ones share.
 const READ_BYTES_MAX: usize = 64 << 20;
 
-/// A file or block device whose I/Os wait in a queue.
+/// A file or block device with queued I/O.
 pub struct QueuedDevice {
     ring: IoUring,
     direct: DirectDevice,
     pool: Pool,
-    /// What is in the kernel, by its place.
-    places: Vec<Option<Under>>,
+    /// The entries in the kernel, by slot.
+    slots: Vec<Option<Inflight>>,
     free: Vec<u32>,
-    /// I/Os that were put in and not handed to the kernel.
-    put_in: usize,
-    under_way: usize,
-    /// What was put in, first first, with its place; what is done of it goes when it comes first.
+    /// Entries queued but not yet submitted to the kernel.
+    queued: usize,
+    outstanding: usize,
+    /// All entries in order of submission, with their slots; completed ones are removed at the
+    /// front.
     order: VecDeque<(Ticket, u32)>,
-    /// The one that has been under way for longest, as far as whoever watches knows.
+    /// The oldest outstanding I/O that was reported to the watch.
     oldest: Option<Ticket>,
-    /// Whether the kernel knows the memory; where it may not be locked, each I/O names it.
+    /// Whether the memory is registered with the kernel; if it cannot be locked, each I/O passes
+    /// its address.
     is_registered: bool,
-    /// The queue broke with I/Os in it: their memory is never given back.
-    is_lost: bool,
+    /// The queue failed with I/Os in it: their memory is never freed.
+    has_failed: bool,
     done: VecDeque<std::result::Result<Completion<()>, (Io, i32)>>,
     tickets: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Under {
+struct Inflight {
     ticket: Ticket,
     io: Io,
     submitted: Nanos,
 }
 
-// SAFETY: the ring is used by one thread at a time; its memory maps and descriptor belong to the process.
+// SAFETY: the ring is used by one thread at a time; its memory maps and descriptor belong to the
+// process.
 unsafe impl Send for QueuedDevice {}
 
 impl QueuedDevice {
-    /// A handle to `device` with a queue of `depth` I/Os of up to `longest` bytes.
+    /// Create a handle to `device` with a queue of `depth` I/Os of up to `longest` bytes.
     ///
     /// # Errors
-    /// The system has no io_uring, or does not let us; a flush every N writes, which has no meaning where
-    /// others are under way.
-    pub fn of(device: &DirectDevice, depth: u64, longest: u64) -> Result<QueuedDevice> {
+    /// If io_uring is missing or not permitted; for `flush:N`, which is undefined with other I/Os
+    /// outstanding.
+    pub fn new(device: &DirectDevice, depth: u64, longest: u64) -> Result<QueuedDevice> {
         let mut handles = device.split(1)?.unwrap_or_default();
         let direct = handles.pop().expect("a handle for one");
-        QueuedDevice::on(direct, depth, longest as usize)
+        QueuedDevice::with_handle(direct, depth, longest as usize)
     }
 
-    fn on(mut direct: DirectDevice, depth: u64, longest: usize) -> Result<QueuedDevice> {
+    fn with_handle(mut direct: DirectDevice, depth: u64, longest: usize) -> Result<QueuedDevice> {
         if matches!(direct.durability(), Durability::Flush(_)) {
             return Err(Error::usage("A flush every N writes is not possible with a queue")
                 .at("--durability")
@@ -103,21 +106,21 @@ impl QueuedDevice {
         let files = [direct.file().as_raw_fd()];
         ring.submitter().register_files(&files).map_err(|error| no_ring(&error))?;
         let memory = [pool.all()];
-        // SAFETY: the pool outlives the ring, or is never given back.
+        // SAFETY: the pool outlives the ring, or is never freed.
         let is_registered = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
         let polled = if direct.polls() { ", polled" } else { "" };
-        direct.tell_io(direct.info().io.replace("pread/pwrite", "io_uring") + polled);
+        direct.set_io_method(direct.info().io.replace("pread/pwrite", "io_uring") + polled);
         Ok(QueuedDevice {
             ring,
             pool,
-            places: vec![None; depth as usize],
+            slots: vec![None; depth as usize],
             free: (0..depth).rev().collect(),
-            put_in: 0,
-            under_way: 0,
+            queued: 0,
+            outstanding: 0,
             order: VecDeque::with_capacity(depth as usize),
             oldest: None,
             is_registered,
-            is_lost: false,
+            has_failed: false,
             done: VecDeque::with_capacity(depth as usize),
             tickets: 0,
             direct,
@@ -129,7 +132,7 @@ impl QueuedDevice {
             .action("see the kernel's log")
     }
 
-    /// Hand over what was put in, and wait for `least` completions.
+    /// Submit the queued entries, and wait for `least` completions.
     fn enter(&mut self, least: usize) -> Result<()> {
         loop {
             match self.ring.submit_and_wait(least) {
@@ -140,11 +143,11 @@ impl QueuedDevice {
                 }
             }
         }
-        self.put_in = 0;
+        self.queued = 0;
         Ok(())
     }
 
-    /// Take all completions that are there.
+    /// Take all present completions.
     fn reap(&mut self) {
         let mut queue = self.ring.completion();
         if queue.is_empty() {
@@ -152,24 +155,26 @@ impl QueuedDevice {
         }
         let completed = clock::now();
         for entry in &mut queue {
-            let place = entry.user_data() as usize;
-            let Some(Under { ticket, io, submitted }) = self.places[place].take() else { continue };
-            self.free.push(place as u32);
-            self.under_way -= 1;
+            let slot = entry.user_data() as usize;
+            let Some(Inflight { ticket, io, submitted }) = self.slots[slot].take() else {
+                continue;
+            };
+            self.free.push(slot as u32);
+            self.outstanding -= 1;
             let whole = entry.result() == io.size.0 as i32;
             let completion = Completion { ticket, submitted, completed, breakdown: (), status: () };
             self.done.push_back(if whole { Ok(completion) } else { Err((io, entry.result())) });
         }
         drop(queue);
         let oldest = self.oldest();
-        self.tell_oldest(oldest);
+        self.report_oldest(oldest);
     }
 
-    /// The one that has been under way for longest.
+    /// Return the oldest outstanding I/O.
     #[inline]
     fn oldest(&mut self) -> Option<(Ticket, Io)> {
-        while let Some(&(ticket, place)) = self.order.front() {
-            match self.places[place as usize] {
+        while let Some(&(ticket, slot)) = self.order.front() {
+            match self.slots[slot as usize] {
                 Some(under) if under.ticket == ticket => return Some((ticket, under.io)),
                 _ => self.order.pop_front(),
             };
@@ -177,10 +182,10 @@ impl QueuedDevice {
         None
     }
 
-    /// Note which I/O has been under way for longest: it counts from when it became that, however many end
-    /// meanwhile.
+    /// Report the oldest outstanding I/O to the watch, if it changed: its age counts from that
+    /// moment.
     #[inline]
-    fn tell_oldest(&mut self, oldest: Option<(Ticket, Io)>) {
+    fn report_oldest(&mut self, oldest: Option<(Ticket, Io)>) {
         let ticket = oldest.map(|(ticket, _)| ticket);
         if ticket != self.oldest {
             self.oldest = ticket;
@@ -188,10 +193,10 @@ impl QueuedDevice {
         }
     }
 
-    /// Whether something is done, or will be before `before`.
+    /// Return whether a completion is available, waiting until `before`.
     fn wait(&mut self, before: Nanos) -> Result<bool> {
         self.reap();
-        while self.done.is_empty() && self.under_way > 0 {
+        while self.done.is_empty() && self.outstanding > 0 {
             if before == Nanos(u64::MAX) {
                 self.enter(1)?;
             } else {
@@ -199,7 +204,7 @@ impl QueuedDevice {
                 if now >= before {
                     return Ok(false);
                 }
-                if self.put_in > 0 || self.direct.polls() || self.ring.submission().taskrun() {
+                if self.queued > 0 || self.direct.polls() || self.ring.submission().taskrun() {
                     self.enter(0)?;
                 } else if before.0 - now.0 > SPIN_NS {
                     self.enter_until(Nanos(before.0 - now.0 - SPIN_NS))?;
@@ -212,7 +217,7 @@ impl QueuedDevice {
         Ok(!self.done.is_empty())
     }
 
-    /// Wait for a completion, but no longer than that.
+    /// Wait for a completion, at most for `longest`.
     fn enter_until(&mut self, longest: Nanos) -> Result<()> {
         let time = types::Timespec::new()
             .sec(longest.0 / 1_000_000_000)
@@ -225,11 +230,11 @@ impl QueuedDevice {
         }
     }
 
-    /// A trim, or a command to a zone, is a call that only returns when it is over: nothing else is under
-    /// way in a process that makes such (`Resolved::check_on`).
+    /// Execute a trim or zone command, which is a blocking call. Such a process has no other
+    /// outstanding I/O (`Resolved::check_on`).
     #[cold]
     fn call(&mut self, io: &Io) -> Result<Ticket> {
-        debug_assert!(self.under_way == 0, "nothing waits for a call");
+        debug_assert!(self.outstanding == 0, "nothing waits for a call");
         self.direct.watch_queue(Some(io));
         let (submitted, moved, completed) = self.direct.timed_call(io);
         self.direct.watch_queue(None);
@@ -248,9 +253,9 @@ impl QueuedDevice {
         Ok(ticket)
     }
 
-    fn entry(&mut self, io: &Io, place: u32) -> squeue::Entry {
+    fn entry(&mut self, io: &Io, slot: u32) -> squeue::Entry {
         let (size, offset, file) = (io.size.0 as u32, io.offset.0, types::Fixed(0));
-        let sink = self.pool.sink_of(place as usize);
+        let sink = self.pool.sink_of(slot as usize);
         let durable = self.direct.durability() == Durability::Fua;
         let flags = if durable { libc::RWF_DSYNC } else { 0 };
         let entry = match (io.mode, self.is_registered) {
@@ -268,13 +273,13 @@ impl QueuedDevice {
             }
             _ => unreachable!("it is no entry of the queue"),
         };
-        entry.user_data(u64::from(place))
+        entry.user_data(u64::from(slot))
     }
 }
 
-/// A queue whose completions wait until we enter: otherwise each interrupts the processor that we are on,
-/// which costs more than the I/O where data is in memory. Every kernel that has our queues has this, but
-/// sandboxes that answer for it may not.
+/// Create a queue whose completions wait until the next kernel entry. Otherwise each interrupts the
+/// CPU, which costs more than the I/O if data is in memory. Every kernel with the required queues
+/// supports this, but sandboxes that emulate it may not.
 fn quiet_ring(depth: u32) -> std::io::Result<IoUring> {
     IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth)
 }
@@ -309,24 +314,24 @@ impl Device for QueuedDevice {
         if !request.mode.moves_data() || request.mode == Mode::Append {
             return self.call(request);
         }
-        let place = self.free.pop().expect("the engine keeps to the depth");
-        let entry = self.entry(request, place);
+        let slot = self.free.pop().expect("the engine keeps to the depth");
+        let entry = self.entry(request, slot);
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        if self.under_way == 0 {
-            self.tell_oldest(Some((ticket, *request)));
+        if self.outstanding == 0 {
+            self.report_oldest(Some((ticket, *request)));
         }
         let submitted = clock::now();
-        self.places[place as usize] = Some(Under { ticket, io: *request, submitted });
-        self.order.push_back((ticket, place));
-        self.under_way += 1;
-        self.put_in += 1;
-        // SAFETY: the memory belongs to the pool, which lives until nothing is under way; the descriptor
-        // is registered.
+        self.slots[slot as usize] = Some(Inflight { ticket, io: *request, submitted });
+        self.order.push_back((ticket, slot));
+        self.outstanding += 1;
+        self.queued += 1;
+        // SAFETY: the memory belongs to the pool, which lives until no I/O is outstanding; the
+        // descriptor is registered.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.enter(0)?;
         }
-        if self.put_in == TOGETHER {
+        if self.queued == SUBMIT_BATCH {
             self.enter(0)?;
         }
         Ok(ticket)
@@ -339,11 +344,11 @@ impl Device for QueuedDevice {
                     Some(Ok(completion)) => completion.completed,
                     _ => clock::now(),
                 };
-                // What failed is told at once.
+                // Failures are reported at once.
                 (at <= before || matches!(self.done.front(), Some(Err(_)))).then_some(at)
             }
             Ok(false) => None,
-            // Told by `complete`.
+            // `complete` reports the error.
             Err(_) => Some(clock::now()),
         }
     }
@@ -352,8 +357,8 @@ impl Device for QueuedDevice {
         if self.done.is_empty()
             && let Err(error) = self.wait(Nanos(u64::MAX))
         {
-            // Nobody will tell what became of what is under way.
-            (self.under_way, self.is_lost) = (0, true);
+            // The outcome of the outstanding I/Os is unknown.
+            (self.outstanding, self.has_failed) = (0, true);
             return Err(error);
         }
         match self.done.pop_front().expect("something is outstanding") {
@@ -372,23 +377,24 @@ impl Device for QueuedDevice {
 
     fn split(&self, submitters: usize) -> Result<Option<Vec<QueuedDevice>>> {
         let handles = self.direct.split(submitters)?.unwrap_or_default();
-        let queued =
-            |direct| QueuedDevice::on(direct, self.places.len() as u64, self.pool.longest());
+        let queued = |direct| {
+            QueuedDevice::with_handle(direct, self.slots.len() as u64, self.pool.longest())
+        };
         handles.into_iter().map(queued).collect::<Result<Vec<_>>>().map(Some)
     }
 }
 
 impl Drop for QueuedDevice {
-    /// The kernel must not write into memory that is somebody else's by then.
+    /// Wait for outstanding I/Os: the kernel must not write into memory that has been freed.
     fn drop(&mut self) {
-        while self.under_way > 0 && self.enter(1).is_ok() {
+        while self.outstanding > 0 && self.enter(1).is_ok() {
             self.reap();
         }
-        // The kernel takes a ring apart in its own time, and until then holds what it knows: whoever opens
-        // the device next would find it in use.
+        // The kernel frees a ring asynchronously and holds its files until then: the next opener of
+        // the device would find it in use.
         let _ = self.ring.submitter().unregister_files();
-        if self.under_way > 0 || self.is_lost {
-            // It cannot be waited for: what the kernel may still write to is never given back.
+        if self.outstanding > 0 || self.has_failed {
+            // Waiting is not possible: memory that the kernel may still write to is never freed.
             std::mem::forget(std::mem::replace(&mut self.pool, self.direct.pool(1, 1)));
         }
     }

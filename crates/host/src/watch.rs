@@ -1,7 +1,7 @@
-//! What is under way on a real device, for somebody who looks from outside: which I/O, and since when.
+//! A watch on a real device, for other threads: the outstanding I/O, and its age.
 //!
-//! A thread that waits in the kernel cannot be asked. So each handle notes what it is about to do, where
-//! another thread can read it: plain stores to a cache line of its own, outside of what is timed.
+//! A thread that is blocked in the kernel cannot report. Each handle therefore publishes its next
+//! I/O first: plain stores to a cache line of its own, outside the timed part.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,35 +12,35 @@ use uflip_core::{Bytes, Error, Io, Mode, Nanos};
 use crate::cached_stat::CachedStat;
 use crate::clock;
 
-/// What one handle does now.
+/// The present I/O of one handle.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct Watched {
-    /// Odd while an I/O is under way; another number for each I/O.
+pub(crate) struct InflightIo {
+    /// Odd while an I/O is outstanding; changes with each I/O.
     turn: AtomicU64,
     offset: AtomicU64,
-    /// Bytes, and the number of the mode, in the three lowest bits.
+    /// The size in bytes, with the number of the mode in the three lowest bits.
     size_mode: AtomicU64,
 }
 
-impl Watched {
+impl InflightIo {
     #[inline]
-    pub(crate) fn begins(&self, io: &Io) {
+    pub(crate) fn begin(&self, io: &Io) {
         self.offset.store(io.offset.0, Ordering::Relaxed);
         self.size_mode.store(io.size.0 << 3 | u64::from(io.mode.number()), Ordering::Relaxed);
         self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     #[inline]
-    pub(crate) fn ends(&self) {
+    pub(crate) fn end(&self) {
         self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
-    /// Nothing is under way, whatever was.
+    /// Mark the handle as idle, if it is not.
     #[inline]
-    pub(crate) fn rests(&self) {
+    pub(crate) fn clear(&self) {
         if self.turn.load(Ordering::Relaxed) % 2 == 1 {
-            self.ends();
+            self.end();
         }
     }
 
@@ -52,68 +52,69 @@ impl Watched {
     }
 }
 
-/// A handle, and what was seen of it: in which turn it was, since when.
+/// The last observation of a handle: its turn, and since when.
 #[derive(Debug)]
-struct Seen {
-    handle: Weak<Watched>,
+struct Observation {
+    handle: Weak<InflightIo>,
     turn: u64,
     since: Nanos,
 }
 
-/// A file whose size is followed while it is used.
+/// A file whose size is tracked while it is used.
 #[derive(Debug)]
-struct Extent {
+struct TrackedFile {
     file: File,
-    /// How long it has to be [bytes].
+    /// The required size [bytes].
     size: u64,
-    /// Whether it was allocated in full, of data that no file system stores in less room.
+    /// Whether it was fully allocated, with data that a file system cannot store in less space.
     is_allocated: bool,
 }
 
-/// A file that lacks more than this part of its blocks was cut, even where writes have made it as long
-/// again. I/Os under way lack less on file systems that write to new blocks.
+/// A file that lacks more than this part of its blocks was truncated, even if writes have restored
+/// its length. Outstanding I/Os account for less on copy-on-write file systems.
 const CUT_PART: u64 = 8;
 
-/// All handles of a device. Who looks learns how long an I/O takes from looking again: no clock is read
-/// for each.
+/// All handles of a device. The observer derives the age of an I/O from repeated observations: no
+/// clock is read per I/O.
 #[derive(Clone, Debug)]
 pub struct Watch {
     url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    extent: Option<Arc<Extent>>,
-    /// Whether blocks were given back on purpose since the extent was looked at.
+    observations: Arc<Mutex<Vec<Observation>>>,
+    extent: Option<Arc<TrackedFile>>,
+    /// Whether blocks were deallocated on purpose since the tracking began.
     deallocated: Arc<AtomicBool>,
 }
 
 impl Watch {
     pub(crate) fn new(url: &str) -> Watch {
-        let (seen, deallocated) = (Arc::default(), Arc::default());
-        Watch { url: url.to_owned(), seen, extent: None, deallocated }
+        let (observations, deallocated) = (Arc::default(), Arc::default());
+        Watch { url: url.to_owned(), observations, extent: None, deallocated }
     }
 
-    /// The same, which follows the size of `file` from now on, as long as it has to be; `incompressible`
-    /// says what is written to it.
-    pub(crate) fn following(&self, file: &File, size: Bytes, incompressible: bool) -> Watch {
-        let found = CachedStat::of(file).filter(|found| found.is_file() && found.length >= size.0);
+    /// Return a watch that also tracks the size of `file`; `incompressible` describes the data
+    /// written to it.
+    pub(crate) fn with_file(&self, file: &File, size: Bytes, incompressible: bool) -> Watch {
+        let found =
+            CachedStat::of_file(file).filter(|found| found.is_file() && found.length >= size.0);
         let extent = found.and_then(|found| {
             let is_allocated = incompressible && found.allocated >= size.0;
-            Some(Arc::new(Extent { file: file.try_clone().ok()?, size: size.0, is_allocated }))
+            Some(Arc::new(TrackedFile { file: file.try_clone().ok()?, size: size.0, is_allocated }))
         });
         self.deallocated.store(false, Ordering::Relaxed);
         Watch { extent, ..self.clone() }
     }
 
-    /// Blocks are given back on purpose.
+    /// Note that blocks are deallocated on purpose.
     #[inline]
     pub(crate) fn deallocates(&self) {
         self.deallocated.store(true, Ordering::Relaxed);
     }
 
-    /// The error of a file that somebody has cut: it is shorter than it was, or lacks blocks.
+    /// Return the error of a truncated file: shorter than before, or with missing blocks.
     #[must_use]
     pub fn cut(&self) -> Option<Error> {
         let extent = self.extent.as_ref()?;
-        let found = CachedStat::of(&extent.file)?;
+        let found = CachedStat::of_file(&extent.file)?;
         let allocated = found.allocated;
         let got = if found.length < extent.size {
             format!("{} bytes", found.length)
@@ -134,21 +135,25 @@ impl Watch {
         )
     }
 
-    /// Another handle.
-    pub(crate) fn handle(&self) -> Arc<Watched> {
-        let watched = Arc::new(Watched::default());
-        let mut seen = self.seen.lock().expect("no panic while held");
-        seen.retain(|one| one.handle.strong_count() > 0);
-        seen.push(Seen { handle: Arc::downgrade(&watched), turn: 0, since: clock::now() });
-        watched
+    /// Register another handle.
+    pub(crate) fn handle(&self) -> Arc<InflightIo> {
+        let inflight = Arc::new(InflightIo::default());
+        let mut observations = self.observations.lock().expect("no panic while held");
+        observations.retain(|one| one.handle.strong_count() > 0);
+        observations.push(Observation {
+            handle: Arc::downgrade(&inflight),
+            turn: 0,
+            since: clock::now(),
+        });
+        inflight
     }
 
-    /// The error of an I/O that has been seen under way for longer than `limit`.
+    /// Return the error of an I/O that has been outstanding for longer than `limit`.
     #[must_use]
     pub fn overdue(&self, limit: Nanos) -> Option<Error> {
         let now = clock::now();
-        let mut seen = self.seen.lock().expect("no panic while held");
-        let longest = seen.iter_mut().filter_map(|one| {
+        let mut observations = self.observations.lock().expect("no panic while held");
+        let longest = observations.iter_mut().filter_map(|one| {
             let handle = one.handle.upgrade()?;
             let turn = handle.turn.load(Ordering::Acquire);
             if turn != one.turn {
@@ -180,7 +185,7 @@ mod tests {
         const SIZE: u64 = 1 << 20;
         let file = tempfile::tempfile().expect("a file");
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
-        let watch = Watch::new("file:x").following(&file, Bytes(SIZE), true);
+        let watch = Watch::new("file:x").with_file(&file, Bytes(SIZE), true);
         assert!(watch.cut().is_none(), "it is whole");
         file.set_len(SIZE / 2).expect("cut");
         assert!(watch.cut().expect("it is shorter").to_string().contains("524288 bytes"));
@@ -189,12 +194,12 @@ mod tests {
         assert!(error.contains("has grown since"), "{error}");
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
         assert!(watch.cut().is_none(), "it is whole again");
-        let zeroes = Watch::new("file:x").following(&file, Bytes(SIZE), false);
+        let zeroes = Watch::new("file:x").with_file(&file, Bytes(SIZE), false);
         watch.deallocates();
         file.set_len(SIZE / 2).expect("cut");
         file.set_len(SIZE).expect("a hole");
         assert!(watch.cut().is_none() && zeroes.cut().is_none(), "it may have holes");
-        let growing = Watch::new("file:x").following(&file, Bytes(2 * SIZE), true);
+        let growing = Watch::new("file:x").with_file(&file, Bytes(2 * SIZE), true);
         assert!(growing.cut().is_none(), "it is not as long yet");
     }
 
@@ -205,20 +210,20 @@ mod tests {
         let io =
             |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write, stream: 0 };
         assert!(watch.overdue(Nanos(0)).is_none(), "nothing is under way");
-        one.begins(&io(4096));
+        one.begin(&io(4096));
         assert!(watch.overdue(Nanos(0)).is_none(), "it is seen for the first time");
-        other.begins(&io(8192));
+        other.begin(&io(8192));
         while watch.overdue(Nanos(1000)).is_none() {}
         let error = watch.overdue(Nanos(1000)).expect("two are under way");
         assert!(error.to_string().contains("write of 512 B at byte 4096"), "{error}");
         assert!(watch.overdue(Nanos(u64::MAX)).is_none(), "so long may it take");
-        one.ends();
-        one.begins(&io(0));
+        one.end();
+        one.begin(&io(0));
         let error = watch.overdue(Nanos(0)).expect("the other one still is");
         assert!(error.to_string().contains("at byte 8192"), "{error}");
         drop(other);
         assert_eq!(watch.handle().turn.load(Ordering::Relaxed), 0);
-        one.ends();
+        one.end();
         assert!(watch.overdue(Nanos(0)).is_none(), "one is over, one is gone, one has not begun");
     }
 }

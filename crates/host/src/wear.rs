@@ -1,12 +1,12 @@
-//! How worn a device says it is, and how much was written to it until then.
+//! The wear that a device reports, and the bytes written to it so far.
 //!
 //! **Source**: NVM Express Base Specification 2.0, §5.16.1.3 (SMART / Health Information, log page
 //! 02h) and Figure 194 (Get Log Page); `struct nvme_passthru_cmd` of Linux.
 //! **Faithful**: `Percentage Used` as the device gives it: the vendor's estimate of the endurance
 //! spent, 100 at the rated end of life and beyond it up to 255; `Data Units Written` in thousands of
 //! 512 bytes, rounded up; `Available Spare` in percent; `Composite Temperature` in kelvins.
-//! **Simplified**: NVMe only. Other devices keep it in places of their vendors' own choice.
-//! **Ambiguous**: how `Percentage Used` is rounded; the specification does not say.
+//! **Simplified**: NVMe only. Other devices report wear in vendor-specific places.
+//! **Ambiguous**: the rounding of `Percentage Used`, which the specification does not define.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -18,23 +18,23 @@ use crate::block::disk_of;
 const LOG_BYTES: usize = 512;
 const SMART_LOG: u32 = 0x02;
 const GET_LOG_PAGE: u8 = 0x02;
-/// The log of the controller, not of one namespace.
+/// Selects the log of the controller, not of one namespace.
 const ALL_NAMESPACES: u32 = u32::MAX;
 /// `_IOWR('N', 0x41, struct nvme_passthru_cmd)`.
 const NVME_IOCTL_ADMIN_CMD: u32 = 0xC048_4E41;
 /// Thousands of 512 bytes.
 const DATA_UNIT_BYTES: u128 = 512_000;
 
-/// What a device says about its wear.
+/// The wear values of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wear {
-    /// Of the rated endurance; more than 100 is possible.
+    /// The part of the rated endurance used [%]; may exceed 100.
     pub percentage_used: u8,
-    /// By the host, since the device was made; 0 where it is not reported.
+    /// Bytes written by the host over the life of the device; 0 if not reported.
     pub bytes_written: u64,
-    /// What is left of the blocks that stand in for failed ones [%].
+    /// The remaining spare blocks [%].
     pub available_spare: u8,
-    /// Its own temperature [°C]; `None` where it is not reported.
+    /// The composite temperature [°C]; `None` if not reported.
     pub temperature_celsius: Option<i32>,
 }
 
@@ -65,15 +65,15 @@ struct AdminCommand {
     result: u32,
 }
 
-/// The size is a part of the number of the ioctl.
+/// The ioctl number contains the size.
 const _: () = assert!(size_of::<AdminCommand>() as u32 == (NVME_IOCTL_ADMIN_CMD >> 16) & 0x3FFF);
 
-/// What the device at `path` says about its wear; of a file, or of the folder that one would be in,
-/// what the disk below says. Nothing is written.
+/// Return the wear of the device at `path`; for a file, or a folder, that of the disk below.
+/// Nothing is written.
 ///
 /// # Errors
-/// Why that cannot be known.
-pub fn wear_of(path: &str) -> Result<Wear, String> {
+/// The reason why it is unknown.
+pub fn read_wear(path: &str) -> Result<Wear, String> {
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     let is_block = metadata.file_type().is_block_device();
     let number = if is_block { metadata.rdev() } else { metadata.dev() };
@@ -89,11 +89,11 @@ pub fn wear_of(path: &str) -> Result<Wear, String> {
     Ok(read_smart_log(&log))
 }
 
-/// Ask an NVMe device for its SMART / Health Information.
+/// Read the SMART / Health Information of an NVMe device.
 fn smart_log(node: &Path) -> std::io::Result<[u8; LOG_BYTES]> {
     let file: File = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(node)?;
     let mut log = [0; LOG_BYTES];
-    // Number of double words, counted from 0, in the upper half.
+    // The number of double words, minus one, in the upper half.
     let dwords = (LOG_BYTES / 4 - 1) as u32;
     let mut command = AdminCommand {
         opcode: GET_LOG_PAGE,
@@ -103,7 +103,7 @@ fn smart_log(node: &Path) -> std::io::Result<[u8; LOG_BYTES]> {
         cdw10: dwords << 16 | SMART_LOG,
         ..AdminCommand::default()
     };
-    // SAFETY: an open descriptor, a command as the kernel defines it, and a buffer of `data_len`
+    // SAFETY: an open descriptor, a command in the kernel's layout, and a buffer of `data_len`
     // bytes at `addr`, which outlives the call.
     let status =
         unsafe { libc::ioctl(file.as_raw_fd(), NVME_IOCTL_ADMIN_CMD as _, &raw mut command) };
@@ -114,7 +114,7 @@ fn smart_log(node: &Path) -> std::io::Result<[u8; LOG_BYTES]> {
     }
 }
 
-/// Read log page 02h.
+/// Parse log page 02h.
 fn read_smart_log(log: &[u8; LOG_BYTES]) -> Wear {
     let units = u128::from_le_bytes(log[48..64].try_into().expect("16 bytes"));
     let bytes = units.saturating_mul(DATA_UNIT_BYTES);
@@ -139,10 +139,10 @@ mod tests {
         log
     }
 
-    /// A page as an SSD returned it, published with what nvme-cli printed for it (google/
-    /// ecclesia-machine-management, smart_log_page_test.cc): 41 °C, spare 98 %, threshold 10 %, used
-    /// 0 %, units read 1,044, units written 15, reads 1,027,083, writes 1,905, 4 power cycles, 408
-    /// hours. Every byte that is not given here is zero.
+    /// A page that a real SSD returned, published with the output of nvme-cli for it (google/
+    /// ecclesia-machine-management, smart_log_page_test.cc): 41 °C, spare 98 %, threshold 10 %,
+    /// used 0 %, units read 1,044, units written 15, reads 1,027,083, writes 1,905, 4 power cycles,
+    /// 408 hours. All bytes not given here are zero.
     #[test]
     fn a_page_of_a_real_device_is_read_as_nvme_cli_read_it() {
         let real = log(&[
@@ -178,12 +178,12 @@ mod tests {
     fn what_is_beyond_all_bounds_stays_at_the_bound() {
         let wear = read_smart_log(&log(&[(5, &[255]), (48, &[0xff; 16])]));
         assert_eq!((wear.percentage_used, wear.bytes_written), (255, u64::MAX));
-        assert_eq!(wear.temperature_celsius, None, "no kelvins are none that were told");
+        assert_eq!(wear.temperature_celsius, None, "zero kelvins mean not reported");
     }
 
     #[test]
-    fn who_does_not_tell_is_named() {
-        assert!(wear_of("/nowhere/at/all").expect_err("missing").contains("No such file"));
-        assert!(wear_of("/proc").expect_err("no disk").contains("disk"));
+    fn a_missing_wear_value_has_a_reason() {
+        assert!(read_wear("/nowhere/at/all").expect_err("missing").contains("No such file"));
+        assert!(read_wear("/proc").expect_err("no disk").contains("disk"));
     }
 }

@@ -1,4 +1,4 @@
-//! Zoned block devices: what Linux says of their zones, and the commands to them.
+//! Zoned block devices: zone reports and zone commands of Linux.
 //!
 //! **Source**: `linux/blkzoned.h`, and `queue/zoned`, `queue/chunk_sectors`, `queue/max_open_zones` and
 //! `queue/max_active_zones` of sysfs (Documentation/ABI/stable/sysfs-block).
@@ -28,12 +28,12 @@ const BLKFINISHZONE: libc::Ioctl = 0x4010_1288;
 /// `struct blk_zone_report` without its zones, and `struct blk_zone`, in words of 64 bits.
 const HEADER_WORDS: usize = 2;
 const ZONE_WORDS: usize = 8;
-/// `BLK_ZONE_REP_CAPACITY`: zones say their capacity.
+/// `BLK_ZONE_REP_CAPACITY`: the report contains capacities.
 const HAS_CAPACITY: u32 = 1;
-/// Zones that are asked for at a time: 64 KiB of them.
+/// Zones per report: 64 KiB.
 const AT_A_TIME: usize = 1024;
 
-/// What sysfs says about the zones of a disk; nothing where it has none.
+/// Return the zone limits of a disk from sysfs; `None` if it is not zoned.
 pub(crate) fn limits_of(disk: &Node) -> Option<Map<String, Value>> {
     if !matches!(disk.attribute("queue/zoned").as_str(), "host-managed" | "host-aware") {
         return None;
@@ -52,8 +52,8 @@ pub(crate) fn limits_of(disk: &Node) -> Option<Map<String, Value>> {
     Some(limits)
 }
 
-/// Do what `mode` says to the zones of `size` bytes at `offset`; false where the system refuses it, which
-/// then says why in `errno`.
+/// Apply the command `mode` to the zones of `size` bytes at `offset`; on failure return false with
+/// `errno` set.
 pub(crate) fn manage(file: &File, mode: Mode, offset: Bytes, size: Bytes) -> bool {
     let request = match mode {
         Mode::Reset => BLKRESETZONE,
@@ -61,25 +61,25 @@ pub(crate) fn manage(file: &File, mode: Mode, offset: Bytes, size: Bytes) -> boo
         Mode::Open => BLKOPENZONE,
         Mode::Close => BLKCLOSEZONE,
         _ => {
-            // SAFETY: the place of this thread's error number.
+            // SAFETY: the error number of this thread.
             unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
             return false;
         }
     };
     let range = [offset.0 / SECTOR_BYTES_MIN, size.0 / SECTOR_BYTES_MIN];
-    // SAFETY: an open descriptor, and the two numbers that this request reads.
+    // SAFETY: an open descriptor, and a range of two integers that the call reads.
     unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) == 0 }
 }
 
-/// What Linux answers with where a device refuses a command or a write because of its limits:
-/// `BLK_STS_ZONE_OPEN_RESOURCE` and `BLK_STS_ZONE_ACTIVE_RESOURCE` as error numbers.
+/// The errors for exceeded zone limits: Linux returns `BLK_STS_ZONE_OPEN_RESOURCE` and
+/// `BLK_STS_ZONE_ACTIVE_RESOURCE` as error numbers.
 pub(crate) const TOO_MANY_OPEN: &str = "as many zones are open as the device allows \
      (max_open_zones): close or finish one; `uflip zones DEVICE` lists them";
 pub(crate) const TOO_MANY_ACTIVE: &str = "as many zones are open or closed as the device allows \
      (max_active_zones): finish or reset one; `uflip zones DEVICE` lists them";
 
-/// What to do where a command to a zone fails.
-pub(crate) fn refused(error: &std::io::Error) -> &'static str {
+/// Return the action for a failed zone command.
+pub(crate) fn command_error_action(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOTTY | libc::EOPNOTSUPP) => {
             "the device has no zones, or no such command: `uflip info DEVICE` says"
@@ -93,10 +93,10 @@ pub(crate) fn refused(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// All zones of `file`; `None` where `info` knows of none.
+/// Return all zones of `file`; `None` if `info` has no zones.
 ///
 /// # Errors
-/// What the operating system says; a report that makes no sense.
+/// Any error of the operating system; an inconsistent report.
 pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport>> {
     let Some(known) = info.details.get("zones") else { return Ok(None) };
     let number = |name: &str| known.get(name).and_then(Value::as_u64).unwrap_or(0);
@@ -112,11 +112,11 @@ pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport
     while sector < end {
         buffer.fill(0);
         (buffer[0], buffer[1]) = (sector, AT_A_TIME as u64);
-        // SAFETY: an open descriptor, and room for as many zones as are asked for.
+        // SAFETY: an open descriptor, and a buffer for the requested number of zones.
         if unsafe { libc::ioctl(file.as_raw_fd(), BLKREPORTZONE, buffer.as_mut_ptr()) } != 0 {
             let error = std::io::Error::last_os_error();
             let what = "The zones could not be read";
-            return Err(Error::os(what, &info.url, &error).action(refused(&error)));
+            return Err(Error::os(what, &info.url, &error).action(command_error_action(&error)));
         }
         let (some, next) = read_report(&buffer).map_err(|got| {
             Error::device("The zone report is inconsistent")
@@ -133,7 +133,7 @@ pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport
     Ok(Some(ZoneReport { limits, zones }))
 }
 
-/// The zones of a report as the kernel lays it out, and the sector behind the last of them.
+/// Parse a report in the kernel's layout; return its zones and the sector after the last one.
 fn read_report(words: &[u64]) -> std::result::Result<(Vec<Zone>, u64), String> {
     let (count, flags) = (words[1] as u32 as usize, (words[1] >> 32) as u32);
     let found = words[HEADER_WORDS..].chunks_exact(ZONE_WORDS);
@@ -156,7 +156,7 @@ fn read_report(words: &[u64]) -> std::result::Result<(Vec<Zone>, u64), String> {
             .checked_add(length)
             .filter(|end| end.checked_mul(SECTOR_BYTES_MIN).is_some())
             .ok_or_else(|| format!("a zone at sector {start}"))?;
-        // A full zone has no pointer: the kernel says where the zone ends, or nothing.
+        // A full zone has no write pointer: the kernel reports the end of the zone, or nothing.
         let pointer = match state {
             ZoneState::Full => start + capacity,
             _ => pointer.clamp(start, start + capacity),
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// A report with these zones: start, length, pointer, condition, capacity.
+    /// Build a report with these zones: start, length, pointer, condition, capacity.
     fn words(flags: u32, zones: &[(u64, u64, u64, u8, u64)]) -> Vec<u64> {
         let mut words = vec![0, zones.len() as u64 | u64::from(flags) << 32];
         for (start, length, pointer, condition, capacity) in zones {
@@ -195,7 +195,7 @@ mod tests {
             [(0, 4096, 8, 0x2, 2048), (4096, 4096, 8192, 0xe, 2048), (8192, 4096, 8192, 1, 2048)];
         let (zones, end) = read_report(&words(HAS_CAPACITY, &zones)).unwrap();
         assert_eq!(end, 12_288);
-        let told: Vec<_> = zones
+        let output: Vec<_> = zones
             .iter()
             .map(|zone| {
                 (zone.start_bytes.0, zone.capacity_bytes.0, zone.write_pointer_bytes.0, zone.state)
@@ -203,14 +203,14 @@ mod tests {
             .collect();
         let mib = 1 << 20;
         assert_eq!(
-            told,
+            output,
             [
                 (0, mib, 4096, ZoneState::ImplicitlyOpen),
                 (2 * mib, mib, 3 * mib, ZoneState::Full),
                 (4 * mib, mib, 4 * mib, ZoneState::Empty),
             ]
         );
-        // Without the flag there is no capacity to be read.
+        // Without the flag the report has no capacity.
         let (zones, _) = read_report(&words(0, &[(0, 4096, 8, 2, 0)])).unwrap();
         assert_eq!(zones[0].capacity_bytes.0, 4096 * 512);
     }
@@ -239,13 +239,14 @@ mod tests {
         let modes = [Mode::Reset, Mode::Finish, Mode::Open, Mode::Close, Mode::Append];
         for mode in modes {
             assert!(!manage(&file, mode, Bytes(0), Bytes(4096)));
-            let told = refused(&std::io::Error::last_os_error());
-            assert!(told.contains("no zones"), "{mode:?}: {told}");
+            let output = command_error_action(&std::io::Error::last_os_error());
+            assert!(output.contains("no zones"), "{mode:?}: {output}");
         }
         std::fs::remove_file(path).unwrap();
     }
 
-    /// The numbers and offsets as a C compiler has them from the kernel's own header.
+    /// Compares the numbers and offsets with those that a C compiler derives from the kernel's
+    /// header.
     #[test]
     fn requests_and_layouts_are_those_of_the_kernel() {
         let source = r#"
@@ -270,12 +271,12 @@ mod tests {
             eprintln!("skipped: no C compiler, or no linux/blkzoned.h with capacities");
             return;
         }
-        let told = Command::new(&program).output().unwrap();
+        let output = Command::new(&program).output().unwrap();
         let requests = [BLKREPORTZONE, BLKRESETZONE, BLKOPENZONE, BLKCLOSEZONE, BLKFINISHZONE];
         let requests = requests.map(|request| format!("{request:#x}")).join(" ");
         let expected =
             format!("{requests} {} {} 16 8 0 8 16 25 32", HEADER_WORDS * 8, ZONE_WORDS * 8);
-        assert_eq!(String::from_utf8(told.stdout).unwrap(), expected);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
         let _ = (std::fs::remove_file(code), std::fs::remove_file(program));
     }
 }

@@ -1,5 +1,5 @@
-//! The queue against a file: every I/O is answered once, whatever the depth, with the data where it
-//! belongs; failures are told and leave nothing under way. Skipped where the system has no io_uring.
+//! The queue on a file: at any depth, every I/O completes once, with its data in the right place.
+//! Failures are reported and leave no I/O outstanding. Skipped without io_uring.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -34,12 +34,12 @@ fn target() -> Target {
         device.submit(&io).expect("room");
         device.complete().expect("it was submitted");
     }
-    device.grown();
+    device.update_allocated_size();
     Target { _folder: folder, path, device }
 }
 
 fn queue(target: &Target, depth: u64) -> Option<QueuedDevice> {
-    match QueuedDevice::of(&target.device, depth, IO) {
+    match QueuedDevice::new(&target.device, depth, IO) {
         Ok(queue) => Some(queue),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -132,7 +132,7 @@ fn a_failure_is_told_and_nothing_is_left_under_way() {
     queued.submit(&io(0, Mode::Read)).expect("it is taken");
     drop(queued);
     target.device.set_durability(Durability::Flush(8.try_into().expect("not 0")));
-    let error = QueuedDevice::of(&target.device, 4, IO).map(drop).unwrap_err();
+    let error = QueuedDevice::new(&target.device, 4, IO).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 

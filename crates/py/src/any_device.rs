@@ -7,7 +7,7 @@ use uflip_core::{
     Result, ZoneReport,
 };
 use uflip_engine::{Causes, Control, Resolved, SeriesPart};
-use uflip_host::{Completions, DirectDevice, NullDevice, QueuedDevice, Standing, Watch};
+use uflip_host::{Completions, DirectDevice, NullDevice, QueuedDevice, TargetStatus, Watch};
 use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
 use uflip_store::{Inside, Spool, StoredTrace};
@@ -211,24 +211,24 @@ impl AnyDevice {
     }
 
     /// How a real target stands now; `None` for what only this process knows.
-    pub(crate) fn standing(&mut self) -> Option<Standing> {
+    pub(crate) fn standing(&mut self) -> Option<TargetStatus> {
         match self {
-            AnyDevice::Direct(device) => Some(device.standing()),
+            AnyDevice::Direct(device) => Some(device.status()),
             AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
         }
     }
 
     /// Take note that the file below has grown.
-    pub(crate) fn grown(&mut self) {
+    pub(crate) fn update_allocated_size(&mut self) {
         if let AnyDevice::Direct(device) = self {
-            device.grown();
+            device.update_allocated_size();
         }
     }
 
     /// How the end of an I/O in a queue is learned of.
-    pub(crate) fn choose_completions(&mut self, completions: Completions) -> Result<bool> {
+    pub(crate) fn set_completions(&mut self, completions: Completions) -> Result<bool> {
         match self {
-            AnyDevice::Direct(device) => device.choose_completions(completions),
+            AnyDevice::Direct(device) => device.set_completions(completions),
             AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => Ok(false),
         }
     }
@@ -237,11 +237,11 @@ impl AnyDevice {
     /// only reads.
     pub(crate) fn ours<T>(&mut self, writes: bool, work: impl FnOnce(&mut AnyDevice) -> T) -> T {
         if let (AnyDevice::Direct(device), true) = (&*self, writes) {
-            device.begin();
+            device.begin_writes();
         }
         let done = work(self);
         if let (AnyDevice::Direct(device), true) = (&*self, writes) {
-            device.rest();
+            device.end_writes();
         }
         done
     }
@@ -302,7 +302,7 @@ impl AnyDevice {
         match self {
             // One after another they are plain system calls; several at a time wait in a queue.
             AnyDevice::Direct(device) if depth > 1 => {
-                let mut queued = QueuedDevice::of(device, depth, pattern.io_size_max())?;
+                let mut queued = QueuedDevice::new(device, depth, pattern.io_size_max())?;
                 run(&mut queued, pattern, control, spool)
             }
             _ => each!(self, device => run(device, pattern, control, spool)),
@@ -332,7 +332,7 @@ impl AnyDevice {
         let longest = patterns.iter().map(Resolved::io_size_max).max().unwrap_or(0);
         match self {
             AnyDevice::Direct(device) if deepest > 1 => {
-                let mut queued = QueuedDevice::of(device, deepest, longest)?;
+                let mut queued = QueuedDevice::new(device, deepest, longest)?;
                 uflip_engine::run_series(&mut queued, patterns, control)
             }
             _ => each!(self, device => uflip_engine::run_series(device, patterns, control)),

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Durability, Error, Io, Mode, Nanos, Result};
 use uflip_engine::{Control, PatternSpec, Resolved, ResolvedState, StateSpec, StateTotals};
-use uflip_host::{BlockOptions, Brand, Completions, Data, FileOptions, NullDevice};
+use uflip_host::{BlockOptions, Completions, Data, FileOptions, NullDevice, SectorStamp};
 use uflip_serve::NbdDevice;
 
 use crate::any_device::AnyDevice;
@@ -172,8 +172,9 @@ impl Device {
     ) -> PyResult<Device> {
         opened(py, move || {
             let data = Data::by_name(&data)?;
-            let (destroy, brand) = (destroy.as_deref(), brand.as_deref().and_then(Brand::parse));
-            let options = BlockOptions { writable, buffered, data, destroy, brand };
+            let (destroy, brand) =
+                (destroy.as_deref(), brand.as_deref().and_then(SectorStamp::parse));
+            let options = BlockOptions { writable, buffered, data, destroy, stamp: brand };
             uflip_host::open_block(&path, options).map(AnyDevice::Direct)
         })
     }
@@ -204,7 +205,7 @@ impl Device {
 
     fn choose_completion(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         let completions = Completions::by_name(name).map_err(|error| raise(&error))?;
-        let chosen = |device: &mut AnyDevice| device.choose_completions(completions);
+        let chosen = |device: &mut AnyDevice| device.set_completions(completions);
         py.detach(|| self.slot.with(chosen)).map_err(|error| raise(&error))
     }
 
@@ -423,7 +424,7 @@ pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
 /// What is known of each block device that can be named, and its report (JSON).
 #[pyfunction]
 pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
-    let known = interruptible(py, move |_| Ok(uflip_host::known_blocks(&paths)))?.into_iter();
+    let known = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
     let told = known.map(|(info, report)| {
         (serde_json::to_string(&info).expect("plain data"), told_of(&report))
     });
@@ -433,7 +434,7 @@ pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String,
 fn told_of(report: &uflip_host::BlockReport) -> String {
     let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
     serde_json::json!({
-        "in_use": uflip_host::told(&report.uses),
+        "in_use": uflip_host::format_uses(&report.uses),
         "holds": holds,
         "token": report.token,
     })
@@ -442,7 +443,7 @@ fn told_of(report: &uflip_host::BlockReport) -> String {
 
 #[pyfunction]
 pub fn wear(py: Python<'_>, path: &str) -> String {
-    let told = match py.detach(|| uflip_host::wear_of(path)) {
+    let told = match py.detach(|| uflip_host::read_wear(path)) {
         Ok(wear) => serde_json::json!({
             "percentage_used": wear.percentage_used,
             "bytes_written": wear.bytes_written,

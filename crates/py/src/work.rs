@@ -157,9 +157,9 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
         let mut device = AnyDevice::Direct(device);
         if let Some(growth) = growth {
             device.ours(true, |device| {
-                device.enforce(growth.writes(), control).inspect_err(|_| growth.take_back())
+                device.enforce(growth.writes(), control).inspect_err(|_| growth.roll_back())
             })?;
-            device.grown();
+            device.update_allocated_size();
         }
         Ok(device)
     };

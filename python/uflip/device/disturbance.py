@@ -19,7 +19,7 @@ from uflip.errors import DeviceError
 
 
 class Standing(TypedDict):
-    """The status of a target; see `crates/host/src/standing.rs`."""
+    """The status of a target; see `crates/host/src/target_status.rs`."""
 
     size_bytes: int
     found_by_name: bool

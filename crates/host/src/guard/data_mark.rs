@@ -1,9 +1,9 @@
-//! The mark of a file that holds the data of a served device: an extended attribute that `uflip serve`
-//! writes, so that it uses its own files again and nobody else's.
+//! The mark of a data file of a served device: an extended attribute that `uflip serve` writes, by
+//! which it recognises its own files.
 //!
-//! It names the file (inode, generation, time of birth), its length, and when it was last written. A copy
-//! of the file, or one that somebody wrote to after the server had closed it, is not taken for ours. A
-//! server that was killed leaves the mark of an open file; its last writes are then newer than the mark.
+//! It identifies the file (inode, generation, birth time), its length, and its last modification. A
+//! copy of the file, or one modified after the server closed it, does not match. A killed server
+//! leaves the mark of an open file, whose last writes are newer than the mark.
 //!
 //! Such a file is never expendable: a benchmark (`file:PATH`) that would overwrite it is refused.
 
@@ -11,53 +11,54 @@ use std::ffi::CStr;
 use std::fs::{File, Metadata};
 
 use super::mark::{
-    self, identity, modified_text, parse, read_text, seen, wait_for_the_next_tick, write_text,
+    self, file_version, identity, modified_text, parse, read_text, wait_for_the_next_tick,
+    write_text,
 };
 
 const NAME: &CStr = c"user.uflip.served";
 const VERSION: &str = "1";
 
-/// What the mark of a file says about it.
+/// The status of a data file, according to its mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Served {
+pub(crate) enum DataMarkStatus {
     /// It has no mark.
     Unmarked,
-    /// It holds what clients wrote, and nothing else.
+    /// It holds only what clients wrote.
     Ours,
-    /// It did; why it is not trusted any more.
+    /// It was a data file; the reason why it no longer counts as one.
     Void(&'static str),
 }
 
-/// What `file` is to a server.
-pub(crate) fn served(file: &File) -> Served {
-    let Some(text) = read_text(file, NAME) else { return Served::Unmarked };
+/// Return the status of `file` for a server.
+pub(crate) fn status(file: &File) -> DataMarkStatus {
+    let Some(text) = read_text(file, NAME) else { return DataMarkStatus::Unmarked };
     let (Some((VERSION, stored)), Ok(metadata)) = (parse(&text), file.metadata()) else {
-        return Served::Void("its mark cannot be read");
+        return DataMarkStatus::Void("its mark cannot be read");
     };
     let differs = |key: &str, now: &str| stored.get(key) != Some(&now);
     if identity(file, &metadata).iter().any(|(key, now)| differs(key, now)) {
-        return Served::Void("it is a copy of a file that uflip served");
+        return DataMarkStatus::Void("it is a copy of a file that uflip served");
     }
     let was_closed = stored.get("open") != Some(&"1");
-    let is_changed = differs("modified", &modified_text(seen(&metadata)));
+    let is_changed = differs("modified", &modified_text(file_version(&metadata)));
     if differs("size", &metadata.len().to_string()) || (was_closed && is_changed) {
-        return Served::Void("it was changed since uflip served it");
+        return DataMarkStatus::Void("it was changed since uflip served it");
     }
-    Served::Ours
+    DataMarkStatus::Ours
 }
 
-/// The mark of a file while it is served; closed when this is dropped.
+/// The mark of a file while it is served; closed on drop.
 #[derive(Debug)]
 pub(crate) struct DataMark {
     file: File,
 }
 
 impl DataMark {
-    /// Mark `file` as one that is served, durably: it is still ours after a loss of power. It is not
-    /// expendable from now on.
+    /// Mark `file` as served, durably, so that it is recognised after a power loss. It is no longer
+    /// expendable.
     ///
     /// # Errors
-    /// The system gives no second descriptor, or cannot write.
+    /// If the descriptor cannot be duplicated, or the system cannot write.
     pub(crate) fn open(file: &File) -> std::io::Result<DataMark> {
         let mark = DataMark { file: file.try_clone()? };
         mark::remove(file);
@@ -74,7 +75,7 @@ impl DataMark {
 
 impl Drop for DataMark {
     fn drop(&mut self) {
-        // A later write of somebody else then has a later time.
+        // A later write by another process then has a later time.
         wait_for_the_next_tick(&self.file);
         self.write(false);
     }
@@ -85,6 +86,6 @@ fn text(file: &File, metadata: &Metadata, open: bool) -> String {
     for (key, value) in identity(file, metadata) {
         text += &format!(" {key}={value}");
     }
-    let modified = modified_text(seen(metadata));
+    let modified = modified_text(file_version(metadata));
     text + &format!(" size={} modified={modified} open={}", metadata.len(), u8::from(open))
 }

@@ -1,8 +1,8 @@
-//! What kind of file may be written to: a regular file of a file system that keeps files.
+//! The kind of file that may be written: a regular file in a file system that stores files.
 //!
-//! The rule: a file system that lies on a block device, as the kernel's own list says, or one of the
-//! known ones that keep files elsewhere ([`KEEPS_FILES`]). Everything else (procfs, sysfs, devtmpfs,
-//! debugfs, cgroups, …) shows the kernel's own state as files, and writing there is a command to it.
+//! The rule: a file system on a block device, according to the kernel's list, or one of the known
+//! ones that store files elsewhere ([`KEEPS_FILES`]). All others (procfs, sysfs, devtmpfs, debugfs,
+//! cgroups, …) show the kernel's state as files, and a write there is a command to the kernel.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,27 +10,27 @@ use std::os::fd::AsRawFd;
 use super::machine::Machine;
 use super::{Roots, attribute, mounts};
 
-/// Kinds of file systems without a block device of their own that keep what is written.
+/// File systems without a block device of their own that store files.
 const KEEPS_FILES: [&str; 24] = [
     "9p", "afs", "bcachefs", "beegfs", "btrfs", "ceph", "cifs", "ecryptfs", "fuse", "gfs2",
     "jffs2", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "overlay", "ramfs", "smb3", "smbfs",
     "tmpfs", "ubifs", "virtiofs", "zfs",
 ];
 
-/// Kinds that lie in memory: they take `O_DIRECT` since Linux 6.6 and serve it from memory all the same.
+/// File systems in memory: since Linux 6.6 they accept `O_DIRECT` without bypassing memory.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
-/// The file system that an open file is in.
+/// The file system of an open file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileSystem {
-    /// As the kernel calls it; empty where it cannot be told.
+    /// The kernel's name for it; empty if unknown.
     pub(crate) kind: String,
     pub(crate) keeps_files: bool,
 }
 
 impl FileSystem {
-    /// The file system that `file`, which may be open by path alone, is in.
-    pub(crate) fn of(machine: &Machine, file: &File) -> FileSystem {
+    /// Return the file system of `file`, which may be open with `O_PATH`.
+    pub(crate) fn containing(machine: &Machine, file: &File) -> FileSystem {
         let kind = mount_id(file).and_then(|id| mounts::by_id(&machine.mounts, id));
         let kind = kind.map(|mount| mount.kind.clone()).unwrap_or_default();
         FileSystem { keeps_files: keeps_files(&machine.roots, &kind), kind }
@@ -47,7 +47,7 @@ fn keeps_files(roots: &Roots, kind: &str) -> bool {
     KEEPS_FILES.contains(&kind) || list.lines().any(|line| line.trim() == kind && !kind.is_empty())
 }
 
-/// The identifier of the mount that a file was opened through.
+/// Return the mount through which a file was opened.
 fn mount_id(file: &File) -> Option<u64> {
     let about = attribute(format!("/proc/self/fdinfo/{}", file.as_raw_fd()).as_ref());
     let line = about.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;

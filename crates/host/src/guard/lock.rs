@@ -1,9 +1,8 @@
-//! Two users of one target exclude each other: whoever writes has it alone, whoever only reads shares
-//! it with readers.
+//! Locks on targets: a writer has a target exclusively, readers share it with other readers.
 //!
-//! An advisory lock (`flock`) on the very descriptor that does the I/O: it ends with the descriptor,
-//! however the process ends. Block devices that are written are opened with `O_EXCL` besides, which
-//! the kernel itself respects when somebody mounts.
+//! An advisory lock (`flock`) on the descriptor that does the I/O ends with the descriptor, however
+//! the process ends. Block devices opened for writing also use `O_EXCL`, which the kernel enforces
+//! against mounts.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,16 +14,17 @@ use uflip_core::{Error, ErrorKind, Result};
 
 use super::attribute;
 
-/// udev locks a disk for a moment after anything has happened to it.
+/// udev briefly locks a disk after each change to it.
 const TRIES: u32 = 4;
 const BETWEEN: Duration = Duration::from_millis(10);
-/// What a killed process held is free when its I/O under way has ended, which is after its parent hears of it.
+/// The locks of a killed process end with its outstanding I/O, which is after its parent is
+/// notified.
 const TRIES_AFTER_A_DEATH: u32 = 200;
 
-/// Lock `file` until it is closed: alone, or shared with others that only read.
+/// Lock `file` until it is closed: exclusively, or shared with other readers.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`] where somebody else has it; it says who, where the kernel tells.
+/// [`ErrorKind::Refused`] if another process holds it, with its name if the kernel reports it.
 pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
     let how = if alone { libc::LOCK_EX } else { libc::LOCK_SH };
     for attempt in 1.. {
@@ -56,8 +56,8 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
         .action("wait until it is over, or choose another target"))
 }
 
-/// Refuse a file that cannot be locked alone, looked at by its `reader`: whoever has it takes everybody for a writer
-/// who opens it as one, whatever comes of that.
+/// Refuse a file that cannot be locked exclusively, tested through its `reader`: opening it for
+/// writing would look like a writer to the process that holds it.
 ///
 /// # Errors
 /// As [`hold`].
@@ -68,12 +68,12 @@ pub(crate) fn refuse_held(reader: &File, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuse what lies in the file of an inode that somebody else holds any lock on: a virtual machine, a database.
+/// Refuse a file on which another process holds any lock: a virtual machine, a database.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`], saying who.
+/// [`ErrorKind::Refused`], with the holders.
 pub(crate) fn refuse_locked(device: u64, inode: u64, place: &str) -> Result<()> {
-    let look = || holders_of(Path::new("/proc"), (device, inode), Some(std::process::id()));
+    let look = || holders_of_inode(Path::new("/proc"), (device, inode), Some(std::process::id()));
     let mut holders = look();
     for _ in 1..TRIES_AFTER_A_DEATH {
         if !have_ended(&holders) {
@@ -92,15 +92,15 @@ pub(crate) fn refuse_locked(device: u64, inode: u64, place: &str) -> Result<()> 
         .action("end that process, or choose another target"))
 }
 
-/// Whoever holds a lock.
+/// The holder of a lock.
 #[derive(PartialEq, Eq, Debug)]
 struct Holder {
     who: String,
-    /// The process is there no more.
+    /// The process no longer exists.
     ended: bool,
 }
 
-/// Whether there is a lock, and nobody left of those who held it.
+/// Return whether there are holders and all of them have ended.
 fn have_ended(holders: &[Holder]) -> bool {
     !holders.is_empty() && holders.iter().all(|holder| holder.ended)
 }
@@ -110,21 +110,21 @@ fn named(holders: &[Holder]) -> String {
     all.join(", ")
 }
 
-/// Who holds a lock on `file`.
+/// Return the holders of locks on `file`.
 fn holders(proc: &Path, file: &File) -> Vec<Holder> {
     let Ok(metadata) = file.metadata() else { return vec![] };
-    holders_of(proc, (metadata.dev(), metadata.ino()), None)
+    holders_of_inode(proc, (metadata.dev(), metadata.ino()), None)
 }
 
-/// Who holds one on the file of an inode, but for the process `except`; from lines such as
+/// Return the holders of locks on an inode, without the process `except`; parsed from lines such as
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:131075 0 EOF`.
-fn holders_of(proc: &Path, (device, inode): (u64, u64), except: Option<u32>) -> Vec<Holder> {
+fn holders_of_inode(proc: &Path, (device, inode): (u64, u64), except: Option<u32>) -> Vec<Holder> {
     let (major, minor) = (libc::major(device), libc::minor(device));
     let key = format!("{major:02x}:{minor:02x}:{inode}");
     let mut found = vec![];
     for line in attribute(&proc.join("locks")).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // A lock that is waited for has an arrow before its kind, and holds nothing.
+        // A blocked lock request has an arrow before its kind, and holds nothing.
         let [_, kind, _, _, process, place, ..] = words[..] else { continue };
         if !["POSIX", "OFDLCK", "FLOCK"].contains(&kind) || place != key {
             continue;
@@ -134,8 +134,8 @@ fn holders_of(proc: &Path, (device, inode): (u64, u64), except: Option<u32>) -> 
         }
         let name = attribute(&proc.join(process).join("comm"));
         let (who, ended) = match (process, name.as_str()) {
-            // Locks of open file descriptions belong to no process.
-            ("-1" | "0", _) => ("a process that is not told".to_owned(), false),
+            // Locks of open file descriptions do not belong to a process.
+            ("-1" | "0", _) => ("an unknown process".to_owned(), false),
             (_, "") => (format!("process {process}"), true),
             (_, name) => (format!("process {process} ({name})"), false),
         };

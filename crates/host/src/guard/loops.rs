@@ -1,38 +1,39 @@
-//! What is below a loop device: a file, or another block device.
+//! The backing of a loop device: a file, or another block device.
 //!
-//! sysfs tells a path, which says where the file was when it was attached, from the root of whoever
-//! did that; the device itself tells the inode, which cannot lie. Both are asked, and either counts.
+//! sysfs gives a path, as it was at the time of attachment, relative to the root of the attaching
+//! process. The device itself gives the inode, which is reliable. Both are read, and either counts.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use super::attribute;
-use super::machine::{Machine, Number, Place};
+use super::machine::{BlockOrFile, Machine, Number};
 
 const LOOP_GET_STATUS64: u32 = 0x4C05;
 
-/// What a loop device shows, and of what.
+/// The backing of a loop device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Backing {
-    /// As sysfs tells it.
+    /// The path in sysfs.
     pub(crate) path: String,
-    /// What that leads to now, and what the device says it is; one of them where they are the same.
-    pub(crate) places: Vec<Place>,
-    /// The first byte that is shown, and the first behind the last one; `u64::MAX`: up to the end.
+    /// The target of that path now, and the one that the device reports; one entry if they are
+    /// the same.
+    pub(crate) targets: Vec<BlockOrFile>,
+    /// The range of bytes; `to` is `u64::MAX` for a range up to the end.
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
 
 impl Backing {
-    /// Whether two loop devices show a byte in common.
+    /// Return whether two loop devices share a byte.
     pub(crate) fn overlaps(&self, other: &Backing) -> bool {
-        let shared = self.places.iter().any(|place| other.places.contains(place));
+        let shared = self.targets.iter().any(|place| other.targets.contains(place));
         shared && self.from < other.to && other.from < self.to
     }
 }
 
-/// `struct loop_info64` of `linux/loop.h`, as far as it is read here.
+/// The beginning of `struct loop_info64` of `linux/loop.h`, as far as it is used here.
 #[repr(C)]
 struct LoopInfo {
     device: u64,
@@ -45,8 +46,8 @@ struct LoopInfo {
 
 const _: () = assert!(size_of::<LoopInfo>() == 232, "as the kernel copies it");
 
-/// What is below the loop device of a number; `None` for any other device, and for a loop device with
-/// nothing below.
+/// Return the backing of the loop device of a number; `None` for any other device, and for a
+/// detached loop device.
 pub(crate) fn backing(machine: &Machine, number: Number) -> Option<Backing> {
     let node = &machine.nodes[&number];
     let folder = node.folder.join("loop");
@@ -56,19 +57,19 @@ pub(crate) fn backing(machine: &Machine, number: Number) -> Option<Backing> {
     let path = attribute(&folder.join("backing_file"));
     let from = attribute(&folder.join("offset")).parse().unwrap_or(0);
     let limit = attribute(&folder.join("sizelimit")).parse().unwrap_or(0);
-    let mut places: Vec<Place> = machine.place(&path).into_iter().collect();
-    places.extend(ask(machine, &node.name, number).filter(|place| !places.contains(place)));
+    let mut targets: Vec<BlockOrFile> = machine.resolve(&path).into_iter().collect();
+    targets.extend(query(machine, &node.name, number).filter(|place| !targets.contains(place)));
     let to = if limit == 0 { u64::MAX } else { from + limit };
-    Some(Backing { path, places, from, to })
+    Some(Backing { path, targets, from, to })
 }
 
-/// What the device itself says; `None` without the permission to open it.
-fn ask(machine: &Machine, name: &str, number: Number) -> Option<Place> {
+/// Return the backing that the device reports; `None` without permission to open it.
+fn query(machine: &Machine, name: &str, number: Number) -> Option<BlockOrFile> {
     let path = machine.roots.dev.join(name);
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    if !metadata.file_type().is_block_device() || Number::of(metadata.rdev()) != number {
+    if !metadata.file_type().is_block_device() || Number::from_dev(metadata.rdev()) != number {
         return None;
     }
     // SAFETY: plain data, for which all zeros is a valid value.
@@ -78,16 +79,17 @@ fn ask(machine: &Machine, name: &str, number: Number) -> Option<Place> {
     if status != 0 {
         return None;
     }
-    // The kernel gives the device below in `real_device` if that is one, else that of the file system.
+    // `real_device` is the backing block device if there is one, else the device of the file
+    // system.
     let real = decoded(info.real_device);
     if info.real_device != info.device && machine.nodes.contains_key(&real) {
-        return Some(Place::Block(real));
+        return Some(BlockOrFile::Block(real));
     }
     let Number { major, minor } = decoded(info.device);
-    Some(Place::File(libc::makedev(major, minor), info.inode))
+    Some(BlockOrFile::File(libc::makedev(major, minor), info.inode))
 }
 
-/// Take a number apart as `huge_encode_dev` of the kernel put it together.
+/// Decode a number from the kernel's `huge_encode_dev`.
 fn decoded(device: u64) -> Number {
     Number {
         major: (device >> 8 & 0xfff) as u32,
@@ -110,12 +112,17 @@ mod tests {
 
     #[test]
     fn two_loops_over_different_parts_of_one_file_do_not_meet() {
-        let over =
-            |from, to| Backing { path: "f".into(), places: vec![Place::File(1, 2)], from, to };
+        let over = |from, to| Backing {
+            path: "f".into(),
+            targets: vec![BlockOrFile::File(1, 2)],
+            from,
+            to,
+        };
         assert!(over(0, u64::MAX).overlaps(&over(512, 1024)));
         assert!(!over(0, 512).overlaps(&over(512, 1024)));
         assert!(
-            !over(0, 512).overlaps(&Backing { places: vec![Place::File(1, 3)], ..over(0, 512) })
+            !over(0, 512)
+                .overlaps(&Backing { targets: vec![BlockOrFile::File(1, 3)], ..over(0, 512) })
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The block devices of a machine, as sysfs describes them: who is a part of whom, who holds whom.
+//! The block devices of a machine and their relations, from sysfs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    pub(crate) fn of(device: libc::dev_t) -> Number {
+    pub(crate) fn from_dev(device: libc::dev_t) -> Number {
         Number { major: libc::major(device), minor: libc::minor(device) }
     }
 
-    /// From `MAJOR:MINOR`, as the kernel prints it.
+    /// Parse `MAJOR:MINOR`, as the kernel prints it.
     pub(crate) fn parse(text: &str) -> Option<Number> {
         let (major, minor) = text.trim().split_once(':')?;
         Some(Number { major: major.parse().ok()?, minor: minor.parse().ok()? })
@@ -30,23 +30,23 @@ impl Number {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) number: Number,
-    /// As the kernel calls it, with `!` where its path has `/`.
+    /// The kernel's name, with `!` where its path has `/`.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     /// The disk, for a partition.
     pub(crate) disk: Option<Number>,
-    /// Names of the devices that are made of this one (LVM, RAID, dm-crypt, multipath).
+    /// The devices built on this one (LVM, RAID, dm-crypt, multipath).
     pub(crate) holders: Vec<String>,
-    /// Names of the devices that this one is made of.
+    /// The devices that this one is built on.
     pub(crate) slaves: Vec<String>,
-    /// What is below a loop device.
+    /// The backing of a loop device.
     pub(crate) backing: Option<Backing>,
-    /// The name that the device mapper gave it; empty for others.
+    /// The name in the device mapper; empty for others.
     pub(crate) mapped_name: String,
 }
 
 impl Node {
-    /// Its name, with the one that people know it by.
+    /// Return the kernel's name, followed by the device mapper's name in parentheses.
     pub(crate) fn title(&self) -> String {
         let name = self.name.replace('!', "/");
         if self.mapped_name.is_empty() { name } else { format!("{name} ({})", self.mapped_name) }
@@ -57,35 +57,35 @@ impl Node {
     }
 }
 
-/// What a path in a table of the kernel (mounts, swap) leads to.
+/// A block device or file that a kernel table (mounts, swap) refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum BlockOrFile {
     Block(Number),
     /// The device of its file system, and its inode.
     File(u64, u64),
 }
 
-/// All block devices and what is known of their use.
+/// All block devices and their uses.
 pub(crate) struct Machine {
     pub(crate) roots: Roots,
     pub(crate) nodes: BTreeMap<Number, Node>,
     by_name: BTreeMap<String, Number>,
-    /// In all mount namespaces that can be seen.
+    /// The mounts of all visible mount namespaces.
     pub(crate) mounts: Vec<Mount>,
-    /// The devices of each of them: of its number, and those that its source and options name.
+    /// The devices of each mount: by its number, its source and its options.
     pub(crate) mounted: Vec<Vec<Number>>,
-    /// Where the system swaps to, with the path as the kernel tells it.
-    pub(crate) swaps: Vec<(String, Option<Place>)>,
-    /// Members of the mounted btrfs file systems: which file system, which device.
+    /// The swap areas, with the path in the kernel's table.
+    pub(crate) swaps: Vec<(String, Option<BlockOrFile>)>,
+    /// Members of mounted btrfs file systems: file system and device.
     pub(crate) btrfs: Vec<(String, Number)>,
-    /// Members of RAID arrays, active or not: which array, which device.
+    /// Members of RAID arrays, active or not: array and device.
     pub(crate) arrays: Vec<(String, Number)>,
-    /// Names of the imported ZFS pools.
+    /// The imported ZFS pools.
     pub(crate) pools: Vec<String>,
 }
 
 impl Machine {
-    /// Look at the machine below `roots`. What cannot be read is not there.
+    /// Examine the machine below `roots`. Unreadable files count as missing.
     pub(crate) fn look(roots: &Roots) -> Machine {
         let mut machine = Machine {
             roots: roots.clone(),
@@ -115,7 +115,7 @@ impl Machine {
         self.nodes.get(self.by_name.get(name)?)
     }
 
-    /// The disk that a device is a part of; the device itself where it is a whole one.
+    /// Return the disk of a partition; any other device itself.
     pub(crate) fn disk_of<'a>(&'a self, node: &'a Node) -> &'a Node {
         node.disk.and_then(|disk| self.nodes.get(&disk)).unwrap_or(node)
     }
@@ -148,9 +148,9 @@ impl Machine {
         }
     }
 
-    /// What a path in a table of the kernel leads to. Names below /dev are looked up among the
-    /// devices that the kernel knows; only then is the path followed.
-    pub(crate) fn place(&self, path: &str) -> Option<Place> {
+    /// Resolve a path in a kernel table. Names below /dev are looked up among the known devices
+    /// first; otherwise the path is followed.
+    pub(crate) fn resolve(&self, path: &str) -> Option<BlockOrFile> {
         let path = path.trim_end_matches("\\040(deleted)").trim_end_matches(" (deleted)");
         if let Some(name) = path.strip_prefix("/dev/") {
             let link = self.roots.dev.join(name).canonicalize();
@@ -160,27 +160,27 @@ impl Machine {
             let node = self.node(&name.replace('/', "!"));
             let node = node.or_else(|| self.nodes.values().find(known));
             if let Some(node) = node.or_else(|| self.node(&real)) {
-                return Some(Place::Block(node.number));
+                return Some(BlockOrFile::Block(node.number));
             }
         }
-        place_of(Path::new(path))
+        block_or_file_at(Path::new(path))
     }
 
     fn devices_of(&self, mount: &Mount) -> Vec<Number> {
         // Several devices are separated by colons (bcachefs).
         let names = mount.source.split(':').chain(mount.named.iter().map(String::as_str));
         let named = names.filter(|name| name.starts_with("/dev/"));
-        let places = named.filter_map(|name| match self.place(name) {
-            Some(Place::Block(number)) => Some(number),
+        let places = named.filter_map(|name| match self.resolve(name) {
+            Some(BlockOrFile::Block(number)) => Some(number),
             _ => None,
         });
         std::iter::once(mount.number).chain(places).collect()
     }
 
-    fn read_swaps(&self) -> Vec<(String, Option<Place>)> {
+    fn read_swaps(&self) -> Vec<(String, Option<BlockOrFile>)> {
         let table = attribute(&self.roots.proc.join("swaps"));
         let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-        paths.map(mounts::unescape).map(|path| (path.clone(), self.place(&path))).collect()
+        paths.map(mounts::unescape).map(|path| (path.clone(), self.resolve(&path))).collect()
     }
 
     fn read_btrfs(&self) -> Vec<(String, Number)> {
@@ -194,7 +194,7 @@ impl Machine {
         members
     }
 
-    /// From lines such as `md0 : active raid1 sdb1[1] sda1[0](F)`.
+    /// Parse lines such as `md0 : active raid1 sdb1[1] sda1[0](F)`.
     fn read_arrays(&self) -> Vec<(String, Number)> {
         let mut members = vec![];
         for line in attribute(&self.roots.proc.join("mdstat")).lines() {
@@ -208,17 +208,17 @@ impl Machine {
     }
 }
 
-/// What is at `path` now.
-pub(crate) fn place_of(path: &Path) -> Option<Place> {
+/// Return the block device or file at `path` now.
+pub(crate) fn block_or_file_at(path: &Path) -> Option<BlockOrFile> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let metadata = std::fs::metadata(path).ok()?;
     if metadata.file_type().is_block_device() {
-        return Some(Place::Block(Number::of(metadata.rdev())));
+        return Some(BlockOrFile::Block(Number::from_dev(metadata.rdev())));
     }
-    metadata.is_file().then(|| Place::File(metadata.dev(), metadata.ino()))
+    metadata.is_file().then(|| BlockOrFile::File(metadata.dev(), metadata.ino()))
 }
 
-/// The names in a folder, in order; none where there is no folder.
+/// Return the names in a folder, in order; empty if the folder is missing.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =

@@ -1,19 +1,18 @@
-//! One guard before the first byte: whatever is to be written to passes through here, and nothing
-//! else opens anything for writing.
+//! The guard: every target of writes passes through here, and no other code opens a target for
+//! writing.
 //!
 //! ```text
-//! name ── Named ──▶ what it is ──▶ who uses it ──▶ what it holds ──▶ what was typed ──▶ descriptor
-//!         (once)    (kind)         (uses)          (signature)       (token, mark)      (lock)
+//! name ── Target ──▶ kind ──▶ users ──▶ contents ──▶ confirmation ──▶ descriptor
+//!         (once)     (kind)   (uses)    (signature)  (token, mark)    (lock)
 //! ```
 //!
-//! A name is followed once ([`named`]). What is behind it is held from then on, so that a link that
-//! is changed, or a file that is put into its place, changes nothing: what was checked is what is
-//! written. The checks are made before anything is opened for writing, and once more when the
-//! descriptor that will be written is exclusively ours ([`lock`]), because a volume can be mounted
-//! in between.
+//! A name is resolved once ([`target`]), and the descriptor is held from then on. A changed link or
+//! a replaced file has no effect: the checked file is the written file. The checks are made before
+//! the target is opened for writing, and again under the exclusive lock ([`lock`]), because a
+//! volume can be mounted in between.
 //!
-//! What the kernel says about devices and processes is read below [`Roots`], so that a machine with
-//! RAID, LVM or ZFS can be a folder in a test.
+//! The kernel's description of devices and processes is read below [`Roots`], so that a test can
+//! represent a machine with RAID, LVM or ZFS by a folder.
 
 pub(crate) mod admit;
 pub(crate) mod data_mark;
@@ -23,8 +22,8 @@ pub(crate) mod loops;
 pub(crate) mod machine;
 pub(crate) mod mark;
 pub(crate) mod mounts;
-pub(crate) mod named;
 pub(crate) mod signature;
+pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod uses;
 pub(crate) mod writers;
@@ -34,14 +33,14 @@ mod tests;
 
 use std::path::PathBuf;
 
-/// Where the kernel tells about itself.
+/// The folders in which the kernel describes itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Roots {
     /// Devices, usually `/sys`.
     pub sys: PathBuf,
     /// Processes, mounts and swap, usually `/proc`.
     pub proc: PathBuf,
-    /// Names of devices, usually `/dev`.
+    /// Device nodes, usually `/dev`.
     pub dev: PathBuf,
 }
 
@@ -51,7 +50,7 @@ impl Default for Roots {
     }
 }
 
-/// A sysfs attribute or another short text of the kernel; empty where it does not exist.
+/// Return a sysfs attribute or another short kernel text; empty if it does not exist.
 pub(crate) fn attribute(path: &std::path::Path) -> String {
     std::fs::read(path)
         .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())

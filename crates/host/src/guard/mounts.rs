@@ -1,4 +1,4 @@
-//! What is mounted where, in every mount namespace that a process can be seen in.
+//! The mounts of every mount namespace of a visible process.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,19 +9,19 @@ use super::machine::Number;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Mount {
     pub(crate) id: u64,
-    /// Of the device below; a number of no device where there is none, or several.
+    /// The number of the device below; a pseudo number for zero or several devices.
     pub(crate) number: Number,
     pub(crate) point: String,
     /// The kind of file system, `fuse.NAME` cut to `fuse`.
     pub(crate) kind: String,
     pub(crate) source: String,
-    /// Options of the file system that name devices (a journal, a log).
+    /// Device paths in the options of the file system (a journal, a log).
     pub(crate) named: Vec<String>,
-    /// A process in the namespace, where it is not our own.
+    /// A process in the namespace, if it is not our own.
     pub(crate) process: Option<u32>,
 }
 
-/// The mounts of all namespaces that can be seen, our own first.
+/// Return the mounts of all visible namespaces, our own first.
 pub(crate) fn all(proc: &Path) -> Vec<Mount> {
     let mut seen = BTreeSet::new();
     let mut found = vec![];
@@ -44,7 +44,7 @@ pub(crate) fn all(proc: &Path) -> Vec<Mount> {
     found
 }
 
-/// The mount of an identifier, as `fdinfo` gives it.
+/// Return the mount with an identifier from `fdinfo`.
 pub(crate) fn by_id(mounts: &[Mount], id: u64) -> Option<&Mount> {
     mounts.iter().find(|mount| mount.id == id)
 }
@@ -53,8 +53,8 @@ fn parse(table: &str, process: Option<u32>) -> Vec<Mount> {
     table.lines().filter_map(|line| parse_line(line, process)).collect()
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`, with any number
-/// of optional fields before the dash (proc(5)).
+/// Parse a line such as `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root
+/// rw,errors=continue`, with any number of optional fields before the dash (proc(5)).
 fn parse_line(line: &str, process: Option<u32>) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
@@ -74,7 +74,7 @@ fn parse_line(line: &str, process: Option<u32>) -> Option<Mount> {
     })
 }
 
-/// Take back the octal escapes of blank, tab, line feed and backslash.
+/// Decode the octal escapes of blank, tab, line feed and backslash.
 pub(crate) fn unescape(text: &str) -> String {
     let mut plain = vec![];
     let mut rest = text.as_bytes();

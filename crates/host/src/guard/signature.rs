@@ -1,8 +1,8 @@
-//! What a medium holds: file systems, volumes, partition tables, by libblkid.
+//! The contents of a medium (file systems, volumes, partition tables), identified by libblkid.
 //!
-//! The library is loaded when it is needed, so that no header of it is needed to build uflip and
-//! none of it to measure a simulated device. Without it nothing is known, which is not the same as
-//! nothing being there: `unprobed` then stands where a signature would.
+//! The library is loaded on demand, so that building uflip needs no header, and simulated devices
+//! need no library. Without it the contents are unknown, which differs from an empty medium: the
+//! signature is then `unprobed`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
@@ -11,21 +11,21 @@ use std::os::fd::AsRawFd;
 use libloading::{Library, Symbol};
 
 const LIBRARY: &str = "libblkid.so.1";
-/// `BLKID_SUBLKS_LABEL | UUID | TYPE | USAGE | BADCSUM`: also what is damaged is something.
+/// `BLKID_SUBLKS_LABEL | UUID | TYPE | USAGE | BADCSUM`: damaged superblocks count, too.
 const SUPERBLOCKS: c_int = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 10;
-/// More names than any medium has; a library that never ends does not keep us.
+/// A bound on the number of signatures, in case the library never ends.
 const MOST: usize = 64;
-/// Where nobody could look.
+/// The name of unknown contents.
 pub(crate) const UNPROBED: &str = "unprobed";
-/// The partition table that a GPT disk pretends to have.
+/// The protective partition table of a GPT disk.
 const PRETENDED: &str = "PMBR";
 
-/// One thing that a medium holds.
+/// One signature on a medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
-    /// As libblkid calls it (`ext4`, `crypto_LUKS`, `gpt`); [`UNPROBED`] where nobody could look.
+    /// The name in libblkid (`ext4`, `crypto_LUKS`, `gpt`), or [`UNPROBED`].
     pub name: String,
-    /// Its label, or its identifier where it has none; may be empty.
+    /// Its label, or its identifier if it has no label; may be empty.
     pub label: String,
 }
 
@@ -35,18 +35,18 @@ impl Signature {
     }
 }
 
-/// Everything that is known to be on `medium`, which must not be open for direct I/O.
+/// Return all signatures on `medium`, which must not be open for direct I/O.
 pub(crate) fn probe(medium: &File) -> Vec<Signature> {
     probe_by(LIBRARY, medium)
 }
 
 fn probe_by(library: &str, medium: &File) -> Vec<Signature> {
-    // SAFETY: libblkid has no initialisers that do anything.
+    // SAFETY: libblkid has no initialisers with side effects.
     let loaded = match unsafe { Library::new(library) } {
         Ok(loaded) => loaded,
         Err(error) => return Signature::unprobed(format!("{library} is missing: {error}")),
     };
-    // SAFETY: the types are those of libblkid/blkid.h, stable since version 2.17 of util-linux.
+    // SAFETY: the types are those of libblkid/blkid.h, stable since util-linux 2.17.
     let found = unsafe { look(&loaded, medium) };
     found.unwrap_or_else(|error| Signature::unprobed(error.to_string()))
 }
@@ -54,12 +54,12 @@ fn probe_by(library: &str, medium: &File) -> Vec<Signature> {
 type Probe = *mut c_void;
 type Freer<'a> = Symbol<'a, unsafe extern "C" fn(Probe)>;
 
-/// Frees a probe at the end.
-struct Held<'a>(Probe, Freer<'a>);
+/// Frees a probe on drop.
+struct OwnedProbe<'a>(Probe, Freer<'a>);
 
-impl Drop for Held<'_> {
+impl Drop for OwnedProbe<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by blkid_new_probe, and not freed yet.
+        // SAFETY: created by blkid_new_probe, and not freed yet.
         unsafe { (self.1)(self.0) };
     }
 }
@@ -79,7 +79,7 @@ unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, liblo
             Ok(())
         };
         let next: Symbol<unsafe extern "C" fn(Probe) -> c_int> = library.get(b"blkid_do_probe")?;
-        let probe = Held(new(), free);
+        let probe = OwnedProbe(new(), free);
         if probe.0.is_null() || set_device(probe.0, medium.as_raw_fd(), 0, 0) != 0 {
             return Ok(Signature::unprobed("it could not be read".into()));
         }
@@ -87,11 +87,11 @@ unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, liblo
         set(b"blkid_probe_set_superblocks_flags", SUPERBLOCKS, probe.0)?;
         set(b"blkid_probe_enable_partitions", 1, probe.0)?;
         let mut found: Vec<Signature> = vec![];
-        // 0: something more was found; 1: nothing more; negative: the medium could not be read.
-        let mut told = 0;
-        while told == 0 && found.len() < MOST {
-            told = next(probe.0);
-            if told != 0 {
+        // 0: another signature was found; 1: no more; negative: the medium is unreadable.
+        let mut status = 0;
+        while status == 0 && found.len() < MOST {
+            status = next(probe.0);
+            if status != 0 {
                 break;
             }
             let name = value(library, probe.0, c"TYPE")?;
@@ -103,7 +103,7 @@ unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, liblo
                 found.push(Signature { name, label });
             }
         }
-        if told < 0 {
+        if status < 0 {
             found.extend(Signature::unprobed("it could not be read".into()));
         }
         Ok(found)

@@ -1,9 +1,9 @@
-//! Machines that this one is not: what sysfs and proc say on them, as text (`machines/*.txt`), written out
-//! into a folder that takes the place of `/`.
+//! Tests on other machines: their sysfs and proc, as text (`machines/*.txt`), are written to a
+//! folder that replaces `/`.
 //!
-//! In the text a line without indent is a folder (what has a `dev` is a block device, and gets its link
-//! in `sys/dev/block`) or, with ` -> `, a link; below it `name value` is an attribute, `name/` a folder,
-//! and lines with a bar are the content of the file that stands above them.
+//! In the text, a line without indent is a folder (one with a `dev` is a block device, and gets its
+//! link in `sys/dev/block`) or, with ` -> `, a link. Below it, `name value` is an attribute,
+//! `name/` a folder, and lines with a bar are the content of the file above them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -72,7 +72,7 @@ fn build(text: &str) -> (TempDir, Machine) {
     (root, machine)
 }
 
-/// As the kernel does: a link by its number for every block device.
+/// Create a link by number for every block device, as the kernel does.
 fn link_devices(folder: &Path, links: &Path) {
     fs::create_dir_all(links).expect("made");
     for entry in fs::read_dir(folder).expect("a folder").flatten().filter(|e| e.path().is_dir()) {
@@ -84,7 +84,7 @@ fn link_devices(folder: &Path, links: &Path) {
     }
 }
 
-/// What is told of each device of a machine, by its name.
+/// Return the report of each device of a machine, by its name.
 fn reports(name: &str) -> BTreeMap<String, BlockReport> {
     let (_, text) = MACHINES.iter().find(|(known, _)| *known == name).expect("a known machine");
     let (_root, machine) = build(text);
@@ -92,7 +92,7 @@ fn reports(name: &str) -> BTreeMap<String, BlockReport> {
     numbers.map(|(name, number)| (name, report(&machine, number, None))).collect()
 }
 
-/// Compare who uses each device; one that is not listed is used by nobody.
+/// Compare the users of each device; unlisted devices have no users.
 fn expect_uses(machine: &str, expected: &[(&str, &[&str])]) {
     let found = reports(machine);
     for (name, report) in &found {
@@ -244,7 +244,7 @@ fn a_token_names_what_people_can_compare_with_the_label() {
     assert_eq!(token("lvm", "nvme0n1"), format!("{evo}:1024209543168"));
     assert_eq!(token("lvm", "nvme0n1p2"), format!("{evo}:p2@537919488:1073741824"));
     assert_eq!(token("lvm", "dm-2"), "vg0-scratch:LVM-f3TQm0aBcDeF3:107374182400");
-    // One serial number, two namespaces: what tells them apart stands for it.
+    // Two namespaces share one serial number: the EUI replaces it.
     let second = "SAMSUNG_MZVLB512HAJQ:eui.36344630528029080025384500000002:512110190592";
     assert_eq!(token("nvme", "nvme0n2"), second);
     assert_eq!(token("usb", "sde"), "Cruzer_Blade:4C530001230412104052:31037849600");
@@ -255,8 +255,8 @@ fn a_token_names_what_people_can_compare_with_the_label() {
     assert_eq!(token("usb", "sdg"), "Card_Reader:@usb-1-6:1.0-0:0:1#27:7948206080");
 }
 
-/// As a stick is pulled and another one of its kind put into the same port: the kernel's number for the
-/// disk is another one, and so is the token.
+/// A stick is replaced by another of its model in the same port: the kernel's disk number changes,
+/// and so does the token.
 #[test]
 fn another_medium_in_the_same_place_has_another_token() {
     let (_, text) = MACHINES.iter().find(|(name, _)| *name == "usb").expect("sticks");
@@ -267,13 +267,14 @@ fn another_medium_in_the_same_place_has_another_token() {
     assert_ne!(token(text), token(&text.replace("diskseq 21", "diskseq 28")));
 }
 
-/// The first label of a ZFS member: the name of the pool in the list at 16 KiB, and uberblocks.
+/// Build the first label of a ZFS member: the name of the pool in the list at 16 KiB, and
+/// uberblocks.
 fn zfs_member(pool: &str) -> fs::File {
     use std::os::unix::fs::FileExt;
     let medium = tempfile::tempfile().expect("a file");
     medium.set_len(64 << 20).expect("room");
     let mut list = vec![1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-    // Size of the pair, nothing, and length and text of its name; then type, count, length and text.
+    // Size of the pair, zero, and length and text of its name; then type, count, length and text.
     let pair = [28 + pool.len() as u32, 0, 4];
     list.extend(pair.iter().flat_map(|word| word.to_be_bytes()));
     list.extend(b"name");

@@ -1,16 +1,16 @@
-//! What a user types to say that a block device may be destroyed: a name that only this device of this
-//! machine has, now, and what would be lost.
+//! The `--destroy` token of a block device: a name that is unique on this machine at this moment,
+//! and the contents that would be lost.
 //!
 //! ```text
 //! MODEL:SERIAL:SIZE                     a whole disk
 //! MODEL:SERIAL:p2@1048576:SIZE          its second partition, which begins at byte 1048576
-//! MODEL:SERIAL:SIZE+gpt+ext4            a medium that holds something
-//! MODEL:@usb-1-1.2:1.0#17:SIZE          a stick without a serial number of its own
+//! MODEL:SERIAL:SIZE+gpt+ext4            a medium with contents
+//! MODEL:@usb-1-1.2:1.0#17:SIZE          a stick without a serial number
 //! ```
 //!
-//! Where no serial number tells two disks apart, the place where the disk is connected and its sequence
-//! number (which the kernel never gives twice before the next start) stand for it: another medium
-//! behind the same name has another token.
+//! If serial numbers do not distinguish two disks, the token uses the port of the disk and its
+//! sequence number (which the kernel never repeats before the next boot): another medium behind the
+//! same name has another token.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use super::attribute;
 use super::machine::{Machine, Node};
 use super::signature::Signature;
 
-/// Model, serial number and firmware, as far as a disk gives them.
+/// Model, serial number and firmware of a disk, if it reports them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
     pub(crate) model: String,
@@ -28,8 +28,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Who the disk of `node` says it is; its name in the system stands for a missing model.
-    pub(crate) fn of(disk: &Node) -> Identity {
+    /// Return the identity of the disk; its kernel name replaces a missing model.
+    pub(crate) fn read(disk: &Node) -> Identity {
         let first = |names: &[&str]| {
             let mut texts = names.iter().map(|name| disk.attribute(name));
             texts.find(|text| !text.is_empty()).unwrap_or_default()
@@ -55,10 +55,10 @@ impl Identity {
     }
 }
 
-/// The token of a device without what it holds: the name of the device alone.
-pub(crate) fn name_of(machine: &Machine, node: &Node) -> String {
+/// Return the token of a device without its contents.
+pub(crate) fn device_name(machine: &Machine, node: &Node) -> String {
     let disk = machine.disk_of(node);
-    let identity = Identity::of(disk);
+    let identity = Identity::read(disk);
     let who = format!("{}:{}", plain(&identity.model), unique_serial(machine, disk, &identity));
     let size = bytes(&node.attribute("size"));
     if node.disk.is_none() {
@@ -68,13 +68,13 @@ pub(crate) fn name_of(machine: &Machine, node: &Node) -> String {
     format!("{who}:p{number}@{start}:{size}")
 }
 
-/// The part of a token that says what is lost.
-pub(crate) fn held(signatures: &[Signature]) -> String {
+/// Return the part of a token that lists the contents.
+pub(crate) fn contents(signatures: &[Signature]) -> String {
     signatures.iter().map(|signature| format!("+{}", plain(&signature.name))).collect()
 }
 
-/// Whether what was typed names this device, or file, and everything that would be lost. More may be
-/// given up than is there: what was typed before the first run is right after it as well.
+/// Return whether `typed` names this device or file and all of its contents. It may list more
+/// contents than there are: a token that was valid before the first run stays valid after it.
 pub(crate) fn permits(typed: &str, name: &str, signatures: &[Signature]) -> bool {
     let Some(rest) = typed.strip_prefix(name) else { return false };
     if !rest.is_empty() && !rest.starts_with('+') {
@@ -84,14 +84,14 @@ pub(crate) fn permits(typed: &str, name: &str, signatures: &[Signature]) -> bool
     !given.contains(&"") && signatures.iter().all(|s| given.contains(&plain(&s.name).as_str()))
 }
 
-/// What tells a disk from all others of this machine: its serial number, if no other disk has it, or
-/// its world-wide name, or else its place and sequence number.
+/// Return a unique identifier of a disk on this machine: its serial number, else its world-wide
+/// name, else its port and sequence number.
 fn unique_serial(machine: &Machine, disk: &Node, identity: &Identity) -> String {
     let (serial, wwid) = (plain(&identity.serial), plain(&identity.wwid));
-    // Asked only of what has either: loop devices have neither, and there may be hundreds.
+    // Computed only on demand: loop devices have neither number, and there may be hundreds.
     let others = || {
         let others = machine.nodes.values().filter(|node| node.disk.is_none());
-        others.filter(|node| node.number != disk.number).map(Identity::of)
+        others.filter(|node| node.number != disk.number).map(Identity::read)
     };
     if !serial.is_empty() && !others().any(|other| plain(&other.serial) == serial) {
         return serial;
@@ -100,12 +100,12 @@ fn unique_serial(machine: &Machine, disk: &Node, identity: &Identity) -> String 
         return wwid;
     }
     let sequence = disk.attribute("diskseq");
-    format!("{serial}@{}#{sequence}", place(disk))
+    format!("{serial}@{}#{sequence}", port(disk))
 }
 
-/// Where a disk is connected, in short: its USB port, or its address on the last PCI bus, with its
-/// address below that; its name, for one that is connected to nothing.
-fn place(disk: &Node) -> String {
+/// Return the port of a disk: its USB port, or its address on the last PCI bus, and its address
+/// below that; its name if it has no connection.
+fn port(disk: &Node) -> String {
     let parts: Vec<String> =
         disk.folder.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let usb = |part: &&String| {
@@ -114,7 +114,7 @@ fn place(disk: &Node) -> String {
     let pci = |part: &&String| part.len() == 12 && part.as_bytes()[4] == b':' && part.contains('.');
     let below =
         parts.iter().rfind(|part| part.split(':').count() == 4 && !part.starts_with("target"));
-    // The first part of an address, the number of the host, changes with every connection.
+    // The first part of an address, the host number, changes with every connection.
     let below = below.and_then(|part| part.split_once(':')).map(|(_, rest)| format!("-{rest}"));
     let below = below.unwrap_or_default();
     let found = parts.iter().rfind(usb).map(|port| format!("usb-{port}{below}"));
@@ -122,26 +122,26 @@ fn place(disk: &Node) -> String {
     plain(&found.unwrap_or_else(|| disk.name.clone()))
 }
 
-/// Text that can be typed and shown anywhere: what is none of letters, digits and a few signs becomes
-/// an underscore. The plus sign and the colon separate parts.
+/// Return text that can be typed and shown anywhere: characters other than letters, digits and a
+/// few signs become underscores. The plus sign and the colon separate parts.
 fn plain(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._@#:".contains(c);
     words.join("_").chars().map(|c| if fits(c) { c } else { '_' }).collect()
 }
 
-/// Sectors of 512 bytes, which is what sysfs counts in whatever the device has, as bytes.
+/// Convert sectors of sysfs, always of 512 bytes, to bytes.
 fn bytes(sectors: &str) -> u64 {
     sectors.parse::<u64>().unwrap_or(0) * uflip_core::SECTOR_BYTES_MIN
 }
 
-/// The serial number in page 80h of a SCSI or SATA disk: four bytes of head, then text.
+/// Return the serial number in page 80h of a SCSI or SATA disk: a header of four bytes, then text.
 fn page_80(path: &Path) -> String {
     let page = std::fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(page.get(4..).unwrap_or_default()).trim_matches(['\0', ' ']).to_owned()
 }
 
-/// The serial number of the USB device that a disk is a part of.
+/// Return the serial number of the USB device of a disk.
 fn usb_serial(folder: &Path) -> String {
     let device = folder.ancestors().find(|folder| folder.join("idVendor").exists());
     device.map(|device| attribute(&device.join("serial"))).unwrap_or_default()
@@ -161,7 +161,7 @@ mod tests {
     fn what_is_typed_must_name_all_that_would_be_lost() {
         let (name, ext4, gpt) = ("M:S:512", signature("ext4"), signature("gpt"));
         let both = [gpt.clone(), ext4.clone()];
-        assert_eq!(format!("{name}{}", held(&both)), "M:S:512+gpt+ext4");
+        assert_eq!(format!("{name}{}", contents(&both)), "M:S:512+gpt+ext4");
         assert!(permits("M:S:512", name, &[]));
         assert!(permits("M:S:512+ext4", name, from_ref(&ext4)));
         assert!(permits("M:S:512+ext4+gpt", name, &both));

@@ -1,5 +1,5 @@
-//! Who else has a device or file open for writing: a virtual machine, `dd`, a database. They need not claim
-//! or lock anything; but what a process has open can be seen.
+//! Processes that have a device or file open for writing: a virtual machine, `dd`, a database. They
+//! need not hold a claim or lock, but their open descriptors are visible.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use super::attribute;
 use super::machine::{Machine, Number};
 use crate::cached_stat::CachedStat;
 
-/// Processes, other than this one, that have the block device of a number open for writing, or its
-/// disk, or a partition of it.
-pub(crate) fn of_block(machine: &Machine, number: Number) -> Vec<String> {
+/// Return other processes that have the block device of a number, its disk or one of its partitions
+/// open for writing.
+pub(crate) fn find_block_writers(machine: &Machine, number: Number) -> Vec<String> {
     let mut numbers: Vec<Number> = machine.partitions(number).map(|node| node.number).collect();
     numbers.push(number);
     numbers.extend(machine.nodes.get(&number).and_then(|node| node.disk));
     let is_it =
-        |stat: CachedStat| stat.is_block_device() && numbers.contains(&Number::of(stat.node));
+        |stat: CachedStat| stat.is_block_device() && numbers.contains(&Number::from_dev(stat.node));
     writers(&machine.roots.proc, &is_it)
 }
 
-/// Processes, other than this one, that have the file of an inode open for writing.
-pub(crate) fn of_file(machine: &Machine, device: u64, inode: u64) -> Vec<String> {
+/// Return other processes that have the file of an inode open for writing.
+pub(crate) fn find_file_writers(machine: &Machine, device: u64, inode: u64) -> Vec<String> {
     let is_it = |stat: CachedStat| (stat.device, stat.inode) == (device, inode);
     writers(&machine.roots.proc, &is_it)
 }
@@ -33,11 +33,11 @@ fn writers(proc: &Path, is_it: &dyn Fn(CachedStat) -> bool) -> Vec<String> {
         let folder = proc.join(process.to_string());
         let open = std::fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
         let written = open.into_iter().any(|entry| {
-            // Pipes and sockets have no path, and are not asked for more.
+            // Pipes and sockets have no path; their attributes are not read.
             let path = std::fs::read_link(entry.path());
             path.is_ok_and(|path| path.is_absolute())
                 && CachedStat::at(&entry.path()).is_some_and(is_it)
-                && for_writing(&folder.join("fdinfo").join(entry.file_name()))
+                && is_open_for_writing(&folder.join("fdinfo").join(entry.file_name()))
         });
         if written {
             let name = attribute(&folder.join("comm"));
@@ -47,8 +47,9 @@ fn writers(proc: &Path, is_it: &dyn Fn(CachedStat) -> bool) -> Vec<String> {
     found
 }
 
-/// From the line `flags:`, in octal digits: the last two bits say for what it is open.
-fn for_writing(about: &Path) -> bool {
+/// Return whether the line `flags:`, in octal digits, says open for writing: the access mode is in
+/// the last two bits.
+fn is_open_for_writing(about: &Path) -> bool {
     let about = attribute(about);
     let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
@@ -65,13 +66,13 @@ mod tests {
     use crate::guard::Roots;
 
     #[test]
-    fn who_writes_is_seen_and_who_reads_is_not() {
+    fn writers_are_found_and_readers_are_not() {
         let machine = Machine::look(&Roots::default());
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         let ours = File::create(&path).expect("made");
         let metadata = ours.metadata().expect("it is there");
-        let writers = || of_file(&machine, metadata.dev(), metadata.ino());
+        let writers = || find_file_writers(&machine, metadata.dev(), metadata.ino());
         assert_eq!(writers(), Vec::<String>::new(), "we ourselves do not count");
         let mut start = Command::new("sleep");
         let with = |command: &mut Command, file: File| {

@@ -1,8 +1,9 @@
-//! Is the target still what it was, and was anybody else there? Asked before and after a run.
+//! The status of a target before and after a run: whether it is unchanged, and whether others used
+//! it.
 //!
-//! What was opened may meanwhile be shorter, deleted, replaced under its name, or detached; and others
-//! may have opened, read or written it. The system knows: the descriptor and the name are compared, a
-//! block device counts sectors, and inotify tells who opened a file. Nothing of it is asked during a run.
+//! An open target may be truncated, deleted, replaced under its name, or detached meanwhile, and
+//! others may open, read or write it. The descriptor is compared with the name, a block device
+//! counts sectors, and inotify reports opens of a file. Nothing is checked during a run.
 
 use std::fs::{File, metadata, read_to_string};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,73 +13,73 @@ use std::path::Path;
 use serde::Serialize;
 use uflip_core::{DeviceKind, SECTOR_BYTES_MIN};
 
-/// How a target stands at one moment. Counts are those since it was opened, of everybody.
+/// The status of a target at one moment. Counts are totals of all processes since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Standing {
-    /// How much of it can be addressed [bytes].
+pub struct TargetStatus {
+    /// The addressable size [bytes].
     pub size_bytes: u64,
     /// Whether its name still leads to it.
     pub found_by_name: bool,
-    /// Whether it has a name at all, and a device behind it.
+    /// Whether a file still has a name, or a device is still attached.
     pub exists: bool,
-    /// When its content was last changed [ns]; `None` for a block device.
+    /// The last modification [ns]; `None` for a block device.
     pub modified_ns: Option<u64>,
-    /// How often others opened it; `None` where that is not told.
+    /// The number of opens by others; `None` if unknown.
     pub opened: Option<u64>,
-    /// How often others closed it who could write.
+    /// The number of closes by others that could write.
     pub closed_by_writers: Option<u64>,
-    /// How often it was not as we had left it when we came back to it; `None` where that is not followed.
+    /// The number of unexpected changes found; `None` if not tracked.
     pub changed_by_others: Option<u64>,
-    /// Read from the disk [sectors of 512 bytes]; `None` for a file.
+    /// Sectors read from the disk [512 bytes]; `None` for a file.
     pub sectors_read: Option<u64>,
-    /// Written to the disk.
+    /// Sectors written to the disk.
     pub sectors_written: Option<u64>,
 }
 
-/// Hears who else opens a file.
+/// Counts opens of a file by others, with inotify.
 #[derive(Debug)]
-pub(crate) struct Others {
+pub(crate) struct OpenCounter {
     events: OwnedFd,
     opened: u64,
     closed_by_writers: u64,
 }
 
-impl Others {
-    /// From now on; `None` where the system does not tell.
-    pub(crate) fn of(file: &File) -> Option<Others> {
+impl OpenCounter {
+    /// Start to count; `None` if inotify is not available.
+    pub(crate) fn start(file: &File) -> Option<OpenCounter> {
         // SAFETY: takes flags only.
         let events = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
         if events < 0 {
             return None;
         }
-        // SAFETY: a descriptor that was just made, and that nobody else has.
+        // SAFETY: a new descriptor, not shared.
         let events = unsafe { OwnedFd::from_raw_fd(events) };
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
         let mask = libc::IN_OPEN | libc::IN_CLOSE_WRITE;
-        // SAFETY: an open descriptor, and a text that ends with a zero.
+        // SAFETY: an open descriptor and a NUL-terminated string.
         let watch =
             unsafe { libc::inotify_add_watch(events.as_raw_fd(), path.as_ptr().cast(), mask) };
-        (watch >= 0).then_some(Others { events, opened: 0, closed_by_writers: 0 })
+        (watch >= 0).then_some(OpenCounter { events, opened: 0, closed_by_writers: 0 })
     }
 
-    /// How many have closed it by now who could write.
+    /// Return the number of closes by writers so far.
     pub(crate) fn writers(&mut self) -> u64 {
-        self.listen();
+        self.read_events();
         self.closed_by_writers
     }
 
-    /// Add what was heard by the last look.
-    pub(crate) fn tell(&self, now: &mut Standing) {
+    /// Add the counts of the last read to `now`.
+    pub(crate) fn add_to(&self, now: &mut TargetStatus) {
         now.opened = Some(self.opened);
         now.closed_by_writers = Some(self.closed_by_writers);
     }
 
-    /// Take note of what happened since.
-    fn listen(&mut self) {
+    /// Read the pending events.
+    fn read_events(&mut self) {
         const HEADER: usize = size_of::<libc::inotify_event>();
         let mut buffer = [0u8; 4096];
         loop {
-            // SAFETY: an open descriptor, and a place that is as long as is said.
+            // SAFETY: an open descriptor, and a buffer of the stated length.
             let length = unsafe {
                 libc::read(self.events.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len())
             };
@@ -97,9 +98,9 @@ impl Others {
     }
 }
 
-/// How the target that `file` has open stands now, without what others did to it.
-pub(crate) fn standing(kind: DeviceKind, name: &str, file: &File) -> Standing {
-    let mut now = Standing::default();
+/// Return the present status of the target behind `file`, without the counts of others.
+pub(crate) fn target_status(kind: DeviceKind, name: &str, file: &File) -> TargetStatus {
+    let mut now = TargetStatus::default();
     let Ok(ours) = file.metadata() else { return now };
     let named = metadata(name);
     if kind == DeviceKind::Block {
@@ -120,21 +121,21 @@ pub(crate) fn standing(kind: DeviceKind, name: &str, file: &File) -> Standing {
     now
 }
 
-/// How large the block device behind a descriptor is; 0 where there is none any more.
+/// Return the size of the block device behind a descriptor; 0 if it is gone.
 fn block_size(file: &File) -> u64 {
     /// `_IOR(0x12, 114, size_t)` of linux/fs.h.
     const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
     let mut size = 0u64;
-    // SAFETY: an open descriptor, and a place for the 64 bits that this request writes.
-    let asked = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &raw mut size) };
-    if asked == 0 { size } else { 0 }
+    // SAFETY: an open descriptor, and the 64-bit integer that this call writes.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &raw mut size) };
+    if status == 0 { size } else { 0 }
 }
 
-/// Sectors that everybody has read from and written to the whole disk of a block device.
+/// Return the sectors read from and written to the whole disk of a block device, by all processes.
 fn sectors_of_disk(number: u64) -> Option<(u64, u64)> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let node = Path::new("/sys/dev/block").join(format!("{major}:{minor}")).canonicalize().ok()?;
-    // Who uses another partition of the disk is in the way as well.
+    // Users of other partitions of the disk interfere as well.
     let disk = if node.join("partition").exists() { node.parent()? } else { &node };
     let text = read_to_string(disk.join("stat")).ok()?;
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -153,11 +154,11 @@ mod tests {
         let name = path.to_str().expect("text");
         std::fs::write(&path, [0; 4096]).expect("written");
         let file = File::options().read(true).write(true).open(&path).expect("there");
-        let mut others = Others::of(&file).expect("inotify");
+        let mut others = OpenCounter::start(&file).expect("inotify");
         let mut look = || {
-            let mut now = standing(DeviceKind::File, name, &file);
+            let mut now = target_status(DeviceKind::File, name, &file);
             others.writers();
-            others.tell(&mut now);
+            others.add_to(&mut now);
             now
         };
         let before = look();

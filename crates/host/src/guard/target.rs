@@ -1,8 +1,8 @@
-//! What a name leads to, followed once and held.
+//! The file or device behind a name, resolved once and held.
 //!
-//! A descriptor that was opened with `O_PATH` refers to a file without opening it: no device wakes up,
-//! no FIFO waits. It is looked at, checked, and opened for I/O through itself (`/proc/self/fd`), so
-//! that whoever changes the name meanwhile changes nothing here.
+//! A descriptor opened with `O_PATH` refers to a file without opening it: no device wakes up, no
+//! FIFO blocks. The target is checked, and then opened for I/O through the descriptor
+//! (`/proc/self/fd`), so that a later change of the name has no effect.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Metadata};
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 
 use uflip_core::{Error, ErrorKind, Result};
 
-/// Something that exists, held by a descriptor that cannot do I/O.
-pub(crate) struct Named {
+/// An existing file or device, held by a descriptor without I/O.
+pub(crate) struct Target {
     held: File,
     pub(crate) metadata: Metadata,
 }
 
-impl Named {
-    /// What `path` leads to; `None` where nothing is there.
-    pub(crate) fn find(path: &Path) -> io::Result<Option<Named>> {
+impl Target {
+    /// Resolve `path`; `None` if nothing is there.
+    pub(crate) fn find(path: &Path) -> io::Result<Option<Target>> {
         let flags = libc::O_PATH | libc::O_CLOEXEC;
         let held = match File::options().read(true).custom_flags(flags).open(path) {
             Ok(held) => held,
@@ -30,20 +30,20 @@ impl Named {
             Err(error) => return Err(error),
         };
         let metadata = held.metadata()?;
-        Ok(Some(Named { held, metadata }))
+        Ok(Some(Target { held, metadata }))
     }
 
-    /// A new regular file of a name in `folder`, with `mode`; an error where anything has that name.
+    /// Create a new regular file in `folder` with `mode`; an error if the name exists.
     pub(crate) fn create(folder: &Folder, mode: libc::c_uint) -> io::Result<File> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
-        // SAFETY: an open descriptor and a text that ends in a zero.
+        // SAFETY: an open descriptor and a NUL-terminated string.
         let made =
             unsafe { libc::openat(folder.held.as_raw_fd(), folder.name.as_ptr(), flags, mode) };
         if made < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just opened, and nobody else knows of it.
+        // SAFETY: just opened, and not shared.
         Ok(unsafe { File::from_raw_fd(made) })
     }
 
@@ -51,18 +51,18 @@ impl Named {
         self.metadata.file_type().is_block_device()
     }
 
-    /// The same file or device, opened for I/O.
+    /// Open the target for I/O.
     pub(crate) fn open(&self, writable: bool, flags: i32) -> io::Result<File> {
         reopen(&self.held, writable, flags)
     }
 
-    /// A descriptor for looking, through the page cache, at what was found.
+    /// Open the target for reading through the page cache.
     pub(crate) fn reader(&self) -> io::Result<File> {
         reopen(&self.held, false, libc::O_NONBLOCK)
     }
 
-    /// An error unless `file` is what was checked. It cannot be anything else; but nothing is written
-    /// because something cannot be.
+    /// Return an error unless `file` is the checked target. By construction it is; this is a second
+    /// safeguard.
     pub(crate) fn check_same(&self, file: &File, place: &str) -> Result<()> {
         let number = |metadata: &Metadata| (metadata.dev(), metadata.ino(), metadata.rdev());
         match file.metadata() {
@@ -73,7 +73,7 @@ impl Named {
         }
     }
 
-    /// The path that the kernel knows it by.
+    /// Return the kernel's path of the target.
     pub(crate) fn real_path(&self) -> PathBuf {
         std::fs::read_link(format!("/proc/self/fd/{}", self.held.as_raw_fd())).unwrap_or_default()
     }
@@ -83,21 +83,22 @@ impl Named {
     }
 }
 
-/// What `file` refers to, opened anew.
+/// Open the file behind a descriptor again.
 pub(crate) fn reopen(file: &File, writable: bool, flags: i32) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
     File::options().read(true).write(writable).custom_flags(flags).open(path)
 }
 
-/// Take what was read through `reader` out of the page cache: direct I/O would look there every time.
-pub(crate) fn forget(reader: &File) {
-    // SAFETY: an open descriptor; it is advice, and may be ignored.
+/// Drop the pages read through `reader` from the page cache: direct I/O would check them every
+/// time.
+pub(crate) fn drop_cache(reader: &File) {
+    // SAFETY: an open descriptor; the call is only advice.
     unsafe { libc::posix_fadvise(reader.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
-/// A folder, held, and a name in it: where a new file is to be, and where it can be taken away from
-/// again whatever happens to the path.
+/// A held folder and a name in it: the place of a new file, which can be removed again whatever
+/// happens to the path.
 #[derive(Debug)]
 pub(crate) struct Folder {
     held: File,
@@ -105,8 +106,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The folder of `path` and the name in it.
-    pub(crate) fn of(path: &Path) -> io::Result<Folder> {
+    /// Split `path` into its folder and its name.
+    pub(crate) fn containing(path: &Path) -> io::Result<Folder> {
         let nameless = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
         let name = path.file_name().ok_or_else(nameless)?;
         let folder = match path.parent() {
@@ -122,20 +123,20 @@ impl Folder {
         &self.held
     }
 
-    /// Make names that were given or taken away in it durable.
+    /// Make creations and removals in the folder durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         reopen(&self.held, false, libc::O_DIRECTORY)?.sync_all()
     }
 
-    /// The path that the kernel knows the folder by.
+    /// Return the kernel's path of the folder.
     pub(crate) fn real_path(&self) -> PathBuf {
         std::fs::read_link(format!("/proc/self/fd/{}", self.held.as_raw_fd())).unwrap_or_default()
     }
 
     /// Remove the name if, and only if, it still leads to `file`.
     ///
-    /// Between looking and removing, somebody could put another file there. So the name is moved out
-    /// of the way first, looked at once more, and moved back where it is not ours.
+    /// Another process could replace the file between check and removal. The name is therefore
+    /// renamed first, checked again, and renamed back if it is not ours.
     pub(crate) fn remove(&self, file: &File) {
         let Ok(ours) = file.metadata() else { return };
         if !self.leads_to(&self.name, &ours) {
@@ -145,7 +146,7 @@ impl Folder {
         let Ok(aside) = CString::new(aside) else { return };
         let folder = self.held.as_raw_fd();
         if !rename(folder, &self.name, &aside) {
-            // A file system that cannot rename in this way: the look must do.
+            // The file system does not support this rename: the first check must do.
             self.unlink(&self.name);
         } else if self.leads_to(&aside, &ours) {
             self.unlink(&aside);
@@ -157,24 +158,24 @@ impl Folder {
     fn leads_to(&self, name: &CString, ours: &Metadata) -> bool {
         // SAFETY: stat is plain data, for which all zeros is a valid value.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: an open descriptor, a text that ends in a zero, and a valid place to write to.
-        let told = unsafe {
+        // SAFETY: an open descriptor, a NUL-terminated string, and a valid buffer to write to.
+        let status = unsafe {
             let flags = libc::AT_SYMLINK_NOFOLLOW;
             libc::fstatat(self.held.as_raw_fd(), name.as_ptr(), &raw mut stat, flags)
         };
-        told == 0 && (stat.st_dev, stat.st_ino) == (ours.dev(), ours.ino())
+        status == 0 && (stat.st_dev, stat.st_ino) == (ours.dev(), ours.ino())
     }
 
     fn unlink(&self, name: &CString) {
-        // There is an error to be told already; a second one would hide it.
-        // SAFETY: an open descriptor and a text that ends in a zero.
+        // An error is already being reported; a second one would hide it.
+        // SAFETY: an open descriptor and a NUL-terminated string.
         unsafe { libc::unlinkat(self.held.as_raw_fd(), name.as_ptr(), 0) };
     }
 }
 
-/// Rename within a folder, never over anything.
+/// Rename within a folder without replacing.
 fn rename(folder: i32, from: &CString, to: &CString) -> bool {
-    // SAFETY: an open descriptor and texts that end in a zero.
+    // SAFETY: an open descriptor and NUL-terminated strings.
     let status = unsafe {
         let flags = libc::RENAME_NOREPLACE;
         libc::renameat2(folder, from.as_ptr(), folder, to.as_ptr(), flags)
@@ -182,7 +183,8 @@ fn rename(folder: i32, from: &CString, to: &CString) -> bool {
     status == 0
 }
 
-/// Whether a path that the kernel gave is below /dev, where nothing is a file; shared memory is.
+/// Return whether a kernel path is below /dev, where nothing is used as a file, except in shared
+/// memory.
 pub(crate) fn below_dev(real: &Path) -> bool {
     let first = real.components().nth(1).map(|part| part.as_os_str().to_owned());
     first.as_deref() == Some(OsStr::new("dev")) && !real.starts_with("/dev/shm")
